@@ -1,0 +1,1 @@
+"""Measurements; run one with ``uv run python -m benchmarks.NAME``."""

@@ -1,0 +1,20 @@
+"""Entry point of the command line."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what to install."""
+    try:
+        from n5zarr.cli import app  # noqa: PLC0415 - the extra may be missing
+    except ImportError as err:
+        if err.name not in ("typer", "rich"):
+            raise
+        sys.exit("n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'")
+    app()
+
+
+if __name__ == "__main__":
+    main()

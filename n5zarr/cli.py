@@ -1,0 +1,263 @@
+"""The command line: ``n5zarr demo``, ``tree`` and ``info``. All logic is in the library."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+import n5zarr
+from n5zarr.containers import sample_path
+from n5zarr.demo import PICTURE, report
+from n5zarr.describe import describe, describe_tree, find_damage
+from n5zarr.errors import N5Error, N5Warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="n5zarr",
+    help="Look into N5 containers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Location = Annotated[str, typer.Argument(metavar="PATH", help="A container, or anywhere in one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+_STYLES = {"group": "bold", "array": "bold cyan", "object": "yellow", "broken": "bold red"}
+
+
+def _console(*, stderr: bool = False) -> Console:
+    # nothing is folded or cut where no person looks
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 10_000)
+
+
+@contextmanager
+def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
+    """Print an error, or a warning, as one line on standard error; an error ends with status 2."""
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", N5Warning)
+            yield
+    except (N5Error, OSError) as err:
+        if debug:
+            raise
+        _complain("error", err)
+        raise typer.Exit(2) from None
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _complain("warning", message)
+
+
+def _complain(word: str, what: object) -> None:
+    text = " ".join(str(what).split())
+    _console(stderr=True).print(f"n5zarr: {word}: {escape(text)}", soft_wrap=True)
+
+
+def _print_json(document: object) -> None:
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"n5zarr {n5zarr.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Look into N5 containers."""
+
+
+@app.command()
+def tree(
+    location: Location,
+    as_json: AsJson = False,
+    size: Annotated[bool, typer.Option("--size", help="Count blocks and bytes stored.")] = False,
+    depth: Annotated[int | None, typer.Option(min=0, help="Levels below PATH.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Print the groups and datasets of a container.
+
+    Shapes are in C order (z, y, x); N5 lists dimensions the other way round.
+    """
+    with _errors_in_one_line(debug=debug):
+        description = describe_tree(location, size=size, depth=depth)
+        if as_json:
+            _print_json(description)
+        else:
+            _console().print(_tree(description))
+
+
+def _tree(node: dict[str, Any]) -> Tree:
+    branch = Tree(_label(node))
+    for child in node.get("children", ()):
+        branch.add(_tree(child))
+    return branch
+
+
+def _label(node: dict[str, Any]) -> str:
+    name = f"[{_STYLES[node['kind']]}]{escape(node['name'])}[/]"
+    match node["kind"]:
+        case "array":
+            parts = [
+                _tuple(node["shape_c"]) + _axes(node),
+                node["shown_as"],
+                node["compression"]["type"],
+                f"blocks {_tuple(node['chunk_shape_c'])}",
+            ]
+            if "n_bytes_stored" in node:
+                stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
+                parts += [stored, _bytes(node["n_bytes_stored"])]
+            return f"{name}  {escape('  '.join(parts))}"
+        case "object" | "broken" as kind:
+            return f"{name}  {kind}: {escape(' '.join(node['error'].split()))}"
+        case _:
+            return name
+
+
+@app.command()
+def info(
+    location: Location,
+    as_json: AsJson = False,
+    size: Annotated[
+        bool, typer.Option("--size/--no-size", help="Count blocks and bytes stored.")
+    ] = True,
+    verify: Annotated[bool, typer.Option("--verify", help="Decode every block.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Print what is known of one group or dataset.
+
+    With --verify every stored block is decoded; damaged ones are named, and the exit status is 2.
+    """
+    with _errors_in_one_line(debug=debug):
+        description = describe(location, size=size)
+        damage = list(find_damage(location)) if verify else []
+        if verify:
+            description["damaged_blocks"] = [str(err) for err in damage]
+        if as_json:
+            _print_json(description)
+        else:
+            _print_info(description)
+    for err in damage:
+        _complain("error", err)
+    if damage:
+        raise typer.Exit(2)
+
+
+def _print_info(node: dict[str, Any]) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in _rows(node):
+        table.add_row(name, escape(value))
+    console = _console()
+    console.print(
+        f"[{_STYLES[node['kind']]}]{escape(node['container'])}[/]  {escape(node['path'])}"
+    )
+    console.print(table)
+    if node["attributes"]:
+        console.print("[dim]attributes[/]")
+        for key, value in node["attributes"].items():
+            text = f"{key}: {json.dumps(value, ensure_ascii=False)}"
+            console.print(f"  {escape(text)}", soft_wrap=True)
+
+
+def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "kind", node["kind"]
+    yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
+    if node["kind"] == "group":
+        yield "children", ", ".join(node["children"]) or "none"
+        return
+    yield "shape, C order", _tuple(node["shape_c"]) + _axes(node)
+    yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
+    shown = node["shown_as"]
+    is_same = shown == node["data_type"]
+    yield "data type", shown if is_same else f"{shown} (stored as {node['data_type']})"
+    yield "compression", json.dumps(node["compression"])
+    yield "chunk shape, C order", _tuple(node["chunk_shape_c"])
+    yield "block size, N5 order", str(list(node["block_size_n5"]))
+    stored = f", {node['n_blocks_stored']} stored" if "n_blocks_stored" in node else ""
+    yield "blocks", f"{node['n_blocks']}{stored}; grid {list(node['grid_n5'])} in N5 order"
+    if "n_bytes" in node:
+        yield "size as array", _bytes(node["n_bytes"])
+    if "n_bytes_stored" in node:
+        yield "size on disk", _bytes(node["n_bytes_stored"]) + _ratio(node)
+    if "damaged_blocks" in node:
+        yield "damaged blocks", str(len(node["damaged_blocks"]))
+
+
+def _ratio(node: dict[str, Any]) -> str:
+    # only where all is there does the ratio say something about the compression
+    complete = node["n_blocks_stored"] == node["n_blocks"] > 0
+    return (
+        f", {node['n_bytes_stored'] / node['n_bytes']:.1%}"
+        if complete and node.get("n_bytes")
+        else ""
+    )
+
+
+def _tuple(values: list[int]) -> str:
+    return str(tuple(values))
+
+
+def _axes(node: dict[str, Any]) -> str:
+    names = node["axes_c"]
+    return " " + ", ".join(name or "?" for name in names) if names else ""
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} PiB"
+
+
+@app.command()
+def demo(
+    output: Annotated[str, typer.Option("--output", "-o", help="Picture to write.")] = PICTURE,
+    debug: Debug = False,
+) -> None:
+    """Open the container that comes with n5zarr, read from it, and write a picture."""
+    path = sample_path()
+    console = _console()
+    with _errors_in_one_line(debug=debug):
+        console.print("[bold]The container[/]  n5zarr tree SAMPLE\n")
+        console.print(_tree(describe_tree(path)))
+        console.print("\n[bold]Reading it[/]\n")
+        for line in report(path, output):
+            console.print(escape(line), soft_wrap=True)
+    console.print(
+        "\n[bold]What happened[/]\n\n"
+        "The container is N5, byte for byte as Java writes it: attributes.json files and one file\n"
+        "per block, axes x first. n5zarr.N5Store showed it to zarr as Zarr v3, axes z first, and\n"
+        "passed full-size blocks through as they are. n5zarr.open decoded the labels itself.\n"
+    )
+    console.print("[bold]What to try next[/]\n")
+    for line in (
+        f"n5zarr info {path}/em/s0",
+        "n5zarr tree YOUR.n5",
+        "python -c \"import n5zarr; print(n5zarr.open('YOUR.n5/path/to/dataset'))\"",
+    ):
+        console.print(f"  {escape(line)}", soft_wrap=True)

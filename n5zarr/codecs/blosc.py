@@ -1,0 +1,154 @@
+"""``blosc``: one c-blosc 1 buffer.
+
+N5: ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``. Zarr: ``blosc``. The
+buffer describes itself. Java always compresses with an item size of 1, which makes its byte
+shuffle a no-op; written here with the real one, which every reader takes.
+
+numcodecs reads past the end of a cut buffer and returns what it finds there: the lengths in the
+header are compared first. It is built without snappy: such buffers are unpacked stream by stream
+and put together again uncompressed, so that c-blosc undoes the shuffle.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numcodecs.blosc as library
+
+from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+
+if TYPE_CHECKING:
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Blosc
+
+_HEADER = struct.Struct(
+    "<BBBBIII"
+)  # version, lz version, flags, item size, nbytes, blocksize, cbytes
+_LENGTH = struct.Struct("<I")
+_COPIED = 0x2  # flag: not compressed at all
+_SNAPPY_RATIO = 24  # no snappy stream expands further: 64 bytes for 3
+_NOT_SPLIT = 0x10  # flag: one stream per block
+_FORMATS = ("blosclz", "lz4", "snappy", "zlib", "zstd")  # bits 5 to 7 of the flags
+
+
+def compress(data: BufferLike, compression: Blosc, item_size: int) -> BufferLike:
+    """Compress into one buffer."""
+    c = compression
+    if c.cname not in library.list_compressors():
+        raise _no_such_library(c.cname)
+    packed: bytes = library.compress(
+        data, c.cname.encode(), c.clevel, c.shuffle, c.block_size, item_size
+    )
+    return packed
+
+
+def decompress(payload: memoryview, n_bytes: int, compression: Blosc) -> BufferLike:
+    """Decompress the buffer, whatever its parameters."""
+    flags, nbytes, cbytes = _read_header(payload)
+    if nbytes > max_unpacked(n_bytes):
+        raise damaged(f"expected a blosc buffer of {n_bytes} bytes, got one of {nbytes}")
+    buffer: BufferLike = payload[:cbytes]
+    if not flags & _COPIED and _format(flags) == "snappy":
+        buffer = _without_snappy(payload[:cbytes])
+    try:
+        unpacked: bytes = library.decompress(buffer)
+    except (RuntimeError, ValueError) as err:
+        raise damaged(f"expected a blosc buffer: {err}") from err
+    return memoryview(unpacked)[:n_bytes]
+
+
+def _read_header(payload: memoryview) -> tuple[int, int, int]:
+    """Give the flags and the lengths before and after compression, after comparing them."""
+    if len(payload) < _HEADER.size:
+        raise damaged(f"expected a blosc header of {_HEADER.size} bytes, got {len(payload)}")
+    version, _, flags, _, nbytes, _, cbytes = _HEADER.unpack_from(payload)
+    if version not in (1, 2):
+        raise damaged(f"expected a blosc buffer of version 1 or 2, got version {version}")
+    if not _HEADER.size <= cbytes <= len(payload):
+        raise damaged(
+            f"expected a blosc buffer of {cbytes} bytes, got {len(payload)} (truncated write?)"
+        )
+    if flags & _COPIED and cbytes != nbytes + _HEADER.size:
+        raise damaged(f"expected {nbytes} uncompressed bytes, got {cbytes - _HEADER.size}")
+    return flags, nbytes, cbytes
+
+
+def _without_snappy(payload: memoryview) -> bytes:
+    """Rewrite a buffer of snappy streams as one of uncompressed streams.
+
+    c-blosc 1, README_HEADER.rst: the header, the offset of each block, and in each block one
+    stream, or one per byte of an item where the block was split; each stream after its length. A
+    stream as long as its data is the data.
+    """
+    try:
+        import cramjam  # noqa: PLC0415 - optional
+    except ImportError as err:
+        raise N5MissingDependencyError("cramjam", "blosc with snappy", "snappy") from err
+    version, lz, flags, item_size, nbytes, block_size, _ = _HEADER.unpack_from(payload)
+    n_blocks = -(-nbytes // block_size) if block_size else 0
+    table = _HEADER.size + 4 * n_blocks
+    if nbytes > _SNAPPY_RATIO * len(payload):
+        raise damaged(f"expected a blosc buffer of {nbytes} bytes, got {len(payload)} with snappy")
+    if not 0 < table <= len(payload):
+        raise damaged(f"expected a blosc buffer of {n_blocks} blocks, got {len(payload)} bytes")
+    offsets, blocks = [], []
+    end = table
+    for i in range(n_blocks):
+        n_block = min(block_size, nbytes - i * block_size)
+        # the last block is never split when it is shorter
+        n_streams = 1 if flags & _NOT_SPLIT or n_block < block_size else max(item_size, 1)
+        try:
+            (start,) = _LENGTH.unpack_from(payload, _HEADER.size + 4 * i)
+            block = _plain_streams(payload[start:], n_streams, n_block // n_streams, cramjam)
+        except (struct.error, cramjam.DecompressionError) as err:
+            raise damaged(f"expected snappy streams in block {i} of the blosc buffer") from err
+        offsets.append(end)
+        blocks.append(block)
+        end += len(block)
+    body = struct.pack(f"<{n_blocks}I", *offsets) + b"".join(blocks)
+    flags = flags & 0x1F | _FORMATS.index("lz4") << 5
+    cbytes = _HEADER.size + len(body)
+    return _HEADER.pack(version, lz, flags, item_size, nbytes, block_size, cbytes) + body
+
+
+def _plain_streams(block: memoryview, n_streams: int, n_bytes: int, cramjam: Any) -> bytes:  # noqa: ANN401
+    """Unpack the streams of a block."""
+    parts: list[BufferLike] = []
+    start = 0
+    for _ in range(n_streams):
+        (n_packed,) = _LENGTH.unpack_from(block, start)
+        packed = block[start + 4 : start + 4 + n_packed]
+        start += 4 + n_packed
+        if n_packed == len(packed) == n_bytes:
+            plain: BufferLike = packed
+        else:
+            plain = bytearray(n_bytes)  # of fixed size: no stream can make it larger
+            if cramjam.snappy.decompress_raw_into(packed, plain) != n_bytes:
+                raise damaged(f"expected a snappy stream of {n_bytes} bytes, got fewer")
+        parts += [_LENGTH.pack(n_bytes), plain]
+    return b"".join(parts)
+
+
+def _format(flags: int) -> str:
+    return _FORMATS[flags >> 5] if flags >> 5 < len(_FORMATS) else "unknown"
+
+
+def _no_such_library(cname: str) -> N5UnsupportedError:
+    known = ", ".join(library.list_compressors())
+    message = f"blosc: cname {cname!r}: expected one that numcodecs is built with: {known}"
+    return N5UnsupportedError(message, kind="compression")
+
+
+def usable(payload: memoryview, n_bytes: int) -> int | None:
+    """Compare the lengths in the header; leave what numcodecs cannot do to :func:`decompress`."""
+    flags, nbytes, cbytes = _read_header(payload)
+    decodable = flags & _COPIED or _format(flags) in library.list_compressors()
+    return cbytes if nbytes == n_bytes and decodable else None
+
+
+def store(data: BufferLike) -> BufferLike:
+    """Copy into an uncompressed buffer."""
+    stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)
+    return stored

@@ -1,0 +1,103 @@
+"""``gzip``: RFC 1952 members, or one RFC 1950 stream with ``useZlib``.
+
+Java: members may be concatenated, junk after them is an error; after a zlib stream junk is ignored.
+N5: ``{"type":"gzip","useZlib":false,"level":6}``. Zarr: ``gzip``, and ``numcodecs.zlib``.
+
+libdeflate inflates more than twice as fast as zlib, but stops in silence after the first member and
+cannot stop early: what does not fit its one shot is inflated again by zlib, member by member.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import deflate
+
+from n5zarr.codecs.buffers import check_drained, damaged
+
+if TYPE_CHECKING:
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Gzip
+
+_MAGIC = b"\x1f\x8b\x08"
+_MEMBER_OVERHEAD = 18  # header and trailer, bytes
+_MAX_RATIO = 1032  # no deflate stream expands further
+_DEFAULT_LEVEL = 6
+_PIECE = 2**16  # bytes of surplus that are read at once
+
+
+def compress(data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
+    """Compress into one member or stream, with libdeflate at the same level."""
+    level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
+    pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
+    packed: bytearray = pack(data, level)
+    return packed
+
+
+def decompress(payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
+    """Inflate what is needed."""
+    use_zlib = compression.use_zlib
+    one_shot = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
+    fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be taken in vain
+    if fits and (use_zlib or usable(payload, n_bytes) is not None):
+        try:
+            inflated: bytearray = one_shot(payload, n_bytes)
+        except deflate.DeflateError:
+            inflated = bytearray()
+        if len(inflated) == n_bytes:
+            return inflated
+    try:
+        return _inflate(payload, n_bytes, use_zlib=use_zlib)
+    except zlib.error as err:
+        raise damaged(f"expected a {'zlib' if use_zlib else 'gzip'} stream: {err}") from err
+
+
+def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> BufferLike:
+    """Inflate member by member, with Java's rules for what may follow."""
+    inflated = bytearray()
+    rest: BufferLike = payload
+    while True:
+        stream = zlib.decompressobj(15 if use_zlib else 31)
+        inflated += stream.decompress(rest, n_bytes - len(inflated))
+        # the checksum stands at the end of a member, so the surplus is read too, and dropped
+        n_surplus = 0
+        while not stream.eof:
+            surplus = stream.decompress(stream.unconsumed_tail, _PIECE)
+            if not surplus and not stream.eof:
+                raise damaged(f"the stream is cut off after {len(inflated)} of {n_bytes} bytes")
+            n_surplus += len(surplus)
+            check_drained(n_bytes, n_surplus)
+        rest = stream.unused_data
+        if use_zlib or not rest:
+            return inflated
+        if not rest.startswith(_MAGIC):
+            raise damaged(f"expected another gzip member or the end, got {len(rest)} other bytes")
+        if len(inflated) == n_bytes:
+            return inflated
+
+
+def usable(payload: memoryview, n_bytes: int) -> int | None:
+    """Compare magic and ISIZE, the length that stands at the end of a member."""
+    if len(payload) < _MEMBER_OVERHEAD or payload[:3] != _MAGIC:
+        return None
+    isize = int.from_bytes(payload[-4:], "little")
+    return len(payload) if isize == n_bytes & 0xFFFFFFFF else None
+
+
+def store(data: BufferLike) -> BufferLike:
+    """Wrap in stored deflate blocks."""
+    stored: bytearray = deflate.gzip_compress(data, 0)
+    return stored
+
+
+def usable_zlib(payload: memoryview, n_bytes: int) -> int | None:
+    """Check the two header bytes; a zlib stream announces no size."""
+    fits = len(payload) >= 8 and payload[0] & 15 == 8 and (payload[0] << 8 | payload[1]) % 31 == 0
+    return len(payload) if fits else None
+
+
+def store_zlib(data: BufferLike) -> BufferLike:
+    """Wrap in stored deflate blocks."""
+    stored: bytearray = deflate.zlib_compress(data, 0)
+    return stored

@@ -1,0 +1,87 @@
+"""Paintera's label multisets, shown as the label that occurs most often in each voxel.
+
+imglib2-label-multisets ``LabelUtils``: the payload of a block with V voxels is
+
+1. int32 big-endian A, then A x int64 big-endian arg-max labels (A is 0 in newer files, else V);
+2. V x int32 big-endian: where the voxel's list begins in part 3, voxels with equal lists share it;
+3. little-endian: per list int32 N, then N x (int64 label, int32 count).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.codecs.buffers import damaged
+
+if TYPE_CHECKING:
+    from n5zarr.codecs.buffers import BufferLike
+
+__all__ = ["BACKGROUND", "arg_max_labels"]
+
+BACKGROUND = 0
+"""Java ``Label.BACKGROUND``: the label of a voxel without entries and of a missing block."""
+
+_ENTRY = np.dtype([("label", "<i8"), ("count", "<i4")])
+
+
+def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
+    """Find the most frequent label of each voxel.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The decompressed payload of a block.
+    n_voxels : int
+        Number of voxels in the box of the block.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(n_voxels,)`` big-endian uint64, first axis of N5 order fastest. The lowest label (as
+        int64) of those that are equally frequent; :data:`BACKGROUND` for an empty list.
+
+    Raises
+    ------
+    N5BlockError
+        The lists do not fit into the payload (``kind="payload"``).
+    """
+    payload = np.frombuffer(data, "u1")
+    if len(payload) < 4:
+        raise damaged(f"expected a label multiset, got {len(payload)} bytes")
+    (n_arg_max,) = struct.unpack_from(">i", data)
+    lists = 4 + 8 * n_arg_max + 4 * n_voxels
+    if n_arg_max not in (0, n_voxels) or lists > len(payload):
+        raise damaged(f"expected label multisets of {n_voxels} voxels, got {len(payload)} bytes")
+    offsets = payload[lists - 4 * n_voxels : lists].view(">i4").astype(np.int64)
+    starts, list_of_voxel = np.unique(offsets, return_inverse=True)
+    return _arg_max(payload[lists:], starts)[list_of_voxel]
+
+
+def _arg_max(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Give the arg-max label of the list at each of the starts."""
+    if len(starts) and not (starts[0] >= 0 and starts[-1] + 4 <= len(lists)):
+        raise damaged(f"expected list offsets within {len(lists)} bytes, got up to {starts[-1]}")
+    counts = _gather(lists, starts, 4).view("<i4").ravel().astype(np.int64)
+    ends = starts + 4 + _ENTRY.itemsize * counts
+    # lists that overlap would unpack a few bytes into any number of entries
+    overlap = (starts[1:] < ends[:-1]).any()
+    if (counts < 0).any() or (ends > len(lists)).any() or overlap:
+        raise damaged("expected label lists within the payload, got one that does not fit")
+    list_of_entry = np.repeat(np.arange(len(starts)), counts)
+    first_entry = np.cumsum(counts) - counts
+    rank = np.arange(counts.sum()) - first_entry[list_of_entry]
+    at = starts[list_of_entry] + 4 + _ENTRY.itemsize * rank
+    entries = _gather(lists, at, _ENTRY.itemsize).view(_ENTRY).ravel()
+    order = np.lexsort((entries["label"], -entries["count"].astype(np.int64), list_of_entry))
+    labels = np.full(len(starts), BACKGROUND, ">u8")
+    filled = counts > 0
+    labels[filled] = entries["label"][order[first_entry[filled]]].view("<u8")
+    return labels
+
+
+def _gather(data: np.ndarray, at: np.ndarray, n_bytes: int) -> np.ndarray:
+    """Copy ``n_bytes`` from each position into the rows of an array."""
+    return data[at[:, None] + np.arange(n_bytes)]

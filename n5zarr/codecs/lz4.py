@@ -1,0 +1,143 @@
+"""``lz4``: Java's ``LZ4Block`` stream, and three other byte formats that go by the same name.
+
+N5: ``{"type":"lz4","blockSize":65536}``. lz4-java's ``LZ4BlockOutputStream`` cuts the data into
+pieces of ``blockSize`` bytes and frames each::
+
+    8   "LZ4Block"
+    1   token: method (0x10 raw, 0x20 LZ4) | level, where a piece has at most 2**(10 + level) bytes
+    4   length of the piece as stored, little-endian
+    4   length of the piece as it was, little-endian
+    4   XXH32 of the piece as it was, seed 0x9747b28c, of which Java keeps 28 bits
+    ..  the piece
+
+and ends with a frame of no bytes. What other programs write under this name, told apart by trying:
+the LZ4 frame format (rust-n5), numcodecs' four bytes of length and an LZ4 block (zarr-python 2),
+and a bare LZ4 block (z5). Zarr: ``numcodecs.lz4``, so chunks of lz4 are always made anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from n5zarr.codecs.buffers import damaged
+from n5zarr.errors import N5MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Lz4
+
+_FRAME = struct.Struct("<8sBIII")
+_MAGIC = b"LZ4Block"
+_LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
+_RAW, _LZ4 = 0x10, 0x20
+_SEED, _CHECKSUM_MASK = 0x9747B28C, 0x0FFFFFFF
+_MIN_LEVEL_BITS = 10
+_MIN_PIECE, _MAX_PIECE = 64, 2**25  # Java: limits of blockSize
+
+
+def _libraries() -> tuple[Any, Any, Any]:
+    try:
+        import lz4.block  # noqa: PLC0415 - optional
+        import lz4.frame  # noqa: PLC0415 - optional
+        import xxhash  # noqa: PLC0415 - optional
+    except ImportError as err:
+        raise N5MissingDependencyError(err.name or "lz4", "lz4 compression", "lz4") from err
+    return lz4.block, lz4.frame, xxhash
+
+
+def compress(data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
+    """Frame the data as Java does."""
+    block, _, xxhash = _libraries()
+    size = min(max(compression.block_size, _MIN_PIECE), _MAX_PIECE)
+    level = max(0, (size - 1).bit_length() - _MIN_LEVEL_BITS)
+    view = memoryview(data)
+    parts: list[BufferLike] = []
+    for start in range(0, len(view), size):
+        piece = view[start : start + size]
+        packed = block.compress(piece, store_size=False)
+        method = _LZ4 if len(packed) < len(piece) else _RAW
+        stored = packed if method == _LZ4 else piece
+        checksum = xxhash.xxh32_intdigest(piece, _SEED) & _CHECKSUM_MASK
+        parts += [_FRAME.pack(_MAGIC, method | level, len(stored), len(piece), checksum), stored]
+    return b"".join([*parts, _FRAME.pack(_MAGIC, _RAW | level, 0, 0, 0)])
+
+
+def decompress(payload: memoryview, n_bytes: int, compression: Lz4) -> BufferLike:
+    """Decompress any of the four byte formats."""
+    block, frame, xxhash = _libraries()
+    if payload[:8] == _MAGIC:
+        return _join(_java_pieces(payload, block, xxhash), n_bytes)
+    try:
+        if payload[:4] == _LZ4_FRAME_MAGIC:
+            return bytes(frame.LZ4FrameDecompressor().decompress(payload, max_length=n_bytes))
+        if int.from_bytes(payload[:4], "little") == n_bytes:
+            return bytes(block.decompress(payload[4:], uncompressed_size=n_bytes))
+    except (block.LZ4BlockError, RuntimeError):
+        pass  # a bare block may begin like either
+    try:
+        return bytes(block.decompress(payload, uncompressed_size=n_bytes))
+    except block.LZ4BlockError as err:
+        raise damaged(
+            "expected LZ4Block frames, an LZ4 frame or an LZ4 block, got neither"
+        ) from err
+
+
+def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
+    """Join pieces until there are enough, so that a missing end mark does no harm, as in Java."""
+    data = bytearray()
+    for piece in pieces:
+        data += piece
+        if len(data) >= n_bytes:
+            break
+    return memoryview(data)[:n_bytes]
+
+
+def _java_pieces(payload: memoryview, block: Any, xxhash: Any) -> Iterator[BufferLike]:  # noqa: ANN401
+    start = 0
+    while len(payload) - start >= _FRAME.size:
+        magic, token, n_stored, n_piece, checksum = _FRAME.unpack_from(payload, start)
+        start += _FRAME.size
+        stored = payload[start : start + n_stored]
+        start += n_stored
+        if magic != _MAGIC or token & 0xF0 not in (_RAW, _LZ4) or len(stored) < n_stored:
+            raise damaged("expected an LZ4Block frame, got a damaged or truncated one")
+        if n_piece == 0:
+            return
+        if n_piece > 1 << (_MIN_LEVEL_BITS + (token & 15)):
+            raise damaged(f"LZ4Block frame: got {n_piece} bytes, more than its level allows")
+        piece = _piece(stored, n_piece, token & 0xF0, block)
+        if xxhash.xxh32_intdigest(piece, _SEED) & _CHECKSUM_MASK != checksum:
+            raise damaged("LZ4Block frame: the checksum does not match")
+        yield piece
+
+
+def _piece(stored: memoryview, n_piece: int, method: int, block: Any) -> BufferLike:  # noqa: ANN401
+    if method == _RAW:
+        piece: BufferLike = stored
+    else:
+        try:
+            piece = block.decompress(stored, uncompressed_size=n_piece)
+        except block.LZ4BlockError as err:
+            raise damaged(f"LZ4Block frame: {str(err).lower()}") from err
+    if len(piece) != n_piece:
+        raise damaged(f"LZ4Block frame: expected {n_piece} bytes, got {len(piece)}")
+    return piece
+
+
+def usable(payload: memoryview, n_bytes: int) -> int | None:
+    """Never: Zarr's codec of this name has another framing."""
+    return None
+
+
+def store(data: BufferLike) -> BufferLike:
+    """Wrap in numcodecs' framing, as one run of literals."""
+    n_bytes = len(data)
+    if n_bytes < 15:
+        token = bytes([n_bytes << 4])
+    else:
+        full, rest = divmod(n_bytes - 15, 255)
+        token = b"\xf0" + b"\xff" * full + bytes([rest])
+    return struct.pack("<I", n_bytes) + token + bytes(data)

@@ -1,0 +1,102 @@
+r"""Blocks of ``dataType`` ``string``.
+
+n5 ``StringBlockCodec``: the payload is the UTF-8 of all strings, each followed by NUL, first axis
+of N5 order fastest. n5 4.x writes mode 1 with the number of bytes; 3.x wrote mode 0 where that
+happened to equal the number of strings.
+
+Java's own reader drops empty strings at the end of a block; here they are kept. A NUL inside a
+string is written as the bytes C0 80, which are no UTF-8 otherwise (Java shows them as U+FFFD).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from n5zarr.codecs.buffers import damaged
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from n5zarr.codecs.buffers import BufferLike
+
+__all__ = ["join_strings", "split_strings", "vlen_utf8"]
+
+_NUL = b"\xc0\x80"
+_MAX_PADDING = 2**20  # a header of 12 bytes must not make a list of 16 GiB
+
+
+def split_strings(data: BufferLike, n_strings: int) -> list[str]:
+    r"""Split the decompressed payload of a block.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The strings, each followed by NUL; the last NUL may be missing.
+    n_strings : int
+        How many the block holds; strings missing at the end are empty.
+
+    Returns
+    -------
+    list of str
+        ``n_strings`` strings; what is no UTF-8 becomes U+FFFD, as in Java.
+
+    Raises
+    ------
+    N5BlockError
+        There are more strings than the block holds, or a million fewer (``kind="payload"``).
+
+    Examples
+    --------
+    >>> split_strings(b"a\0bb\0\0", 4)
+    ['a', 'bb', '', '']
+    """
+    pieces = bytes(data).split(b"\0")
+    if pieces[-1] == b"":
+        pieces.pop()
+    if not n_strings - _MAX_PADDING <= len(pieces) <= n_strings:
+        raise damaged(f"expected {n_strings} strings, got {len(pieces)}")
+    strings = [piece.replace(_NUL, b"\0").decode("utf-8", "replace") for piece in pieces]
+    return strings + [""] * (n_strings - len(strings))
+
+
+def join_strings(strings: Iterable[object]) -> bytes:
+    r"""Make the payload of a block, before compression.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        One of them is no string, or a string that is no Unicode text (``kind="data-type"``).
+
+    Examples
+    --------
+    >>> join_strings(["a", "bb", ""])
+    b'a\x00bb\x00\x00'
+    """
+    return b"".join(_utf8(s).replace(b"\0", _NUL) + b"\0" for s in strings)
+
+
+def _utf8(string: object) -> bytes:
+    try:
+        if isinstance(string, str):
+            return string.encode()
+    except UnicodeEncodeError:
+        pass
+    message = f"expected strings of Unicode text, got {string!r:.80}; N5 cannot hold it as a string"
+    raise N5UnrepresentableError(message, kind="data-type")
+
+
+def vlen_utf8(strings: Sequence[str]) -> bytes:
+    r"""Encode strings as Zarr's ``vlen-utf8`` codec does: counts and lengths in little-endian.
+
+    Examples
+    --------
+    >>> vlen_utf8(["é"])
+    b'\x01\x00\x00\x00\x02\x00\x00\x00\xc3\xa9'
+    """
+    encoded = [s.encode() for s in strings]
+    parts = [struct.pack("<I", len(encoded))]
+    for e in encoded:
+        parts += [struct.pack("<I", len(e)), e]
+    return b"".join(parts)

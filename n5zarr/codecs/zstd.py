@@ -1,0 +1,128 @@
+"""``zstd``: Zstandard frames (RFC 8878).
+
+N5: ``{"type":"zstd","level":3}``. Zarr: ``zstd``. Java reads several frames, skippable frames,
+frames without content size, checksums, and ignores what follows; n5-zstandard 1.0.1 and older
+wrote frames without content size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numcodecs.zstd as library
+
+from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.errors import N5BlockError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Zstd
+
+MIN_LEVEL, MAX_LEVEL = -131072, 22
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE = 0x184D2A50  # to ...5F
+_BLOCK = 2**17  # bytes that one block decodes to, at most
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    end: int
+    content_size: int | None  # bytes; None when not announced
+    n_blocks: int
+
+
+def clamp_level(level: int) -> int:
+    """Bring a level into the range of the library, as Java's binding does."""
+    return min(max(level, MIN_LEVEL), MAX_LEVEL)
+
+
+def compress(data: BufferLike, compression: Zstd, item_size: int) -> BufferLike:
+    """Compress into one frame with content size and without checksum, as Java does."""
+    packed: bytes = library.compress(data, clamp_level(compression.level))
+    return packed
+
+
+def decompress(payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
+    """Decompress the frames that are needed."""
+    end, known, unknown = 0, 0, 0
+    for frame in _frames(payload):
+        end = frame.end
+        known += frame.content_size or 0
+        unknown += 0 if frame.content_size is not None else frame.n_blocks * _BLOCK
+        if known >= n_bytes:
+            break
+    if known + unknown > max_unpacked(n_bytes):
+        raise damaged(f"expected frames of {n_bytes} bytes, got frames of up to {known + unknown}")
+    if end == 0:
+        raise damaged("expected a zstd frame, got none")
+    try:
+        unpacked: bytes = library.decompress(payload[:end])
+    except (RuntimeError, ValueError) as err:
+        raise damaged(f"expected zstd frames: {str(err).lower()}") from err
+    return memoryview(unpacked)[:n_bytes]
+
+
+def _frames(payload: memoryview) -> Iterator[_Frame]:
+    """Walk over the frames by their headers, without decompressing; stop at anything else."""
+    start = 0
+    while start + 8 < len(payload):
+        magic = int.from_bytes(payload[start : start + 4], "little")
+        if magic & ~15 == _SKIPPABLE:
+            start += 8 + int.from_bytes(payload[start + 4 : start + 8], "little")
+        elif magic == _MAGIC:
+            frame = _frame(payload, start + 4)
+            yield frame
+            start = frame.end
+        else:
+            return
+
+
+def _frame(payload: memoryview, start: int) -> _Frame:
+    """Read the frame whose magic ends at ``start``; RFC 8878, section 3.1.1."""
+    descriptor = payload[start]
+    single_segment = descriptor >> 5 & 1
+    size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
+    offset = start + 2 - single_segment + (0, 1, 2, 4)[descriptor & 3]
+    content_size = int.from_bytes(payload[offset : offset + size_bytes], "little")
+    offset += size_bytes
+    n_blocks, last = 0, 0
+    while not last:
+        header = int.from_bytes(payload[offset : offset + 3], "little")
+        last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        offset += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
+        n_blocks += 1
+        if offset > len(payload):
+            raise damaged(f"the zstd frame is cut off at {len(payload)} bytes")
+    end = offset + 4 * (descriptor >> 2 & 1)
+    if end > len(payload):
+        raise damaged("the checksum of the zstd frame is cut off")
+    # a 2-byte field counts from 256
+    announced = content_size + 256 * (size_bytes == 2) if size_bytes else None
+    return _Frame(end, announced, n_blocks)
+
+
+def usable(payload: memoryview, n_bytes: int) -> int | None:
+    """Compare the content size where one is announced; drop what follows the frame."""
+    try:
+        frames = list(_frames(payload))
+    except N5BlockError:
+        return None
+    if len(frames) != 1 or frames[0].content_size not in (None, n_bytes):
+        return None
+    return frames[0].end
+
+
+def store(data: BufferLike) -> BufferLike:
+    """Wrap in raw blocks of one frame."""
+    view = memoryview(data)
+    n_blocks = max(1, -(-len(view) // _BLOCK))
+    # single segment, content size in 8 bytes
+    parts = [_MAGIC.to_bytes(4, "little"), b"\xe0", len(view).to_bytes(8, "little")]
+    for i in range(n_blocks):
+        block = view[i * _BLOCK : (i + 1) * _BLOCK]
+        parts += [((i == n_blocks - 1) | len(block) << 3).to_bytes(3, "little"), bytes(block)]
+    return b"".join(parts)

@@ -1,0 +1,239 @@
+"""What is in a container, as plain data: the library behind ``n5zarr tree`` and ``n5zarr info``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from zarr.buffer import cpu
+
+from n5zarr._zarr_compat import sync
+from n5zarr.containers import open_container
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.compression import compression_to_json
+from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.order import to_c
+from n5zarr.format.path import join
+from n5zarr.format.version import VERSION_KEY
+from n5zarr.hierarchy import Broken
+from n5zarr.translate.chunks import decode_chunk
+from n5zarr.translate.keys import ChunkKey
+from n5zarr.translate.presentation import Content, Presentation
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from zarr.abc.store import Store
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.hierarchy import Node
+    from n5zarr.store import N5Store
+
+__all__ = ["describe", "describe_tree", "find_damage"]
+
+
+def describe(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    size: bool = True,
+    storage_options: dict[str, Any] | None = None,
+) -> dict[str, JSON]:
+    """Describe one node.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        Node below ``store``.
+    size : bool, optional
+        Whether to find the stored blocks and their bytes, which lists every block.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    dict
+        Plain JSON. Tuples named ``..._n5`` are in N5 order, those named ``..._c`` in C order.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5Error
+        The node is broken or not supported.
+    """
+    opened, node_path = open_container(store, path, storage_options=storage_options)
+    node = _found(opened, node_path)
+    description: dict[str, JSON] = {
+        "container": str(opened),
+        "path": f"/{node_path}",
+        "n5": _version(opened),
+    }
+    if isinstance(node, Presentation):
+        description |= {"kind": "array", **_describe_array(node)}
+        if size:
+            description |= _describe_size(opened, node_path, node)
+        return {**description, "attributes": dict(node.dataset.attributes)}
+    children = sync(opened.run(opened.hierarchy.children(node_path)))
+    names: list[JSON] = [name for name, _ in children]
+    return {
+        **description,
+        "kind": "group",
+        "children": names,
+        "attributes": dict(node.attributes),
+    }
+
+
+def _found(opened: N5Store, path: str) -> Node:
+    node = sync(opened.read_node(path))
+    if node is None:
+        message = f"{opened}: /{path}: expected a group or dataset, got nothing there"
+        raise FileNotFoundError(message)
+    return node
+
+
+def _version(opened: N5Store) -> JSON:
+    """Read the version attribute of the root; None where it has none."""
+    data = sync(opened.store.get(ATTRIBUTES_JSON, cpu.buffer_prototype))
+    document = None if data is None else parse_json(data.to_bytes())
+    return document.get(VERSION_KEY) if isinstance(document, dict) else None
+
+
+def _describe_array(shown: Presentation) -> dict[str, JSON]:
+    dataset = shown.dataset
+    names = shown.dimension_names
+    description: dict[str, JSON] = {
+        "dimensions_n5": dataset.dimensions,
+        "shape_c": to_c(dataset.dimensions),
+        "axes_c": names if names is None or shown.axis_order == "C" else to_c(names),
+        "data_type": dataset.data_type.value,
+        "shown_as": shown.data_type.value,
+        "compression": compression_to_json(dataset.compression),
+        "block_size_n5": dataset.block_size,
+        "chunk_shape_c": to_c(dataset.block_size),
+        "grid_n5": dataset.grid,
+        "n_blocks": math.prod(dataset.grid),
+    }
+    if shown.content is not Content.STRINGS:
+        description["n_bytes"] = math.prod(dataset.dimensions) * shown.data_type.item_size
+    return description
+
+
+def _describe_size(opened: N5Store, path: str, shown: Presentation) -> dict[str, JSON]:
+    positions = sync(opened.run(opened.hierarchy.grid_positions(path, shown)))
+    return {
+        "n_blocks_stored": len(positions),
+        "n_bytes_stored": sync(opened.getsize_prefix(path)),
+    }
+
+
+def describe_tree(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    size: bool = False,
+    depth: int | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> dict[str, JSON]:
+    """Describe a node and everything below it.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        Node below ``store``.
+    size : bool, optional
+        Whether to find the stored blocks and their bytes, which lists every block.
+    depth : int, optional
+        How many levels below the node; all by default.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    dict
+        ``name``, ``kind`` (``"group"``, ``"array"``, ``"object"`` or ``"broken"``) and, depending
+        on the kind, ``children``, what :func:`describe` says of an array, or ``error``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5Error
+        The node itself is broken or not supported.
+    """
+    opened, node_path = open_container(store, path, storage_options=storage_options)
+    node = _found(opened, node_path)
+    name = join(str(opened), node_path)
+    return _branch(opened, node_path, name, node, size=size, depth=depth)
+
+
+def _branch(
+    opened: N5Store, path: str, name: str, node: Node | Broken, *, size: bool, depth: int | None
+) -> dict[str, JSON]:
+    if isinstance(node, Broken):
+        # an object dataset is sound, but no array
+        is_object = isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
+        return {"name": name, "kind": "object" if is_object else "broken", "error": str(node.error)}
+    if isinstance(node, Presentation):
+        sizes = _describe_size(opened, path, node) if size else {}
+        return {"name": name, "kind": "array", **_describe_array(node), **sizes}
+    if depth == 0:
+        return {"name": name, "kind": "group"}
+    below = None if depth is None else depth - 1
+    children: list[JSON] = [
+        _branch(opened, join(path, child), child, found, size=size, depth=below)
+        for child, found in sync(opened.run(opened.hierarchy.children(path)))
+    ]
+    return {"name": name, "kind": "group", "children": children}
+
+
+def find_damage(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+) -> Iterator[N5Error]:
+    """Decode every stored block of a dataset and give the errors.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        Dataset below ``store``.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Yields
+    ------
+    N5Error
+        One for each damaged block, naming it.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5Error
+        The node itself is broken or not supported.
+    """
+    opened, node_path = open_container(store, path, storage_options=storage_options)
+    node = _found(opened, node_path)
+    if not isinstance(node, Presentation):
+        return
+    for position in sync(opened.run(opened.hierarchy.grid_positions(node_path, node))):
+        key = join(node_path, block_path(position))
+        block = sync(opened.store.get(key, cpu.buffer_prototype))
+        if block is None:  # deleted since it was listed
+            continue
+        try:
+            decode_chunk(memoryview(block.to_bytes()), node)
+        except N5Error as err:
+            coords = to_c(position) if opened.axis_order == "C" else position
+            yield err.located(opened.locate(ChunkKey(node_path, coords)))

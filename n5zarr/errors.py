@@ -1,0 +1,185 @@
+"""Every error and warning that n5zarr itself raises.
+
+::
+
+    N5Error(Exception)
+    ├── N5FormatError (+ ValueError)          what is stored violates the N5 format
+    │   ├── N5AttributesError                 attributes.json; has .problems, all of them
+    │   └── N5BlockError                      header or payload of one block
+    ├── N5UnsupportedError (+ NotImplementedError)   valid N5, not supported here
+    ├── N5UnrepresentableError (+ ValueError)        valid Zarr, cannot be N5
+    └── N5MissingDependencyError (+ ImportError)     an optional package is needed
+
+The branches are what a handler does next: mend the data, use another tool, change the request,
+install a package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
+pass through untouched; a missing key is ``None``, never an error.
+
+A message reads ``<where>: <what>: expected ..., got ...``. The pure layers know what is wrong and
+the store knows where: it fills in :attr:`N5Error.where` as the error passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "N5AttributesError",
+    "N5BlockError",
+    "N5Error",
+    "N5FormatError",
+    "N5MissingDependencyError",
+    "N5UnrepresentableError",
+    "N5UnsupportedError",
+    "N5Warning",
+    "Problem",
+]
+
+type Kind = Literal[
+    "json",  # attributes.json cannot be parsed
+    "member",  # a member of attributes.json is missing or has a wrong value
+    "version",  # the container was written by an incompatible version of N5
+    "compression",  # unknown or misdescribed compression
+    "data-type",  # unknown dataType, or one that the operation cannot take
+    "header",  # a block header does not fit the dataset or the data
+    "payload",  # the compressed payload of a block is damaged or too short
+    "varlength",  # a block that holds another number of elements than its box
+    "path",  # a node or attribute path that N5 cannot hold or that escapes the container
+    "not-found",  # a container, node or block that is not there
+    "option",  # an argument outside its vocabulary
+    "read-only",  # an attempt to write where only reading is possible
+    "dependency",  # an optional package is not installed
+]
+
+KINDS: tuple[str, ...] = get_args(Kind.__value__)
+
+
+class N5Error(Exception):
+    """Base of every error that n5zarr raises.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong: the field, what was expected, what was found, and the way out.
+    kind : Kind
+        Stable machine-readable category; messages may be reworded, kinds may not.
+    where : str, optional
+        Container, path and block. Usually added by the store as the error passes.
+    """
+
+    def __init__(self, message: str, *, kind: Kind, where: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind: Kind = kind
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.__dict__.copy())
+
+    def located(self, where: str) -> Self:
+        """Say where it happened, unless that is known already.
+
+        Parameters
+        ----------
+        where : str
+            Container, path and block, as far as the caller knows them.
+
+        Returns
+        -------
+        N5Error
+            The same object, so that ``raise err.located(...)`` reads well.
+        """
+        self.where = self.where or where
+        return self
+
+
+def _rebuild(cls: type[N5Error], state: dict[str, object]) -> N5Error:
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    error.args = (state["message"],)
+    return error
+
+
+class N5FormatError(N5Error, ValueError):
+    """What is stored violates the N5 format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with an ``attributes.json``.
+
+    Parameters
+    ----------
+    loc : tuple of str and int
+        Path into the document, such as ``("blockSize", 2)``.
+    message : str
+        What was expected and what was found.
+    kind : Kind
+        Category, as on the error that carries the problem.
+    """
+
+    loc: tuple[str | int, ...]
+    message: str
+    kind: Kind = "member"
+
+    def __str__(self) -> str:
+        loc = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in self.loc)
+        return f"{loc.removeprefix('.')}: {self.message}" if loc else self.message
+
+
+class N5AttributesError(N5FormatError):
+    """An ``attributes.json`` that cannot be parsed or does not describe what it claims to.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Everything that is wrong, at least one; the first one's kind is the kind of the error.
+    where : str, optional
+        Container and path.
+    """
+
+    def __init__(self, problems: Sequence[Problem], *, where: str = "") -> None:
+        super().__init__("; ".join(map(str, problems)), kind=problems[0].kind, where=where)
+        self.problems = tuple(problems)
+
+
+class N5BlockError(N5FormatError):
+    """A block whose header or payload does not fit."""
+
+
+class N5UnsupportedError(N5Error, NotImplementedError):
+    """Valid N5, or a valid request, that this version of n5zarr does not support."""
+
+
+class N5UnrepresentableError(N5Error, ValueError):
+    """A request that N5 cannot express."""
+
+
+class N5MissingDependencyError(N5Error, ImportError):
+    """An optional package is needed; the message says what to install.
+
+    Parameters
+    ----------
+    package : str
+        Name of the missing package.
+    purpose : str
+        What it is needed for.
+    extra : str
+        The extra of n5zarr that installs it.
+    """
+
+    def __init__(self, package: str, purpose: str, extra: str) -> None:
+        message = f"{purpose} needs the package {package!r}: pip install 'n5zarr[{extra}]'"
+        super().__init__(message, kind="dependency")
+
+
+class N5Warning(UserWarning):
+    """The result is right, but something about it may surprise."""

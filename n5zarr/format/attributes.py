@@ -1,0 +1,237 @@
+"""``attributes.json``: what makes a node a dataset, and what the dataset is.
+
+N5 4.0.0, "File-system specification", items 3 to 7, ``DatasetAttributesAdapter`` and, for the older
+rules, n5-3.5.1 ``DatasetAttributes.from``. N5's own keys and the users' stand in one flat object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5AttributesError, Problem
+from n5zarr.format.block import MAX_NDIM
+from n5zarr.format.compression import Compression, parse_compression
+from n5zarr.format.data_type import DataType
+from n5zarr.format.grid import grid_shape
+from n5zarr.format.version import VERSION_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+
+__all__ = [
+    "ATTRIBUTES_JSON",
+    "ZARR_KEY",
+    "DatasetAttributes",
+    "GroupAttributes",
+    "dataset_keys",
+    "is_dataset",
+    "missing_dataset_keys",
+    "parse_attributes",
+]
+
+ATTRIBUTES_JSON = "attributes.json"
+ZARR_KEY = "zarr"
+"""The one key that n5zarr reserves, for what N5 has no word for."""
+
+_DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAttributes:
+    """A node that is no dataset.
+
+    Parameters
+    ----------
+    attributes : mapping
+        The users' attributes, in the order of the document.
+    """
+
+    attributes: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetAttributes:
+    """A dataset as its ``attributes.json`` describes it.
+
+    Parameters
+    ----------
+    dimensions : tuple of int
+        Extent in elements, N5 order.
+    block_size : tuple of int
+        Extent of a full block in elements, N5 order.
+    data_type : DataType
+        What the elements are.
+    compression : Compression
+        How payloads are compressed.
+    attributes : mapping
+        The users' attributes, in the order of the document.
+    """
+
+    dimensions: N5Tuple
+    block_size: N5Tuple
+    data_type: DataType
+    compression: Compression
+    attributes: Mapping[str, JSON]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.dimensions)
+
+    @property
+    def grid(self) -> N5Tuple:
+        """Number of blocks along each axis, N5 order."""
+        return grid_shape(self.dimensions, self.block_size)
+
+    @property
+    def is_label_multiset(self) -> bool:
+        """Whether the bytes are Paintera's label multisets, see imglib2-label-multisets."""
+        return self.data_type is DataType.UINT8 and self.attributes.get("isLabelMultiset") is True
+
+    @property
+    def may_be_group(self) -> bool:
+        """Whether only a listing can tell that this is a dataset.
+
+        BigStitcher writes all dataset keys on the group ``setupN`` too. There, unlike on any array,
+        ``downsamplingFactors`` is a list of lists.
+        """
+        factors = self.attributes.get("downsamplingFactors")
+        return isinstance(factors, list) and any(isinstance(f, list) for f in factors)
+
+
+def dataset_keys(document: Mapping[str, JSON]) -> list[str]:
+    """Name the keys of a document that describe a dataset."""
+    return [key for key in _DATASET_KEYS if key in document]
+
+
+def missing_dataset_keys(document: JSON) -> list[str]:
+    """Name what keeps a document from describing a dataset.
+
+    Examples
+    --------
+    >>> missing_dataset_keys({"dataType": "uint8", "dimensions": [3], "blockSize": [2]})
+    ['compression']
+    """
+    if not isinstance(document, dict):
+        return ["dimensions", "dataType", "compression"]
+    missing = [key for key in ("dimensions", "dataType") if key not in document]
+    compressed = "compression" in document or "compressionType" in document
+    return missing if compressed else [*missing, "compression"]
+
+
+def is_dataset(document: JSON) -> bool:
+    """Whether a document describes a dataset.
+
+    ==============  ==========  =======================================  =======
+    ``dimensions``  ``dataType``  ``compression`` or ``compressionType``  dataset
+    ==============  ==========  =======================================  =======
+    yes             yes         yes                                      yes
+    any other combination                                                no
+    ==============  ==========  =======================================  =======
+
+    ``blockSize`` does not matter: N5 before 4.0 takes one block of the size of the dataset where it
+    is absent. A document that is no object is a group without attributes.
+    """
+    return not missing_dataset_keys(document)
+
+
+def parse_attributes(document: JSON) -> DatasetAttributes | GroupAttributes:
+    """Read a parsed ``attributes.json``.
+
+    Parameters
+    ----------
+    document : JSON
+        The document; None for a node that has none.
+
+    Returns
+    -------
+    DatasetAttributes or GroupAttributes
+        With the users' attributes apart from N5's own.
+
+    Raises
+    ------
+    N5AttributesError
+        A dataset's key has a wrong value. All problems are reported together.
+
+    Examples
+    --------
+    >>> parse_attributes({"dimensions": [7, 5], "dataType": "uint8", "compressionType": "raw"})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    DatasetAttributes(dimensions=(7, 5), block_size=(7, 5), data_type=<DataType.UINT8: 'uint8'>,
+                      compression=Raw(), attributes={})
+    """
+    if not isinstance(document, dict):
+        return GroupAttributes(attributes={})
+    if not is_dataset(document):
+        # only `n5` and `zarr` are ours on a group: BigDataViewer's setups carry `dataType`
+        return GroupAttributes(attributes=_without(document, VERSION_KEY, ZARR_KEY))
+    return _parse_dataset(document)
+
+
+def _without(document: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
+    return {key: value for key, value in document.items() if key not in keys}
+
+
+def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
+    problems: list[Problem] = []
+    dimensions = _integers(document, "dimensions", 0, 2**63 - 1, problems)
+    if "blockSize" in document:
+        block_size = _integers(document, "blockSize", 1, 2**31 - 1, problems)
+    else:
+        block_size = tuple(max(d, 1) for d in dimensions)
+    if not problems and len(dimensions) != len(block_size):
+        message = f"expected {len(dimensions)} entries, one per dimension, got {len(block_size)}"
+        problems.append(Problem(("blockSize",), message))
+    data_type = _data_type(document["dataType"], problems)
+    compression = _compression(document, problems)
+    if problems or data_type is None or compression is None:
+        raise N5AttributesError(problems)
+    return DatasetAttributes(
+        dimensions=dimensions,
+        block_size=block_size,
+        data_type=data_type,
+        compression=compression,
+        attributes=_without(document, *_DATASET_KEYS, VERSION_KEY, ZARR_KEY),
+    )
+
+
+def _integers(
+    document: Mapping[str, JSON], key: str, low: int, high: int, problems: list[Problem]
+) -> N5Tuple:
+    """Read a list of integers; 4.0 counts as 4, as it does in Java, but 4.5 and "4" do not."""
+    values = document[key]
+    if not isinstance(values, list) or not 1 <= len(values) <= MAX_NDIM:
+        message = f"expected a list of 1 to {MAX_NDIM} integers, got {values!r:.80}"
+        problems.append(Problem((key,), message))
+        return ()
+    integers = []
+    for i, value in enumerate(values):
+        integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        if isinstance(value, bool) or not integral or not low <= value <= high:
+            message = f"expected an integer from {low} to {high}, got {value!r:.80}"
+            problems.append(Problem((key, i), message))
+        else:
+            integers.append(int(value))
+    return tuple(integers)
+
+
+def _data_type(value: JSON, problems: list[Problem]) -> DataType | None:
+    if isinstance(value, str) and value in DataType:
+        return DataType(value)
+    message = f"expected one of {', '.join(DataType)}, got {value!r:.80}"
+    problems.append(Problem(("dataType",), message, "data-type"))
+    return None
+
+
+def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compression | None:
+    # Java: `compression` wins where both keys stand
+    key = "compression" if "compression" in document else "compressionType"
+    try:
+        return parse_compression(document[key], (key,))
+    except N5AttributesError as err:
+        problems.extend(err.problems)
+        return None

@@ -1,0 +1,245 @@
+"""Descriptions of compressions: the ``compression`` object of ``attributes.json``.
+
+N5 4.0.0, "File-system specification", item 9 and the ``@CompressionParameter`` fields of
+``GzipCompression.java`` and its siblings. One frozen dataclass for each ``type``, with the members
+that Java writes, their defaults and their limits. Nothing is compressed here.
+
+Absent members take Java's default; unknown members are ignored (and never dropped from the
+document).
+
+Deviations: an object with members but without ``type`` and an unknown ``compressionType`` are
+errors, where Java silently reads raw bytes; so are levels that Java would refuse only when writing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from n5zarr.errors import N5AttributesError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "COMPRESSIONS",
+    "Blosc",
+    "Bzip2",
+    "Compression",
+    "Gzip",
+    "Jpeg",
+    "Lz4",
+    "Lzma",
+    "Raw",
+    "Xz",
+    "Zstd",
+    "compression_to_json",
+    "parse_compression",
+]
+
+_ANY_INT = (-(2**31), 2**31 - 1)
+
+
+def _integer(json_name: str, default: int, low: int, high: int) -> Any:  # noqa: ANN401
+    return field(default=default, metadata={"json": json_name, "low": low, "high": high})
+
+
+def _one_of(json_name: str, default: str, *choices: str) -> Any:  # noqa: ANN401
+    return field(default=default, metadata={"json": json_name, "choices": choices})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raw:
+    """No compression: ``{"type":"raw"}``."""
+
+    type: ClassVar[str] = "raw"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gzip:
+    """RFC 1952, or RFC 1950 with ``useZlib``: ``{"type":"gzip","useZlib":false,"level":6}``.
+
+    Java: the default level is 6 since 4.0 and was -1 (the same level) before.
+    """
+
+    type: ClassVar[str] = "gzip"
+    use_zlib: bool = field(default=False, metadata={"json": "useZlib"})
+    level: int = _integer("level", 6, -1, 9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bzip2:
+    """A bzip2 stream: ``{"type":"bzip2","blockSize":9}``, in units of 100 kB."""
+
+    type: ClassVar[str] = "bzip2"
+    block_size: int = _integer("blockSize", 9, 1, 9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Xz:
+    """An .xz container: ``{"type":"xz","preset":6}``."""
+
+    type: ClassVar[str] = "xz"
+    preset: int = _integer("preset", 6, 0, 9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lz4:
+    """Java's ``LZ4Block`` stream: ``{"type":"lz4","blockSize":65536}``, piece size in bytes.
+
+    z5 writes its level as ``blockSize``, so no limit is set; reading does not need the value.
+    """
+
+    type: ClassVar[str] = "lz4"
+    block_size: int = _integer("blockSize", 65536, *_ANY_INT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blosc:
+    """One c-blosc 1 buffer.
+
+    ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``
+
+    Java adds ``typesize`` and ``nthreads``, which change nothing, and which tensorstore refuses.
+    """
+
+    type: ClassVar[str] = "blosc"
+    cname: str = _one_of("cname", "blosclz", "blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+    clevel: int = _integer("clevel", 6, 0, 9)
+    shuffle: int = _integer("shuffle", 0, -1, 2)
+    block_size: int = _integer("blocksize", 0, 0, 2**31 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zstd:
+    """Zstandard frames: ``{"type":"zstd","level":3}``. Java clamps the level."""
+
+    type: ClassVar[str] = "zstd"
+    level: int = _integer("level", 3, *_ANY_INT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jpeg:
+    """One JPEG image, lossy, read only: ``{"type":"jpeg","quality":100,"dataType":"uint8"}``."""
+
+    type: ClassVar[str] = "jpeg"
+    quality: int = _integer("quality", 100, 1, 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lzma:
+    """What zarr-python 2 writes for LZMA that is no .xz: ``{"type":"lzma","format":2}``.
+
+    Only the self-describing forms, .xz (1) and .lzma (2), are read.
+    """
+
+    type: ClassVar[str] = "lzma"
+    format: int = _integer("format", 1, 1, 2)
+
+
+type Compression = Raw | Gzip | Bzip2 | Xz | Lz4 | Blosc | Zstd | Jpeg | Lzma
+
+COMPRESSIONS: Mapping[str, type[Compression]] = {
+    cls.type: cls for cls in (Raw, Gzip, Bzip2, Xz, Lz4, Blosc, Zstd, Jpeg, Lzma)
+}
+
+# Spec 1.x: `compressionType` is the bare name of one of these, with default parameters.
+_VERSION_0_TYPES = ("raw", "gzip", "bzip2", "lz4", "xz")
+
+
+def parse_compression(value: JSON, loc: tuple[str, ...] = ("compression",)) -> Compression:
+    """Read a compression as it stands in ``attributes.json``.
+
+    Parameters
+    ----------
+    value : JSON
+        The object under ``compression``, or the name under ``compressionType`` (N5 1.x).
+    loc : tuple of str, optional
+        Where the value stands, for messages.
+
+    Returns
+    -------
+    Compression
+        The description, completed with Java's defaults.
+
+    Raises
+    ------
+    N5AttributesError
+        Unknown type, or a member of wrong type or out of range (``kind="compression"``).
+
+    Examples
+    --------
+    >>> parse_compression({"type": "gzip", "level": 3.0})
+    Gzip(use_zlib=False, level=3)
+    >>> parse_compression("xz", ("compressionType",))
+    Xz(preset=6)
+    """
+    known: tuple[str, ...] = tuple(COMPRESSIONS)
+    name, members, where = value, {}, loc
+    if loc == ("compressionType",):
+        known = _VERSION_0_TYPES
+    elif isinstance(value, dict):
+        # Java: an object without type is raw. Deviation: only if there is nothing else in it.
+        name, members, where = value.get("type", None if value else "raw"), value, (*loc, "type")
+    else:
+        raise _problems([Problem(loc, f"expected an object, got {value!r:.80}", "compression")])
+    if not isinstance(name, str) or name not in known:
+        message = f"expected one of {', '.join(sorted(known))}, got {name!r:.80}"
+        raise _problems([Problem(where, message, "compression")])
+    return _parse_members(COMPRESSIONS[name], members, loc)
+
+
+def _problems(problems: list[Problem]) -> N5AttributesError:
+    return N5AttributesError(problems)
+
+
+def _parse_members(
+    cls: type[Compression], members: Mapping[str, JSON], loc: tuple[str, ...]
+) -> Compression:
+    arguments: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for member in fields(cls):
+        json_name = member.metadata["json"]
+        if json_name not in members:
+            continue
+        try:
+            arguments[member.name] = _member_value(member, members[json_name])
+        except ValueError as err:
+            problems.append(Problem((*loc, json_name), str(err), "compression"))
+    if problems:
+        raise _problems(problems)
+    return cls(**arguments)
+
+
+def _member_value(member: Field[Any], value: JSON) -> JSON:
+    """Check one member against its field; ValueError says what was expected."""
+    limits = member.metadata
+    if "choices" in limits:
+        if value not in limits["choices"]:
+            message = f"expected one of {', '.join(limits['choices'])}, got {value!r:.80}"
+            raise ValueError(message)
+        return value
+    if "low" not in limits:
+        if not isinstance(value, bool):
+            message = f"expected true or false, got {value!r:.80}"
+            raise ValueError(message)
+        return value
+    integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not integral or not limits["low"] <= value <= limits["high"]:
+        message = f"expected an integer from {limits['low']} to {limits['high']}, got {value!r:.80}"
+        raise ValueError(message)
+    return int(value)  # type: ignore[arg-type]
+
+
+def compression_to_json(compression: Compression) -> dict[str, JSON]:
+    """Write a compression with all its members, as Java does.
+
+    Examples
+    --------
+    >>> compression_to_json(Gzip())
+    {'type': 'gzip', 'useZlib': False, 'level': 6}
+    """
+    members = {f.metadata["json"]: getattr(compression, f.name) for f in fields(compression)}
+    return {"type": compression.type, **members}

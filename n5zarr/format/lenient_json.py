@@ -1,0 +1,227 @@
+"""JSON as Java's N5 reads it: Gson in its lenient mode.
+
+Beyond the standard it takes comments (``/* */``, ``//``, ``#``), single quotes, unquoted names and
+strings, ``NaN`` and ``Infinity``, ``=`` and ``=>`` for ``:``, ``;`` for ``,``, a byte order mark,
+repeated names (the last wins) and an empty file (``null``). Content after the document, missing or
+surplus commas and more than 255 levels are errors, in Java as here.
+
+A standard document goes through :mod:`json`; only what that refuses is parsed here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, cast
+
+from n5zarr.errors import N5AttributesError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = ["JSON", "MAX_DEPTH", "parse_json"]
+
+type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
+
+MAX_DEPTH = 255
+"""Java: Gson's limit on nested arrays and objects."""
+
+_SKIP = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*|#[^\n]*)*", re.DOTALL)
+_BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_STRING = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*{quote}", re.DOTALL) for quote in ('"', "'")}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_WORDS: dict[str, JSON] = {
+    "null": None,
+    "true": True,
+    "false": False,
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+
+
+def parse_json(data: bytes) -> JSON:
+    """Parse the bytes of an ``attributes.json``.
+
+    Parameters
+    ----------
+    data : bytes
+        UTF-8, with or without a byte order mark.
+
+    Returns
+    -------
+    JSON
+        The document; None for an empty file. Integers of any size stay exact.
+
+    Raises
+    ------
+    N5AttributesError
+        The bytes are no JSON, not even leniently (``kind="json"``).
+
+    Examples
+    --------
+    >>> parse_json(b"{'a': [1, NaN,], }")
+    Traceback (most recent call last):
+    ...
+    n5zarr.errors.N5AttributesError: not JSON: expected a value at line 1, column 15, got ']'
+    >>> parse_json(b"/* by hand */ {a: 'x', b = 2}")
+    {'a': 'x', 'b': 2}
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        raise _error(
+            f"not JSON: expected UTF-8, got byte {data[err.start]:#04x} at {err.start}"
+        ) from err
+    try:
+        document = cast("JSON", json.loads(text, strict=False))
+    except json.JSONDecodeError:
+        pass
+    except (RecursionError, ValueError) as err:  # too deep; an integer of thousands of digits
+        raise _error(f"not JSON: {str(err).lower()}") from err
+    else:
+        _check_depth(document)
+        return document
+    try:
+        return _Lenient(text).document()
+    except (RecursionError, ValueError) as err:
+        if isinstance(err, N5AttributesError):
+            raise
+        raise _error(f"not JSON: {str(err).lower()}") from err
+
+
+def _error(message: str) -> N5AttributesError:
+    return N5AttributesError([Problem((), message, "json")])
+
+
+def _check_depth(document: JSON) -> None:
+    """Refuse what is nested deeper than Java reads, without recursing."""
+    level = _containers([document])
+    for _ in range(MAX_DEPTH):
+        level = _containers(child for value in level for child in _children(value))
+        if not level:
+            return
+    raise _error(f"not JSON: expected at most {MAX_DEPTH} levels of nesting, got more")
+
+
+def _containers(values: Iterable[JSON]) -> list[JSON]:
+    return [value for value in values if isinstance(value, dict | list)]
+
+
+def _children(value: JSON) -> list[JSON]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+class _Lenient:
+    """Recursive descent over Gson's lenient grammar; ``pos`` is where it stands."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+        self.depth = 0
+
+    def document(self) -> JSON:
+        value = None if self.peek() == "" else self.value()
+        if self.peek() != "":
+            raise self.unexpected("the end of the document")
+        return value
+
+    def peek(self) -> str:
+        """Skip space and comments; give the next character, ``""`` at the end."""
+        skipped = _SKIP.match(self.text, self.pos)
+        self.pos = skipped.end() if skipped else self.pos
+        return self.text[self.pos : self.pos + 1]
+
+    def take(self, *options: str) -> bool:
+        """Step over the first of the options that comes next."""
+        self.peek()
+        for option in options:
+            if self.text.startswith(option, self.pos):
+                self.pos += len(option)
+                return True
+        return False
+
+    def unexpected(self, expected: str) -> N5AttributesError:
+        found = repr(self.text[self.pos]) if self.pos < len(self.text) else "the end"
+        line = self.text.count("\n", 0, self.pos) + 1
+        column = self.pos - self.text.rfind("\n", 0, self.pos)
+        return _error(f"not JSON: expected {expected} at line {line}, column {column}, got {found}")
+
+    def value(self) -> JSON:
+        match self.peek():
+            case "{":
+                return self.nested(self.object)
+            case "[":
+                return self.nested(self.array)
+            case '"' | "'":
+                return self.string()
+            case _:
+                return self.bare()
+
+    def nested[T](self, parse: Callable[[], T]) -> T:
+        self.pos += 1
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _error(f"not JSON: expected at most {MAX_DEPTH} levels of nesting, got more")
+        parsed = parse()
+        self.depth -= 1
+        return parsed
+
+    def object(self) -> dict[str, JSON]:
+        members: dict[str, JSON] = {}
+        if self.take("}"):
+            return members
+        while True:
+            name = self.string() if self.peek() in ('"', "'") else self.word("a name")
+            if not self.take(":", "=>", "="):
+                raise self.unexpected("':'")
+            members[name] = self.value()
+            if self.take("}"):
+                return members
+            if not self.take(",", ";"):
+                raise self.unexpected("',' or '}'")
+
+    def array(self) -> list[JSON]:
+        items: list[JSON] = []
+        if self.take("]"):
+            return items
+        while True:
+            items.append(self.value())
+            if self.take("]"):
+                return items
+            if not self.take(",", ";"):
+                raise self.unexpected("',' or ']'")
+
+    def string(self) -> str:
+        found = _STRING[self.text[self.pos]].match(self.text, self.pos + 1)
+        if found is None:
+            raise self.unexpected("the end of a string that begins")
+        self.pos = found.end()
+        plain = _ESCAPE.sub(_unescape, found.group()[:-1])
+        # \ud83d\ude00 is one character in two escapes
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def word(self, expected: str) -> str:
+        found = _BARE.match(self.text, self.pos)
+        if found is None:
+            raise self.unexpected(expected)
+        self.pos = found.end()
+        return found.group()
+
+    def bare(self) -> JSON:
+        word = self.word("a value")
+        if word in _WORDS:
+            return _WORDS[word]
+        number = _NUMBER.fullmatch(word)
+        if number is None:
+            return word
+        return float(word) if any(number.groups()) else int(word)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    code = found.group(1)
+    return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)

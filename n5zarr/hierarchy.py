@@ -1,0 +1,345 @@
+"""Nodes, children and blocks of a container, without doing any input or output.
+
+Each function is a generator that yields batches of requests and is sent their answers, so that the
+same logic runs on synchronous and asynchronous stores, and a batch can be fetched concurrently.
+
+What is a node:
+
+ - a directory with an ``attributes.json`` that describes a dataset is an array;
+ - any other directory that holds something is a group, with or without ``attributes.json``; on an
+   object store, any prefix with keys;
+ - the directories of blocks below a dataset are nothing, nor are empty directories and files;
+ - BigStitcher's ``setupN``, which carry all keys of a dataset, are groups: where a document is
+   suspect (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
+
+A node below a dataset can be opened by its path, but is not listed, as in Java.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from n5zarr.errors import N5AttributesError, N5Error
+from n5zarr.format.attributes import (
+    ATTRIBUTES_JSON,
+    GroupAttributes,
+    dataset_keys,
+    is_dataset,
+    missing_dataset_keys,
+    parse_attributes,
+)
+from n5zarr.format.grid import is_block_name, parse_block_path
+from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.path import join
+from n5zarr.format.version import VERSION_KEY, check_version
+from n5zarr.translate.keys import METADATA_NAMES, MetadataKey, chunk_key
+from n5zarr.translate.presentation import Presentation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.translate.keys import ZarrFormat
+    from n5zarr.translate.presentation import Codecs
+
+__all__ = ["Broken", "Entry", "Get", "Hierarchy", "List", "Node", "Steps", "Warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Ask for the value of a key; the answer is bytes, or None when there is none."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Ask for what a directory holds; the answer is a list of :class:`Entry`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Ask to tell the user something, once; the answer is None."""
+
+    message: str
+
+
+class Entry(NamedTuple):
+    """One entry of a directory; ``is_dir`` is None where the store cannot tell."""
+
+    name: str
+    is_dir: bool | None
+
+
+type Request = Get | List | Warn
+type Steps[T] = Generator[Sequence[Request], Sequence[bytes | Sequence[Entry] | None], T]
+type Node = Presentation | GroupAttributes
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A child that cannot be shown, and why."""
+
+    error: N5Error
+
+
+def _get(key: str) -> Steps[bytes | None]:
+    (answer,) = yield [Get(key)]
+    return answer if isinstance(answer, bytes) else None
+
+
+def _list(path: str) -> Steps[Sequence[Entry]]:
+    (answer,) = yield [List(path)]
+    return [] if answer is None or isinstance(answer, bytes) else answer
+
+
+def _list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
+    answers = yield [List(path) for path in paths]
+    return [[] if a is None or isinstance(a, bytes) else a for a in answers]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hierarchy:
+    """The logic of one container with one way of showing it.
+
+    Parameters
+    ----------
+    codecs : {"zarr", "n5", "portable"}
+        Which codecs are shown.
+    zarr_format : {2, 3}
+        Which documents and keys are shown.
+    axis_order : {"C", "F"}
+        In which order axes are shown.
+    """
+
+    codecs: Codecs
+    zarr_format: ZarrFormat
+    axis_order: AxisOrder
+
+    def check_root(self) -> Steps[None]:
+        """Check the version of the container.
+
+        Raises
+        ------
+        N5UnsupportedError
+            The container was written by a later N5 (``kind="version"``).
+        """
+        data = yield from _get(ATTRIBUTES_JSON)
+        try:
+            document = None if data is None else parse_json(data)
+            if isinstance(document, dict):
+                check_version(document.get(VERSION_KEY))
+        except N5Error as err:
+            raise err.located(ATTRIBUTES_JSON) from err.__cause__
+
+    def node(self, path: str) -> Steps[Node | None]:
+        """Read the node at a path.
+
+        Parameters
+        ----------
+        path : str
+            Normalised; ``""`` is the root.
+
+        Returns
+        -------
+        Presentation, GroupAttributes or None
+            An array, a group, or nothing.
+
+        Raises
+        ------
+        N5Error
+            The node is there, but broken or not supported.
+        """
+        data = yield from _get(join(path, ATTRIBUTES_JSON))
+        if data is None:
+            implicit = yield from self._is_implicit_group(path)
+            return GroupAttributes(attributes={}) if implicit else None
+        return (yield from self._classify(path, data))
+
+    def _classify(self, path: str, data: bytes) -> Steps[Node]:
+        """Make a node from its document, with a look at its children where that decides."""
+        try:
+            document = parse_json(data)
+            parsed = parse_attributes(document)
+            if isinstance(parsed, GroupAttributes):
+                yield from _warn_near_miss(path, document)
+                return parsed
+            if parsed.may_be_group:
+                names = [entry.name for entry in (yield from _list(path))]
+                holds_children = any(name.startswith("timepoint") for name in names)
+                if holds_children or not any(map(is_block_name, names)):
+                    return _as_group(document)
+            return Presentation(dataset=parsed, codecs=self.codecs, axis_order=self.axis_order)
+        except N5Error as err:
+            raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
+
+    def _is_implicit_group(self, path: str) -> Steps[bool]:
+        """Whether a directory without document is a group: not empty, and no part of a dataset."""
+        if not (yield from _list(path)):
+            return False
+        parent, _, name = path.rpartition("/")
+        while is_block_name(name):
+            data = yield from _get(join(parent, ATTRIBUTES_JSON))
+            if data is not None:
+                return not _describes_dataset(data)
+            if not parent:
+                return True
+            parent, _, name = parent.rpartition("/")
+        return True
+
+    def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
+        """Read the children of a group, sorted by name.
+
+        Returns
+        -------
+        list of (str, node or Broken)
+            Names and nodes; files and empty directories are left out.
+        """
+        entries = yield from _list(path)
+        names = sorted(
+            e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
+        )
+        documents = yield [Get(join(path, name, ATTRIBUTES_JSON)) for name in names]
+        bare = [join(path, n) for n, d in zip(names, documents, strict=True) if d is None]
+        held = dict(zip(bare, (yield from _list_each(bare)), strict=True))
+        children: list[tuple[str, Node | Broken]] = []
+        for name, document in zip(names, documents, strict=True):
+            child = join(path, name)
+            if isinstance(document, bytes):
+                children.append((name, (yield from self._child(child, document))))
+            elif held[child]:
+                children.append((name, GroupAttributes(attributes={})))
+        return children
+
+    def _sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
+        """Read the children that can be shown, and warn of those that cannot."""
+        children = yield from self.children(path)
+        broken = [child for _, child in children if isinstance(child, Broken)]
+        yield [Warn(f"left out of the listing: {child.error}") for child in broken]
+        return [(name, child) for name, child in children if not isinstance(child, Broken)]
+
+    def _child(self, path: str, data: bytes) -> Steps[Node | Broken]:
+        try:
+            return (yield from self._classify(path, data))
+        except N5Error as err:
+            return Broken(err)
+
+    def grid_positions(self, path: str, shown: Presentation) -> Steps[list[N5Tuple]]:
+        """Find the blocks of a dataset that exist, sorted. Lists every block directory."""
+        grid = shown.dataset.grid
+        found = [""]
+        for level in range(shown.dataset.ndim):
+            last = level == shown.dataset.ndim - 1
+            listings = yield from _list_each([join(path, prefix) for prefix in found])
+            found = [
+                join(prefix, entry.name)
+                for prefix, entries in zip(found, listings, strict=True)
+                for entry in entries
+                if is_block_name(entry.name) and entry.is_dir in (None, not last)
+            ]
+        positions = (parse_block_path(block, grid) for block in found)
+        return sorted(position for position in positions if position is not None)
+
+    def document(self, key: MetadataKey, node: Node) -> bytes | None:
+        """Make a Zarr document; None when the node has no such document."""
+        if isinstance(node, Presentation):
+            documents: dict[str, Callable[[], JSON]] = {
+                "zarr.json": node.v3_document,
+                ".zarray": node.v2_document,
+                # v2 has no dimension names: nothing of the attributes is shown elsewhere
+                ".zattrs": lambda: node.dataset.attributes,
+            }
+        else:
+            group: dict[str, JSON] = {
+                "zarr_format": 3,
+                "node_type": "group",
+                "attributes": node.attributes,
+            }
+            documents = {
+                "zarr.json": lambda: group,
+                ".zgroup": lambda: {"zarr_format": 2},
+                ".zattrs": lambda: node.attributes,
+            }
+        make = documents.get(key.name)
+        document = make() if make else None
+        return json.dumps(document).encode() if document else None
+
+    def keys(self, path: str, node: Node) -> Steps[list[str]]:
+        """Name every key at and below a node, sorted within each node."""
+        keys = self._metadata_keys(path, node)
+        if isinstance(node, Presentation):
+            blocks = yield from self.grid_positions(path, node)
+            shown = (chunk_key(path, g, self.zarr_format, self.axis_order) for g in blocks)
+            return keys + sorted(shown)
+        for name, child in (yield from self._sound_children(path)):
+            keys += yield from self.keys(join(path, name), child)
+        return keys
+
+    def _metadata_keys(self, path: str, node: Node) -> list[str]:
+        names = METADATA_NAMES[self.zarr_format]
+        keys = (MetadataKey(path, name) for name in names)
+        return [join(path, key.name) for key in keys if self.document(key, node) is not None]
+
+    def keys_below(self, path: str) -> Steps[list[str]]:
+        """Name every key in a directory, as zarr's LocalStore does; ``""`` stands for all."""
+        owner = yield from self._owner(path)
+        if owner is None:
+            return []
+        keys = yield from self.keys(*owner)
+        return [key for key in keys if not path or key.startswith(f"{path}/")]
+
+    def _owner(self, path: str) -> Steps[tuple[str, Node] | None]:
+        """Find the node that a key prefix lies in: the node itself, or the dataset above it."""
+        node = yield from self.node(path)
+        if node is not None:
+            return path, node
+        while path:
+            path = path.rpartition("/")[0]
+            node = yield from self.node(path)
+            if isinstance(node, Presentation):
+                return path, node
+            if node is not None:
+                return None
+        return None
+
+    def names(self, path: str) -> Steps[list[str]]:
+        """Name what lies directly below a path, sorted."""
+        node = yield from self.node(path)
+        if isinstance(node, GroupAttributes):
+            own = [key.rpartition("/")[2] for key in self._metadata_keys(path, node)]
+            children = yield from self._sound_children(path)
+            return sorted([*own, *(name for name, _ in children)])
+        prefix = f"{path}/" if path else ""
+        below = yield from self.keys_below(path)
+        return sorted({key[len(prefix) :].split("/")[0] for key in below})
+
+
+def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
+    """Warn of a group that looks like a dataset with one key lost."""
+    if isinstance(document, dict) and len(dataset_keys(document)) >= 3:
+        missing = ", ".join(missing_dataset_keys(document))
+        yield [
+            Warn(
+                f"{join(path, ATTRIBUTES_JSON)}: shown as a group: it has "
+                f"{', '.join(dataset_keys(document))}, but a dataset also has {missing}"
+            )
+        ]
+
+
+def _as_group(document: JSON) -> GroupAttributes:
+    """Show a document as a group, whatever keys of a dataset it carries."""
+    members = document if isinstance(document, dict) else {}
+    return GroupAttributes(attributes={k: v for k, v in members.items() if k not in ("n5", "zarr")})
+
+
+def _describes_dataset(data: bytes) -> bool:
+    try:
+        return is_dataset(parse_json(data))
+    except N5AttributesError:
+        return False

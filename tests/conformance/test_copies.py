@@ -1,0 +1,77 @@
+"""Copying every key of an N5Store gives plain Zarr, which other programs read without n5zarr."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from zarr.buffer import cpu
+
+from n5zarr import N5Store
+
+JAVA = Path(__file__).parents[1] / "data" / "java"
+DATASETS = json.loads((JAVA / "manifest.json").read_text())["datasets"]
+ROOTS = ("compressions.n5", "dtypes.n5", "zarr2.n5", "tensorstore.n5", "blocks.n5", "v0.n5")
+
+# Runs in a process of its own in which n5zarr cannot be imported.
+READER = """
+import hashlib, json, sys
+sys.modules["n5zarr"] = None
+import numpy as np, zarr
+group = zarr.open_group(sys.argv[1], mode="r")
+for path in json.loads(sys.stdin.read()):
+    array = group[path][...]
+    big_endian = np.ascontiguousarray(array, array.dtype.newbyteorder(">"))
+    print(hashlib.sha256(big_endian.tobytes()).hexdigest())
+"""
+
+
+def copy(store: N5Store, target: Path) -> None:
+    async def keys() -> None:
+        async for key in store.list():
+            value = await store.get(key, cpu.buffer_prototype)
+            assert value is not None
+            (target / key).parent.mkdir(parents=True, exist_ok=True)
+            (target / key).write_bytes(value.to_bytes())
+
+    asyncio.run(keys())
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("codecs", ["zarr", "portable"])
+def test_zarr_reads_a_copy_without_n5zarr(
+    root: str, zarr_format: Any, codecs: Any, tmp_path: Path
+) -> None:
+    copy(N5Store(JAVA / root, zarr_format=zarr_format, codecs=codecs), tmp_path)
+    datasets = [d for d in DATASETS if d["root"] == root]
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(tmp_path)],
+        input=json.dumps([d["path"] for d in datasets]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [d["sha256"] for d in datasets]
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+def test_tensorstore_reads_a_portable_copy(root: str, axis_order: Any, tmp_path: Path) -> None:
+    tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
+    copy(N5Store(JAVA / root, codecs="portable", axis_order=axis_order), tmp_path)
+    for dataset in (d for d in DATASETS if d["root"] == root):
+        kvstore = {"driver": "file", "path": str(tmp_path / dataset["path"])}
+        opened = tensorstore.open({"driver": "zarr3", "kvstore": kvstore}, read=True).result()
+        values = opened.read().result()
+        in_c = values if axis_order == "C" else values.transpose()
+        big_endian = np.ascontiguousarray(in_c, in_c.dtype.newbyteorder(">"))
+        assert hashlib.sha256(big_endian.tobytes()).hexdigest() == dataset["sha256"], dataset

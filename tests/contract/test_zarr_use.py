@@ -1,0 +1,439 @@
+"""What people do with zarr, dask and zarr's store API, with every warning an error."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.buffer import cpu
+from zarr.storage import LocalStore, MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from zarr.abc.buffer import Buffer
+    from zarr.abc.store import Store
+    from zarr.types import AnyArray
+
+    from n5zarr.translate.presentation import Codecs
+
+JAVA = Path(__file__).parents[1] / "data" / "java"
+PROTOTYPE = cpu.buffer_prototype
+SHAPE = (7, 11, 13)
+BLOCK = (3, 4, 5)
+CODECS: tuple[Codecs, ...] = ("zarr", "n5", "portable")
+
+
+def read(node: zarr.Group | AnyArray) -> np.ndarray:
+    assert isinstance(node, zarr.Array)
+    return np.asarray(node[...])
+
+
+@pytest.fixture
+def values() -> np.ndarray:
+    return np.random.default_rng(7).integers(0, 2**16, SHAPE, "uint16")
+
+
+@pytest.fixture
+def container(tmp_path: Path, values: np.ndarray) -> Path:
+    """A container with one dataset, `a/b`, of truncated blocks, one of them missing."""
+    dataset = tmp_path / "c.n5" / "a" / "b"
+    dataset.mkdir(parents=True)
+    (dataset / "attributes.json").write_text(
+        '{"dimensions":[13,11,7],"blockSize":[5,4,3],"dataType":"uint16",'
+        '"compression":{"type":"gzip"},"axes":["x","y","z"],"note":[1]}'
+    )
+    for z, y, x in np.ndindex(3, 3, 3):
+        if (z, y, x) == (1, 1, 1):
+            values[3:6, 4:8, 5:10] = 0
+            continue
+        block = values[z * 3 : z * 3 + 3, y * 4 : y * 4 + 4, x * 5 : x * 5 + 5]
+        file = dataset / f"{x}/{y}/{z}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(n5zarr.encode_block(block, compression={"type": "gzip"}))
+    return tmp_path / "c.n5"
+
+
+SELECTIONS: list[Any] = [
+    np.s_[...],
+    np.s_[2, 3, 4],
+    np.s_[-1],
+    np.s_[1:6, ::2, 12:3:1],
+    np.s_[:, 10, :],
+    np.s_[6:7, 8:11, 10:13],
+    np.s_[..., 5],
+    np.s_[0:0],
+]
+
+
+@pytest.mark.parametrize("codecs", CODECS)
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_slicing_of_all_kinds_equals_numpy(
+    container: Path, values: np.ndarray, zarr_format: Any, axis_order: Any, codecs: Any
+) -> None:
+    store = N5Store(container, zarr_format=zarr_format, axis_order=axis_order, codecs=codecs)
+    array = zarr.open_array(store, path="a/b")
+    expected = values if axis_order == "C" else values.transpose()
+    for selection in SELECTIONS if axis_order == "C" else SELECTIONS[:3]:
+        np.testing.assert_array_equal(array[selection], expected[selection])
+    mask = expected > 40000
+    np.testing.assert_array_equal(array.vindex[mask], expected[mask])
+    rows = [5, 0, 3]
+    np.testing.assert_array_equal(
+        array.oindex[np.array(rows), :, np.array([1, 2])], expected[rows][:, :, [1, 2]]
+    )
+    np.testing.assert_array_equal(
+        array.vindex[[0, 6], [1, 6], [2, 6]], expected[[0, 6], [1, 6], [2, 6]]
+    )
+    np.testing.assert_array_equal(
+        array.blocks[0, 2], expected[: array.chunks[0], 2 * array.chunks[1] :]
+    )
+
+
+@pytest.mark.parametrize("opened", [zarr.open, zarr.open_group])
+def test_groups_open_and_list(container: Path, opened: Any) -> None:
+    group = opened(N5Store(container))
+    assert isinstance(group, zarr.Group)
+    assert list(group) == ["a"]
+    assert [name for name, _ in group.members(max_depth=None)] == ["a", "a/b"]
+    assert str(group.tree()).strip() == "/\n└── a\n    └── b (7, 11, 13) uint16"
+    assert "a/b" in group
+    assert "a/c" not in group
+    assert "a/b/0" not in group
+    assert "a/b/0/0" not in group
+    array = group["a/b"]
+    assert isinstance(array, zarr.Array)
+    assert array.attrs.asdict() == {"note": [1]}
+    assert array.metadata.zarr_format == 3
+    assert array.metadata.dimension_names == ("z", "y", "x")
+    assert "UInt16" in str(array.info)
+
+
+def test_dask_reads_whole_and_in_parts(container: Path, values: np.ndarray) -> None:
+    da = pytest.importorskip("dask.array", reason="the extra xarray installs it")
+    for codecs in CODECS:
+        array = zarr.open_array(N5Store(container, codecs=codecs), path="a/b")
+        lazy = da.from_zarr(array)
+        assert lazy.chunks[2] == (5, 5, 3)
+        np.testing.assert_array_equal(lazy[1:, :, ::3].compute(), values[1:, :, ::3])
+        assert int(lazy.sum().compute(scheduler="threads")) == int(values.sum())
+
+
+def test_open_gives_the_fast_view_from_anywhere_in_a_container(
+    container: Path, values: np.ndarray
+) -> None:
+    for array in (
+        n5zarr.open(container, path="a/b"),
+        n5zarr.open(container / "a" / "b"),
+        n5zarr.open(str(container / "a"), path="/b/"),
+        n5zarr.open(f"file://{container}/a/b"),
+        n5zarr.open(LocalStore(container), path="a/b"),
+    ):
+        assert isinstance(array, zarr.Array)
+        assert array.metadata.to_dict()["codecs"][0]["name"] == "n5zarr.block"  # type: ignore[index, call-overload]
+        np.testing.assert_array_equal(array[...], values)
+        assert array.read_only
+    group = n5zarr.open(container)
+    assert isinstance(group, zarr.Group)
+    turned = n5zarr.open(container, path="a/b", axis_order="F")
+    np.testing.assert_array_equal(read(turned), values.transpose())
+
+
+def test_the_root_is_found_by_the_version_where_no_name_tells(
+    container: Path, values: np.ndarray
+) -> None:
+    root = container.rename(container.with_suffix(".dir"))
+    assert n5zarr.containers.split_root(root / "a/b") == (str(root / "a/b"), "")
+    (root / "attributes.json").write_text('{"n5":"4.0.0"}')
+    (root / "a" / "attributes.json").write_text('{"n5":"4.0.0"}')
+    assert n5zarr.containers.split_root(root / "a") == (str(root), "a")
+    # the chain is broken at the dataset itself, which has no `n5`
+    assert n5zarr.containers.split_root(root / "a/b") == (str(root / "a/b"), "")
+    np.testing.assert_array_equal(read(n5zarr.open(root / "a/b")), values)
+
+
+@pytest.mark.parametrize("wrapped", ["local", "memory"])
+@pytest.mark.parametrize("codecs", CODECS)
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_get_exists_and_list_agree(
+    container: Path, wrapped: str, codecs: Any, zarr_format: Any
+) -> None:
+    """exists(k) == (get(k) is not None) == (k in list()), for every key that could be one."""
+    inner = LocalStore(container) if wrapped == "local" else memory(container)
+    store = N5Store(inner, codecs=codecs, zarr_format=zarr_format)
+    chunks = ["c/0/0/0", "c/1/1/1", "c/2/2/2", "c/3/0/0", "c/00/0/0", "c/0/0", "c", "0/0/0"]
+    chunks += ["0.0.0", "1.1.1", "2.2.2", "3.0.0", "0.0"]
+    names = ["zarr.json", ".zarray", ".zgroup", ".zattrs", "attributes.json", ".zmetadata", *chunks]
+    nodes = ["", "a", "a/b", "a/b/0", "a/b/0/0", "nothing"]
+    candidates = {f"{node}/{name}".lstrip("/") for node in nodes for name in names}
+
+    async def check() -> set[str]:
+        listed = {key async for key in store.list()}
+        for key in candidates | listed:
+            value = await store.get(key, PROTOTYPE)
+            assert (value is not None) == await store.exists(key) == (key in listed), key
+            in_sync = store.get_sync(key)
+            assert (in_sync is None) == (value is None), key
+            if value is not None:
+                assert in_sync is not None
+                assert in_sync.to_bytes() == value.to_bytes()
+                assert await store.getsize(key) == len(value)
+        return listed
+
+    listed = asyncio.run(check())
+    documents = {"zarr.json", "a/zarr.json", "a/b/zarr.json"}
+    if zarr_format == 2:
+        documents = {".zgroup", "a/.zgroup", "a/b/.zarray", "a/b/.zattrs"}
+    assert documents <= listed
+    assert len(listed) == len(documents) + 26
+
+
+def memory(folder: Path) -> MemoryStore:
+    contents: dict[str, Buffer] = {
+        path.relative_to(folder).as_posix(): cpu.Buffer.from_bytes(path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    return MemoryStore(contents)
+
+
+@pytest.mark.parametrize("wrapped", ["local", "memory"])
+def test_directories_list_sorted_and_without_strays(container: Path, wrapped: str) -> None:
+    (container / "a" / "notes.txt").write_text("no node")
+    for name in ("z", "m", "B"):
+        (container / "a" / name).mkdir()
+        (container / "a" / name / "attributes.json").write_text("{}")
+    (container / "a" / "empty").mkdir()
+    store = N5Store(container if wrapped == "local" else memory(container))
+
+    async def names(prefix: str) -> list[str]:
+        return [name async for name in store.list_dir(prefix)]
+
+    async def below(prefix: str) -> list[str]:
+        return [key async for key in store.list_prefix(prefix)]
+
+    assert asyncio.run(names("")) == ["a", "zarr.json"]
+    assert asyncio.run(names("a")) == ["B", "b", "m", "z", "zarr.json"]
+    assert asyncio.run(names("a/b/")) == ["c", "zarr.json"]
+    assert asyncio.run(names("a/b/c")) == ["0", "1", "2"]
+    assert asyncio.run(names("a/b/c/1/1")) == ["0", "2"]
+    assert asyncio.run(names("nothing")) == []
+    assert asyncio.run(below("a/m")) == ["a/m/zarr.json"]
+    assert asyncio.run(below("a/b/c/1/1")) == ["a/b/c/1/1/0", "a/b/c/1/1/2"]
+    for prefix, empty in {
+        "": False,
+        "a": False,
+        "a/b/c": False,
+        "a/empty": True,
+        "x": True,
+    }.items():
+        assert asyncio.run(store.is_empty(prefix)) is empty, prefix
+
+
+def test_ranges_are_of_the_translated_bytes(container: Path) -> None:
+    store = N5Store(container, codecs="portable")
+
+    async def check() -> None:
+        for key in ("a/b/zarr.json", "a/b/c/0/0/0", "a/b/c/2/2/2"):
+            whole = await store.get(key, PROTOTYPE)
+            assert whole is not None
+            expected = whole.to_bytes()
+            ranges: dict[Any, bytes] = {
+                RangeByteRequest(3, 9): expected[3:9],
+                RangeByteRequest(5, 10**6): expected[5:],
+                OffsetByteRequest(7): expected[7:],
+                SuffixByteRequest(4): expected[-4:],
+                SuffixByteRequest(10**6): expected,
+            }
+            for wanted, part in ranges.items():
+                assert (await store.get(key, PROTOTYPE, wanted)).to_bytes() == part  # type: ignore[union-attr]
+                found = store.get_sync(key, byte_range=wanted)
+                assert found is not None
+                assert found.to_bytes() == part
+            parts = await store.get_partial_values(PROTOTYPE, [(key, r) for r in ranges])
+            assert [p.to_bytes() for p in parts if p is not None] == list(ranges.values())
+            assert await store.get_partial_values(PROTOTYPE, [("a/x/c/0", None)]) == [None]
+
+    asyncio.run(check())
+
+
+def test_stores_are_equal_pickle_and_print(container: Path) -> None:
+    store = N5Store(container, axis_order="F", codecs="n5")
+    array = zarr.open_array(store, path="a/b")
+    copy = pickle.loads(pickle.dumps(store))
+    assert copy == store
+    assert store == N5Store(LocalStore(container.resolve()), axis_order="F", codecs="n5")
+    assert store != N5Store(container)
+    assert store != store.store
+    assert store.with_read_only(read_only=True) == store
+    assert repr(store) == f"N5Store({str(container)!r}, codecs='n5', axis_order='F')"
+    assert str(store) == str(container)
+    assert store.__fspath__() == str(container)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[...], array[...])
+    in_memory = N5Store(memory(container))
+    assert not hasattr(in_memory, "root")
+    with pytest.raises(TypeError, match="no local path"):
+        in_memory.__fspath__()
+
+
+def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
+    wrong: list[dict[str, Any]] = [{"codecs": "blosc"}, {"zarr_format": 4}, {"axis_order": "A"}]
+    for options in wrong:
+        with pytest.raises(n5zarr.N5Error, match="expected one of") as err:
+            N5Store(container, **options)
+        assert err.value.kind == "option"
+    with pytest.raises(n5zarr.N5Error, match="storage_options"):
+        N5Store(container, storage_options={"anon": True})
+    with pytest.raises(n5zarr.N5Error, match="shows one as Zarr already"):
+        N5Store(N5Store(container))
+    with pytest.raises(n5zarr.N5Error, match="not available"):
+        N5Store(container, coords=True)
+
+
+def test_writing_is_refused_and_nothing_changes(container: Path) -> None:
+    before = {p: p.read_bytes() for p in container.rglob("*") if p.is_file()}
+    group = zarr.open_group(N5Store(container), mode="a")
+    array = group["a/b"]
+    assert isinstance(array, zarr.Array)
+    for write in (
+        lambda: array.__setitem__(0, 1),
+        lambda: array.attrs.put({"a": 1}),
+        lambda: group.create_group("new"),
+        lambda: group.create_array("new", shape=(3,), dtype="u1"),
+        lambda: zarr.open(N5Store(container), path="new", mode="w"),
+        lambda: group.__delitem__("a"),
+    ):
+        with pytest.raises(n5zarr.N5Error, match="only reads N5") as err:
+            write()
+        assert err.value.kind == "read-only"
+    with pytest.raises(n5zarr.N5Error, match="only reads N5"):
+        n5zarr.open(container, mode="r+")
+    assert {p: p.read_bytes() for p in container.rglob("*") if p.is_file()} == before
+
+
+def test_a_missing_container_or_node_is_not_found_and_not_made(tmp_path: Path) -> None:
+    for call in (zarr.open, zarr.open_group, zarr.open_array):
+        with pytest.raises(FileNotFoundError):
+            call(N5Store(tmp_path / "no.n5"), mode="r")
+    with pytest.raises(FileNotFoundError):
+        n5zarr.open(tmp_path / "no.n5" / "em")
+    assert not (tmp_path / "no.n5").exists()
+    with pytest.raises(FileNotFoundError):
+        n5zarr.open(JAVA / "tree.n5", path="nothing")
+    with pytest.raises(FileNotFoundError):
+        n5zarr.read_block(JAVA / "tree.n5", "a", (0,))
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "a/../../x", "a\\b", "a\0b", "a/./b"], ids=["up", "inner", "\\", "nul", "dot"]
+)
+def test_no_key_leaves_the_container(container: Path, path: str) -> None:
+    store = N5Store(container)
+    for key in (f"{path}/zarr.json", f"{path}/c/0/0/0", f"/{container}/zarr.json"):
+        with pytest.raises(n5zarr.N5Error) as err:
+            store.get_sync(key)
+        assert err.value.kind == "path"
+    with pytest.raises(n5zarr.N5Error):
+        n5zarr.read_block(container, path, (0, 0, 0))
+
+
+def test_links_are_followed_but_loops_are_not(container: Path) -> None:
+    (container / "linked").symlink_to(container / "a")
+    (container / "a" / "up").symlink_to(container)
+    group = zarr.open_group(N5Store(container))
+    found = [name for name, _ in group.members(max_depth=None)]
+    assert sorted(found) == ["a", "a/b", "linked", "linked/b"]
+
+
+def test_a_broken_child_is_left_out_with_one_warning(container: Path) -> None:
+    for name, text in {
+        "bad": "{",
+        "odd": '{"dimensions":[3],"dataType":"u8","compressionType":"raw"}',
+    }.items():
+        (container / "a" / name).mkdir()
+        (container / "a" / name / "attributes.json").write_text(text)
+    group = zarr.open_group(N5Store(container))["a"]
+    assert isinstance(group, zarr.Group)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [name for name, _ in group.members()] == ["b"]
+        assert [name for name, _ in group.members()] == ["b"]
+    messages = sorted(str(w.message) for w in caught)
+    assert len(messages) == 2
+    assert "a/bad/attributes.json: not JSON" in messages[0]
+    assert "a/odd/attributes.json: dataType: expected one of uint8" in messages[1]
+    with pytest.raises(n5zarr.N5Error, match=r"a/odd/attributes\.json: dataType"):
+        group["odd"]
+
+
+def test_a_rewritten_document_is_seen_by_the_same_store(container: Path) -> None:
+    store = N5Store(container)
+    array = zarr.open_array(store, path="a/b")
+    document = container / "a" / "b" / "attributes.json"
+    document.write_text(document.read_text().replace("[13,11,7]", "[13,11,6]"))
+    assert array.shape == (7, 11, 13)  # zarr's own copy
+    assert zarr.open_array(store, path="a/b").shape == (6, 11, 13)
+
+
+class Counting(MemoryStore):
+    """Counts what is asked of it."""
+
+    def __init__(self, contents: dict[str, Buffer]) -> None:
+        super().__init__(contents)
+        self.gets: list[str] = []
+        self.lists: list[str] = []
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Buffer | None:
+        self.gets.append(key)
+        return await super().get(key, *args, **kwargs)
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        self.lists.append(prefix)
+        async for name in super().list_dir(prefix):
+            yield name
+
+
+def test_reading_a_box_asks_for_its_document_and_its_blocks_and_lists_nothing(
+    container: Path,
+) -> None:
+    inner = Counting(dict(memory(container)._store_dict))
+    array = zarr.open_array(N5Store(inner), path="a/b", mode="r")
+    assert set(inner.gets) == {"attributes.json", "a/b/attributes.json"}
+    inner.gets.clear()
+    array[:3, :4, :10]
+    assert sorted(inner.gets) == ["a/b/0/0/0", "a/b/1/0/0"]
+    assert inner.lists == []
+
+
+@pytest.mark.parametrize("store", ["url", "zip"])
+def test_containers_behind_fsspec_and_in_zip_files(
+    container: Path, values: np.ndarray, tmp_path: Path, store: str
+) -> None:
+    inner: Store | str
+    if store == "url":
+        fsspec = pytest.importorskip("fsspec", reason="the extra remote installs it")
+        fsspec.filesystem("memory").put(str(container), "/bucket/c.n5", recursive=True)
+        inner = "memory://bucket/c.n5"
+    else:
+        import zipfile  # noqa: PLC0415
+
+        with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+            for path in container.rglob("*"):
+                archive.write(path, path.relative_to(container))
+        inner = zarr.storage.ZipStore(tmp_path / "c.zip", mode="r")
+    group = zarr.open_group(N5Store(inner), mode="r")
+    assert [name for name, _ in group.members(max_depth=None)] == ["a", "a/b"]
+    np.testing.assert_array_equal(read(group["a/b"]), values)
+    if isinstance(inner, str):
+        np.testing.assert_array_equal(read(n5zarr.open(f"{inner}/a/b")), values)

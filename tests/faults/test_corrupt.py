@@ -1,0 +1,729 @@
+"""Damaged containers: a typed error that says where, and never wrong numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import bz2
+import gzip
+import json
+import lzma
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pytest
+import zarr
+from zarr.buffer import cpu
+from zarr.storage import LocalStore, MemoryStore, WrapperStore
+
+import n5zarr
+from n5zarr import N5Error, N5Store, N5Warning
+from n5zarr.errors import N5AttributesError, N5BlockError, N5UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest, Store
+    from zarr.types import AnyArray
+
+    from n5zarr.format.lenient_json import JSON
+
+DIMENSIONS, BLOCK_SIZE = (5, 7, 11), (2, 3, 4)  # x, y, z
+SHAPE = DIMENSIONS[::-1]
+VALUES = np.random.default_rng(5).integers(0, 40, SHAPE, "uint16") + 1000
+PATH = "em/raw"
+BATCHED = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+FUSED = "zarr.core.codec_pipeline.FusedCodecPipeline"
+
+COMPRESSIONS: dict[str, dict[str, JSON]] = {
+    "raw": {"type": "raw"},
+    "gzip": {"type": "gzip", "useZlib": False, "level": 6},
+    "zlib": {"type": "gzip", "useZlib": True, "level": 6},
+    "bzip2": {"type": "bzip2"},
+    "xz": {"type": "xz"},
+    "lz4": {"type": "lz4"},
+    "zstd": {"type": "zstd"},
+    "blosc": {"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1},
+    "blosc-copied": {"type": "blosc", "cname": "lz4", "clevel": 0, "shuffle": 0},
+}
+CHECKED = ("gzip", "zlib", "bzip2", "xz", "lz4")
+"""Compressions whose streams carry a checksum that the codecs compare."""
+UNANNOUNCED = ("zlib", "bzip2")
+"""Compressions whose streams announce no length: the default presentation passes them on."""
+
+type Corruption = Callable[[bytes], bytes]
+
+
+def part(position: tuple[int, ...]) -> tuple[slice, ...]:
+    """Give the region of a block, C order."""
+    return tuple(
+        slice(p * b, min((p + 1) * b, d))
+        for p, b, d in zip(position[::-1], BLOCK_SIZE[::-1], SHAPE, strict=True)
+    )
+
+
+def block_file(root: Path, position: tuple[int, ...] = (0, 0, 0)) -> Path:
+    return root.joinpath(PATH, *map(str, position))
+
+
+def describe(compression: dict[str, JSON], **changes: JSON) -> dict[str, JSON]:
+    return {
+        "dimensions": list(DIMENSIONS),
+        "blockSize": list(BLOCK_SIZE),
+        "dataType": "uint16",
+        "compression": compression,
+        **changes,
+    }
+
+
+def write_container(root: Path, compression: dict[str, JSON]) -> Path:
+    """Write a container with the dataset `em/raw` of truncated blocks."""
+    (root / PATH).mkdir(parents=True)
+    (root / "attributes.json").write_text('{"n5":"4.0.0"}')
+    (root / PATH / "attributes.json").write_bytes(_json(describe(compression)))
+    for position in np.ndindex(3, 3, 3):
+        file = block_file(root, position)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(n5zarr.encode_block(VALUES[part(position)], compression=compression))
+    return root
+
+
+def _json(document: JSON) -> bytes:
+    return json.dumps(document).encode()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "c.n5"
+
+
+def open_array(
+    root: Path | Store, codecs: Literal["n5", "zarr", "portable"], **options: Any
+) -> AnyArray:
+    return zarr.open_array(N5Store(root, codecs=codecs, **options), path=PATH, mode="r")
+
+
+def assert_located(error: N5Error, root: Path, block: str = "0/0/0") -> None:
+    """Check that a message names container, dataset and block, and says what was expected."""
+    message = str(error)
+    assert message.startswith(f"{root}: {PATH}: block {block}: block "), message
+    assert isinstance(error, N5BlockError)
+
+
+# ---------------------------------------------------------------------- blocks
+
+
+def header(mode: int, sizes: tuple[int, ...], count: int | None = None) -> bytes:
+    counts = () if count is None else (count,)
+    n = len(sizes) + len(counts)
+    return struct.pack(f">HH{n}I", mode, len(sizes), *sizes, *counts)
+
+
+def with_header(*args: Any) -> Corruption:
+    return lambda block: header(*args) + block[16:]
+
+
+HEADERS: dict[str, Corruption] = {
+    "no-bytes": lambda _: b"",
+    "one-byte": lambda block: block[:1],
+    "cut-in-the-sizes": lambda block: block[:11],
+    "ndim-0": with_header(0, ()),
+    "ndim-2": with_header(0, (2, 12)),
+    "ndim-2-swapped": with_header(0, (2, 3)),
+    "ndim-5": with_header(0, (2, 3, 4, 1, 1)),
+    "ndim-65535": lambda block: b"\0\0\xff\xff" + block[4:],
+    "ndim-65535-complete": with_header(0, (1,) * 65535),
+    "mode-2": lambda block: b"\0\2" + struct.pack(">I", 48) + block[16:],
+    "mode-3": with_header(3, (2, 3, 4)),
+    "mode-255": with_header(255, (2, 3, 4)),
+    "mode-65535": with_header(65535, (2, 3, 4)),
+    "little-endian": lambda block: struct.pack("<HHIII", 0, 3, 2, 3, 4) + block[16:],
+    "size-0": with_header(0, (2, 0, 4)),
+    "sizes-0": with_header(0, (0, 0, 0)),
+    "size-absurd": with_header(0, (2**32 - 1, 1, 1)),
+    "sizes-absurd": with_header(0, (2**32 - 1,) * 3),
+    "count-too-low": with_header(1, (2, 3, 4), 23),
+    "count-too-high": with_header(1, (2, 3, 4), 25),
+    "count-zero": with_header(1, (2, 3, 4), 0),
+    "count-absurd": with_header(1, (2, 3, 4), 2**32 - 1),
+    "document": lambda _: b'{"dimensions":[5,7,11]}',
+}
+LARGER: dict[str, Corruption] = {
+    "size-larger-than-the-payload": with_header(0, (2, 3, 5)),
+    "sizes-of-a-gigabyte": with_header(0, (1024, 1024, 512)),
+}
+PAYLOADS: dict[str, Corruption] = {
+    "empty": lambda block: block[:16],
+    "one-byte": lambda block: block[:17],
+    "half": lambda block: block[: 16 + (len(block) - 16) // 2],
+    "one-byte-lost": lambda block: block[:-22] if b"LZ4Block" in block else block[:-1],
+    "first-byte-lost": lambda block: block[:16] + block[17:],
+    "zeros": lambda block: block[:16] + bytes(40),
+    "ones": lambda block: block[:16] + b"\xff" * 40,
+    "text": lambda block: block[:16] + b"<?xml version='1.0'?><Error>NoSuchKey</Error>"[:40],
+}
+OTHERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zlib": zlib.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+}
+
+BROKEN = [
+    *(
+        pytest.param(name, corrupt, id=f"{name}-header-{case}")
+        for name in COMPRESSIONS
+        for case, corrupt in {**HEADERS, **LARGER}.items()
+        if not (name == "raw" and case == "first-byte-lost")
+    ),
+    *(
+        pytest.param(name, corrupt, id=f"{name}-payload-{case}")
+        for name in COMPRESSIONS
+        for case, corrupt in PAYLOADS.items()
+    ),
+    *(
+        pytest.param(
+            name,
+            lambda block, pack=pack: block[:16] + pack(VALUES[:4, :3, :2].astype(">u2").tobytes()),
+            id=f"{name}-payload-of-{other}",
+        )
+        for name in COMPRESSIONS
+        for other, pack in OTHERS.items()
+        if name not in (other, "raw")
+    ),
+    *(
+        pytest.param(
+            name,
+            lambda block, at=at: block[:at] + bytes([block[at] ^ 1]) + block[at + 1 :],
+            id=f"{name}-checksum-{-at}",
+        )
+        for name, ats in {
+            "gzip": range(-8, -4),
+            "zlib": range(-4, 0),
+            "bzip2": (-3, -4),
+            "xz": (-10, -12),
+            "lz4": (-24, -30),
+        }.items()
+        for at in ats
+    ),
+]
+# what the default presentation can see without decompressing
+SEEN_EARLY = ("raw", "gzip", "zstd", "blosc", "blosc-copied")
+
+
+@pytest.fixture(scope="module")
+def containers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One container for each compression, for the many tests that damage one block."""
+    parent = tmp_path_factory.mktemp("containers")
+    return {
+        name: write_container(parent / f"{name}.n5", compression)
+        for name, compression in COMPRESSIONS.items()
+    }
+
+
+@pytest.fixture
+def spoilt(containers: dict[str, Path], compression: str, corrupt: Corruption) -> Iterator[Path]:
+    """A container whose first block is damaged for the time of a test."""
+    file = block_file(containers[compression])
+    whole = file.read_bytes()
+    file.write_bytes(corrupt(whole))
+    yield containers[compression]
+    file.write_bytes(whole)
+
+
+@pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
+def test_a_broken_block_is_an_error_that_names_it(spoilt: Path) -> None:
+    for pipeline in (BATCHED, FUSED):
+        with zarr.config.set({"codec_pipeline.path": pipeline}):
+            array = open_array(spoilt, "n5")
+            with pytest.raises(N5Error) as caught:
+                array[:5]
+            assert_located(caught.value, spoilt)
+            np.testing.assert_array_equal(array[4:], VALUES[4:])
+
+
+@pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
+def test_a_broken_block_is_never_shown_as_numbers(
+    spoilt: Path, compression: str, request: pytest.FixtureRequest
+) -> None:
+    for codecs in ("zarr", "portable"):
+        array = open_array(spoilt, codecs)
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - codecs raise what they like
+            array[:5]
+        seen = "-header-" in request.node.callspec.id or (
+            compression in SEEN_EARLY and "-payload-" in request.node.callspec.id
+        )
+        if seen:
+            assert isinstance(caught.value, N5Error)
+            assert_located(caught.value, spoilt)
+
+
+@pytest.mark.parametrize(
+    ("compression", "corrupt"),
+    [p for p in BROKEN if p.id is not None and "-count-" not in str(p.id)],
+)
+def test_reading_one_broken_block_is_an_error(spoilt: Path) -> None:
+    with pytest.raises(N5Error) as caught:
+        n5zarr.read_block(spoilt, PATH, (0, 0, 0))
+    assert_located(caught.value, spoilt)
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("compression", ["raw", "gzip", "blosc"])
+def test_an_edge_block_is_named_in_n5_order(
+    root: Path, compression: str, axis_order: str, zarr_format: int, codecs: str
+) -> None:
+    write_container(root, COMPRESSIONS[compression])
+    file = block_file(root, (2, 1, 0))
+    file.write_bytes(file.read_bytes()[:18])
+    array = open_array(root, codecs, axis_order=axis_order, zarr_format=zarr_format)  # type: ignore[arg-type]
+    with pytest.raises(N5Error) as caught:
+        array[...]
+    if (codecs, zarr_format) == ("n5", 2):
+        assert caught.value.kind == "payload"  # a numcodecs codec is never told the key
+    else:
+        assert_located(caught.value, root, "2/1/0")
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("position", [(0, 0, 0), (2, 2, 2)], ids=["full-size", "truncated"])
+def test_a_block_cut_at_any_byte_is_never_shown_as_other_numbers(
+    root: Path, compression: str, codecs: Literal["n5", "zarr"], position: tuple[int, ...]
+) -> None:
+    write_container(root, COMPRESSIONS[compression])
+    file = block_file(root, position)
+    whole = file.read_bytes()
+    array = open_array(root, codecs)
+    region = part(position)
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        try:
+            read = array[region]
+        except Exception as err:
+            assert codecs == "zarr" or isinstance(err, N5BlockError)  # noqa: PT017
+        else:
+            np.testing.assert_array_equal(read, VALUES[region], f"cut at {length}")
+            assert compression == "lz4"
+            assert length >= len(whole) - 21  # Java does without the end mark
+    file.write_bytes(whole)
+    np.testing.assert_array_equal(array[region], VALUES[region])
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("compression", CHECKED)
+@pytest.mark.parametrize("position", [(0, 0, 0), (2, 2, 2)], ids=["full-size", "truncated"])
+def test_a_flipped_bit_under_a_checksum_is_never_shown_as_other_numbers(
+    root: Path, compression: str, codecs: Literal["n5", "zarr"], position: tuple[int, ...]
+) -> None:
+    write_container(root, COMPRESSIONS[compression])
+    file = block_file(root, position)
+    whole = file.read_bytes()
+    array = open_array(root, codecs)
+    region = part(position)
+    wrong = []
+    for bit in range(8 * 16, 8 * len(whole)):
+        broken = bytearray(whole)
+        broken[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(broken)
+        try:
+            read = array[region]
+        except Exception as err:
+            assert codecs == "zarr" or isinstance(err, N5BlockError)  # noqa: PT017
+        else:
+            if not np.array_equal(read, VALUES[region]):
+                wrong.append(bit)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_trailing_bytes_do_no_harm_where_java_ignores_them(
+    root: Path, compression: str, codecs: Literal["n5", "zarr"]
+) -> None:
+    write_container(root, COMPRESSIONS[compression])
+    for position in ((0, 0, 0), (2, 2, 2)):
+        file = block_file(root, position)
+        file.write_bytes(file.read_bytes() + b"trailing")
+    array = open_array(root, codecs)
+    if compression == "gzip":
+        with pytest.raises(N5BlockError, match="expected another gzip member or the end"):
+            array[...]
+    else:
+        np.testing.assert_array_equal(array[...], VALUES)
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("surplus", [1, 48, 5000])
+def test_surplus_elements_do_no_harm_as_in_java(
+    root: Path, compression: str, codecs: Literal["n5", "zarr"], surplus: int
+) -> None:
+    write_container(root, COMPRESSIONS[compression])
+    elements = np.concatenate([VALUES[part((0, 0, 0))].ravel(), np.arange(surplus, dtype="u2")])
+    longer = n5zarr.encode_block(elements, compression=COMPRESSIONS[compression])
+    block_file(root).write_bytes(header(0, BLOCK_SIZE) + longer[8:])
+    array = open_array(root, codecs)
+    if codecs == "zarr" and compression in UNANNOUNCED:
+        with pytest.raises(Exception):  # noqa: B017, PT011 - codecs raise what they like
+            array[...]
+    else:
+        np.testing.assert_array_equal(array[...], VALUES)
+
+
+def test_a_header_of_strings_does_not_allocate_what_it_announces(root: Path) -> None:
+    write_container(root, COMPRESSIONS["raw"])
+    document = _json(describe(COMPRESSIONS["raw"], dataType="string"))
+    (root / PATH / "attributes.json").write_bytes(document)
+    block_file(root).write_bytes(header(1, (2**24, 1, 1), 2) + b"a\0")
+    with pytest.raises(N5BlockError):
+        n5zarr.read_block(root, PATH, (0, 0, 0))
+
+
+def test_a_missing_block_is_no_error(root: Path) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    block_file(root).unlink()
+    expected = VALUES.copy()
+    expected[part((0, 0, 0))] = 0
+    for codecs in ("n5", "zarr"):
+        np.testing.assert_array_equal(open_array(root, codecs)[...], expected)
+    assert n5zarr.read_block(root, PATH, (0, 0, 0)) is None
+
+
+# ---------------------------------------------------------------------- documents
+
+DOCUMENT = describe({"type": "gzip"})
+
+
+def without(key: str) -> dict[str, JSON]:
+    return {name: value for name, value in DOCUMENT.items() if name != key}
+
+
+def changed(**changes: JSON) -> bytes:
+    return _json({**DOCUMENT, **changes})
+
+
+BROKEN_DOCUMENTS = {
+    "cut": (changed()[:40], "json", "not JSON"),
+    "binary": (b"\x89PNG\r\n\x1a\n\0\0", "json", "got byte 0x89"),
+    "utf-16": ("{}".encode("utf-16"), "json", "expected UTF-8"),
+    "nul-bytes": (bytes(64), "json", "not JSON"),
+    "trailing-garbage": (changed() + b"}", "json", "expected the end of the document"),
+    "two-documents": (changed() * 2, "json", "expected the end of the document"),
+    "nested": (b'{"a":' + b"[" * 300 + b"]" * 300 + b"}", "json", "255 levels"),
+    "nested-lenient": (b"{a:" + b"[" * 300 + b"]" * 300 + b"}", "json", "255 levels"),
+    "nested-abysmally": (b"[" * 100_000, "json", "not JSON"),
+    "thousands-of-digits": (b'{"a":' + b"9" * 5000 + b"}", "json", "not JSON"),
+    "thousands-of-digits-lenient": (b"{a:" + b"9" * 5000 + b"}", "json", "not JSON"),
+    "dimensions-string": (changed(dimensions="5,7,11"), "member", "dimensions: expected a list"),
+    "dimensions-null": (changed(dimensions=None), "member", "dimensions: expected a list"),
+    "dimensions-empty": (changed(dimensions=[]), "member", "dimensions: expected a list"),
+    "dimension-string": (changed(dimensions=["5", 7, 11]), "member", "dimensions[0]: expected"),
+    "dimension-fractional": (changed(dimensions=[5, 7.5, 11]), "member", "dimensions[1]: expected"),
+    "dimension-negative": (changed(dimensions=[5, 7, -11]), "member", "dimensions[2]: expected"),
+    "dimension-bool": (changed(dimensions=[True, 7, 11]), "member", "dimensions[0]: expected"),
+    "dimension-nan": (changed(dimensions=[5, 7, float("nan")]), "member", "dimensions[2]: exp"),
+    "dimension-too-large": (changed(dimensions=[2**63, 7, 11]), "member", "dimensions[0]: exp"),
+    "block-size-0": (changed(blockSize=[2, 0, 4]), "member", "blockSize[1]: expected"),
+    "block-size-negative": (changed(blockSize=[-2, 3, 4]), "member", "blockSize[0]: expected"),
+    "block-size-fractional": (changed(blockSize=[2, 3, 4.5]), "member", "blockSize[2]: expected"),
+    "block-size-too-large": (changed(blockSize=[2**31, 3, 4]), "member", "blockSize[0]: expected"),
+    "block-size-number": (changed(blockSize=64), "member", "blockSize: expected a list"),
+    "rank-lower": (changed(blockSize=[2, 3]), "member", "blockSize: expected 3 entries"),
+    "rank-higher": (changed(blockSize=[2, 3, 4, 5]), "member", "blockSize: expected 3 entries"),
+    "data-type-unknown": (changed(dataType="uint128"), "data-type", "dataType: expected one of"),
+    "data-type-upper-case": (changed(dataType="UINT16"), "data-type", "dataType: expected one of"),
+    "data-type-null": (changed(dataType=None), "data-type", "dataType: expected one of"),
+    "data-type-list": (changed(dataType=["uint8"]), "data-type", "dataType: expected one of"),
+    "compression-unknown": (changed(compression={"type": "lzo"}), "compression", "got 'lzo'"),
+    "compression-null": (changed(compression=None), "compression", "expected an object"),
+    "compression-number": (changed(compression=5), "compression", "expected an object"),
+    "compression-untyped": (changed(compression={"level": 5}), "compression", "got None"),
+    "level-too-high": (
+        changed(compression={"type": "gzip", "level": 10}),
+        "compression",
+        "compression.level: expected an integer from -1 to 9, got 10",
+    ),
+    "level-string": (
+        changed(compression={"type": "gzip", "level": "6"}), "compression", "compression.level",
+    ),
+    "clevel-too-high": (
+        changed(compression={"type": "blosc", "clevel": 10}), "compression", "compression.clevel",
+    ),
+    "cname-unknown": (
+        changed(compression={"type": "blosc", "cname": "lz5"}), "compression", "compression.cname",
+    ),
+    "preset-too-high": (
+        changed(compression={"type": "xz", "preset": 10}), "compression", "compression.preset",
+    ),
+    "bzip2-block-size-0": (
+        changed(compression={"type": "bzip2", "blockSize": 0}), "compression", "compression.blockS",
+    ),
+    "compression-type-unknown": (
+        _json({**without("compression"), "compressionType": "lzo"}),
+        "compression",
+        "compressionType: expected one of",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("document", "kind", "message"), BROKEN_DOCUMENTS.values(), ids=BROKEN_DOCUMENTS
+)
+def test_a_broken_document_is_an_error_that_names_it(
+    root: Path, document: bytes, kind: str, message: str
+) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    (root / PATH / "attributes.json").write_bytes(document)
+    attempts: list[Callable[[], object]] = [
+        lambda: zarr.open(N5Store(root), path=PATH, mode="r"),
+        lambda: zarr.open(N5Store(root, codecs="n5"), path=PATH, mode="r"),
+        lambda: zarr.open(N5Store(root, zarr_format=2), path=PATH, mode="r", zarr_format=2),
+        lambda: zarr.open_group(N5Store(root), mode="r")[PATH],
+        lambda: n5zarr.open(root, path=PATH),
+        lambda: n5zarr.read_block(root, PATH, (0, 0, 0)),
+    ]
+    for attempt in attempts:
+        with pytest.raises(N5AttributesError) as caught:
+            attempt()
+        assert caught.value.kind == kind
+        assert str(caught.value).startswith(f"{root}: {PATH}")
+        assert "attributes.json: " in str(caught.value)
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["cut", "binary", "nested", "trailing-garbage"])
+def test_a_broken_document_of_the_root_is_an_error(root: Path, name: str) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    (root / "attributes.json").write_bytes(BROKEN_DOCUMENTS[name][0])
+    for path in ("", PATH):
+        with pytest.raises(N5AttributesError) as caught:
+            zarr.open(N5Store(root), path=path, mode="r")
+        assert caught.value.kind == "json"
+        assert str(caught.value).startswith(f"{root}: attributes.json: ")
+
+
+def test_a_container_of_a_later_version_is_unsupported(root: Path) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    (root / "attributes.json").write_text('{"n5":"5.0.0"}')
+    for path in ("", PATH):
+        with pytest.raises(N5UnsupportedError, match=r"up to 4\.x, got '5\.0\.0'") as caught:
+            zarr.open(N5Store(root), path=path, mode="r")
+        assert caught.value.kind == "version"
+        assert str(root) in str(caught.value)
+
+
+@pytest.mark.parametrize("document", [b"", b" \n", b"null", b"[]", b"[1,2]", b'"x"', b"3", b"{}"])
+def test_a_document_that_is_no_object_is_a_group(root: Path, document: bytes) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    (root / PATH / "attributes.json").write_bytes(document)
+    for zarr_format in (2, 3):
+        group = zarr.open(
+            N5Store(root, zarr_format=zarr_format),
+            path=PATH,
+            mode="r",
+            zarr_format=zarr_format,
+        )
+        assert isinstance(group, zarr.Group)
+        assert dict(group.attrs) == {}
+    with pytest.raises(FileNotFoundError, match=f"{PATH}: expected a dataset, got a group"):
+        n5zarr.read_block(root, PATH, (0, 0, 0))
+
+
+@pytest.mark.parametrize("missing", ["dimensions", "dataType", "compression"])
+def test_a_dataset_with_one_key_lost_is_a_group_with_a_warning(root: Path, missing: str) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    document = without(missing)
+    (root / PATH / "attributes.json").write_bytes(_json(document))
+    with pytest.warns(N5Warning, match=f"a dataset also has {missing}") as caught:
+        group = zarr.open(N5Store(root), path=PATH, mode="r")
+    assert isinstance(group, zarr.Group)
+    assert len(caught) == 1
+    assert f"{root}: {PATH}/attributes.json: shown as a group" in str(caught[0].message)
+
+
+def test_without_block_size_a_dataset_is_one_block(root: Path) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    document = without("blockSize")
+    (root / PATH / "attributes.json").write_bytes(_json(document))
+    whole = n5zarr.encode_block(VALUES, compression=COMPRESSIONS["gzip"])
+    block_file(root).write_bytes(whole)
+    np.testing.assert_array_equal(open_array(root, "zarr")[...], VALUES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        pytest.param({"compression": {"type": "jpeg"}}, "compression", id="jpeg-of-uint16"),
+        pytest.param(
+            {"compression": {"type": "jpeg"}, "dataType": "int16"},
+            "compression",
+            id="jpeg-of-int16",
+        ),
+        pytest.param({"dataType": "object"}, "data-type", id="object"),
+    ],
+)
+@pytest.mark.parametrize("codecs", ["n5", "zarr", "portable"])
+def test_valid_n5_that_is_no_array_is_unsupported_at_opening(
+    root: Path, codecs: Literal["n5", "zarr", "portable"], changes: dict[str, JSON], kind: str
+) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    (root / PATH / "attributes.json").write_bytes(changed(**changes))
+    with pytest.raises(N5UnsupportedError) as caught:
+        open_array(root, codecs)
+    assert caught.value.kind == kind
+    assert str(caught.value).startswith(f"{root}: {PATH}")
+
+
+# ---------------------------------------------------------------------- listing
+
+
+def add_children(root: Path) -> None:
+    """Put a sound and three broken children beside `em/raw`."""
+    for name, document in {
+        "fine": b'{"note":1}',
+        "cut": b'{"note"',
+        "zero": changed(blockSize=[0, 3, 4]),
+        "lzo": changed(compression={"type": "lzo"}),
+        "digits": b"{a:" + b"9" * 5000 + b"}",
+    }.items():
+        (root / "em" / name).mkdir()
+        (root / "em" / name / "attributes.json").write_bytes(document)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_broken_children_are_left_out_with_a_warning_each(root: Path, zarr_format: int) -> None:
+    add_children(write_container(root, COMPRESSIONS["gzip"]))
+    store = N5Store(root, zarr_format=zarr_format)  # type: ignore[arg-type]
+    group = zarr.open_group(store, path="em", mode="r", zarr_format=zarr_format)  # type: ignore[arg-type]
+    with pytest.warns(N5Warning) as caught:
+        assert sorted(name for name, _ in group.members()) == ["fine", "raw"]
+    messages = sorted(str(warning.message) for warning in caught)
+    assert len(messages) == 4
+    for name, message in zip(["cut", "digits", "lzo", "zero"], messages, strict=True):
+        assert message.startswith(f"{root}: left out of the listing: em/{name}/attributes.json: ")
+    # once per store, whatever is listed again; an error within `members` would be one here
+    assert sorted(name for name, _ in group.members()) == ["fine", "raw"]
+    assert sorted(name for name, _ in group.arrays()) == ["raw"]
+
+
+def test_a_broken_child_can_still_be_asked_for_what_is_wrong(root: Path) -> None:
+    add_children(write_container(root, COMPRESSIONS["gzip"]))
+    group = zarr.open_group(N5Store(root), path="em", mode="r")
+    with pytest.raises(N5AttributesError, match=r"blockSize\[0\]: expected an integer from 1"):
+        group["zero"]
+
+
+def test_a_directory_whose_name_is_no_path_does_not_hide_the_others(root: Path) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    (root / "em" / "back\\slash").mkdir()
+    (root / "em" / "back\\slash" / "attributes.json").write_text("{}")
+    group = zarr.open_group(N5Store(root), path="em", mode="r")
+    with pytest.warns(UserWarning, match="slash"):
+        assert [name for name, _ in group.members()] == ["raw"]
+
+
+# ---------------------------------------------------------------------- the wrapped store
+
+
+class FaultyStore(WrapperStore[Any]):
+    """A store that fails on keys with a certain end."""
+
+    def __init__(self, store: Store, ends: str = "", error: Exception | None = None) -> None:
+        super().__init__(store)
+        self.ends = ends
+        self.error = error or PermissionError(13, "Permission denied")
+
+    def fail(self, key: str) -> None:
+        if self.ends and key.endswith(self.ends):
+            raise self.error
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        self.fail(key)
+        return await super().get(key, prototype, byte_range)
+
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        self.fail(key)
+        return super().get_sync(key, prototype=prototype, byte_range=byte_range)
+
+
+ERRORS = [
+    PermissionError(13, "Permission denied"),
+    TimeoutError("timed out"),
+    ConnectionResetError(104, "reset"),
+    OSError(5, "Input/output error"),
+]
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("pipeline", [BATCHED, FUSED], ids=["batched", "fused"])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+def test_errors_of_the_wrapped_store_pass_through(
+    root: Path, codecs: Literal["n5", "zarr"], pipeline: str, error: Exception
+) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    faulty = FaultyStore(LocalStore(root, read_only=True), f"{PATH}/1/0/2", error)
+    with zarr.config.set({"codec_pipeline.path": pipeline}):
+        array = open_array(faulty, codecs)
+        np.testing.assert_array_equal(array[:4], VALUES[:4])
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared by identity
+            array[...]
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+def test_errors_while_reading_documents_pass_through(root: Path, error: Exception) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    faulty = FaultyStore(LocalStore(root, read_only=True), f"{PATH}/attributes.json", error)
+    attempts: list[Callable[[], object]] = [
+        lambda: open_array(faulty, "zarr"),
+        lambda: n5zarr.read_block(faulty, PATH, (0, 0, 0)),
+        lambda: list(zarr.open_group(N5Store(faulty), path="em", mode="r").members()),
+    ]
+    for attempt in attempts:
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared by identity
+            attempt()
+        assert caught.value is error
+
+
+def test_errors_of_the_root_document_are_raised_again_after_they_are_mended(root: Path) -> None:
+    write_container(root, COMPRESSIONS["gzip"])
+    faulty = FaultyStore(LocalStore(root, read_only=True), "attributes.json")
+    store = N5Store(faulty)
+    with pytest.raises(PermissionError):
+        zarr.open(store, path=PATH, mode="r")
+    faulty.ends = ""
+    (root / "attributes.json").write_text('{"n5":"9.0.0"}')
+    with pytest.raises(N5UnsupportedError, match=r"'9\.0\.0'"):
+        zarr.open(store, path=PATH, mode="r")
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+def test_broken_blocks_of_an_asynchronous_store_are_named_too(
+    codecs: Literal["n5", "zarr"],
+) -> None:
+    async def fill() -> MemoryStore:
+        memory = MemoryStore()
+        buffer = cpu.Buffer.from_bytes
+        await memory.set(f"{PATH}/attributes.json", buffer(changed()))
+        await memory.set(f"{PATH}/0/0/0", buffer(header(0, BLOCK_SIZE) + b"junk"))
+        return memory
+
+    wrapped = WrapperStore(asyncio.run(fill()))
+    with pytest.raises(N5BlockError) as caught:
+        open_array(wrapped, codecs)[...]
+    assert f"{PATH}: block 0/0/0: block payload: " in str(caught.value)
+    assert "memory://" in str(caught.value)

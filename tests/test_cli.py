@@ -1,0 +1,136 @@
+"""The command line, in this process and in one of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr.cli import app
+
+JAVA = Path(__file__).parent / "data" / "java"
+SAMPLE = n5zarr.sample_path()
+
+
+def run(*arguments: str, status: int = 0) -> str:
+    """Run a command; give what it prints on both streams."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def test_tree_shows_groups_and_datasets() -> None:
+    lines = run("tree", SAMPLE).splitlines()
+    assert lines == [
+        SAMPLE,
+        "├── em",
+        "│   ├── s0  (40, 96, 128) z, y, x  uint8  gzip  blocks (16, 40, 50)",
+        "│   ├── s1  (20, 48, 64) z, y, x  uint8  gzip  blocks (16, 40, 50)",
+        "│   └── s2  (10, 24, 32) z, y, x  uint8  gzip  blocks (10, 24, 32)",
+        "└── labels",
+        "    └── s0  (40, 96, 128) z, y, x  uint64  gzip  blocks (16, 40, 50)",
+    ]
+    assert "27 of 27 blocks" in run("tree", "--size", f"{SAMPLE}/labels")
+    assert "s0" not in run("tree", "--depth", "1", SAMPLE)
+
+
+def test_info_shows_shapes_in_both_orders() -> None:
+    output = run("info", f"{SAMPLE}/em/s1")
+    assert "shape, C order        (20, 48, 64) z, y, x" in output
+    assert "dimensions, N5 order  [64, 48, 20]" in output
+    assert "8, 8 stored; grid [2, 2, 2] in N5 order" in output
+    assert '  units: ["nm", "nm", "nm"]' in output
+    assert "stored" not in run("info", "--no-size", f"{SAMPLE}/em/s1")
+    assert "children              em, labels".replace(" " * 14, "") in run("info", SAMPLE).replace(
+        " " * 4, ""
+    )
+
+
+def test_json_is_json() -> None:
+    assert json.loads(run("info", "--json", f"{SAMPLE}/em/s2"))["shape_c"] == [10, 24, 32]
+    assert json.loads(run("tree", "--json", SAMPLE))["children"][0]["name"] == "em"
+
+
+def test_label_multisets_are_shown_as_what_they_are_read_as() -> None:
+    assert "uint64 (stored as uint8)" in run("info", str(JAVA / "labels.n5" / "labels" / "s0"))
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ("{tmp}/no.n5", "no.n5 does not exist"),
+        ("{java}/tree.n5/nope", "/nope: expected a group or dataset"),
+        ("{java}/versions/5.0.0.n5", "n5: expected a version up to 4.x, got '5.0.0'"),
+        ("{java}/varlen.n5/object", "'object' is no array"),
+        ("{java}/tree.n5/a/../a", "expected names separated by '/'"),
+    ],
+)
+def test_an_error_is_one_line_and_ends_with_2(location: str, message: str, tmp_path: Path) -> None:
+    path = location.format(tmp=tmp_path, java=JAVA)
+    for command in ("info", "tree"):
+        (line,) = run(command, path, status=2).splitlines()
+        assert line.startswith("n5zarr: error: ")
+        assert message in line
+    with pytest.raises((n5zarr.N5Error, OSError)):
+        CliRunner().invoke(app, ["info", "--debug", path], catch_exceptions=False)
+
+
+def test_verify_names_every_damaged_block(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "c.n5")
+    (tmp_path / "c.n5" / "em" / "s2" / "0" / "0" / "0").write_bytes(b"")
+    output = run("info", "--verify", str(tmp_path / "c.n5" / "em" / "s2"), status=2)
+    assert "damaged blocks        1" in output
+    assert "n5zarr: error:" in output
+    assert "em/s2: block 0/0/0: block header: expected 6 bytes" in output
+    assert "damaged blocks        0" in run("info", "--verify", f"{SAMPLE}/em/s2")
+
+
+def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "c.n5" / "[red]x"
+    folder.mkdir(parents=True)
+    (folder / "attributes.json").write_text('{"[bold]": "[/]"}')
+    assert "[red]x" in run("tree", str(tmp_path / "c.n5"))
+    assert '  [bold]: "[/]"' in run("info", str(folder))
+
+
+def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra plot installs it")
+    output = run("demo", "--output", str(tmp_path / "demo.png"))
+    assert len(output.splitlines()) < 60
+    assert "<Array" in output
+    assert "('z', 'y', 'x')" in output
+    assert "What to try next" in output
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_runs_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "pip install 'n5zarr[plot]'" in run("demo", "-o", str(tmp_path / "demo.png"))
+
+
+def test_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "n5zarr"]
+    done = subprocess.run(
+        [*command, "info", "nope.n5"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("n5zarr: error: ")
+    assert done.stderr.count("\n") == 1
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout == f"n5zarr {n5zarr.__version__}\n"
+
+
+def test_without_typer_the_command_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from n5zarr.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'\n"
+    )

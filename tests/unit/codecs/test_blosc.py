@@ -1,0 +1,233 @@
+"""`blosc`: the header is checked, since numcodecs does not."""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from n5zarr.codecs.compress import compress, decompress, usable
+from n5zarr.errors import N5BlockError, N5MissingDependencyError, N5UnsupportedError
+from n5zarr.format.compression import Blosc
+
+# none of these has types
+cramjam: Any = importlib.import_module("cramjam")
+numcodecs: Any = importlib.import_module("numcodecs")
+
+DATA = bytes(range(250)) * 8
+BUFFER = numcodecs.Blosc("zstd", 5, 1).encode(DATA)
+COPIED = numcodecs.Blosc("lz4", 0, 0).encode(DATA)  # clevel 0: bytes behind a header
+GOLDEN = bytes.fromhex("02019602 0c000000 0c000000 1c000000 0001 0002 0003 0004 0005 0006")
+
+
+def changed(buffer: bytes, at: int, value: int) -> bytes:
+    """Put a 32-bit number into the header."""
+    return buffer[:at] + struct.pack("<I", value) + buffer[at + 4 :]
+
+
+def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
+    return bytes(decompress(memoryview(payload), n_bytes, Blosc()))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(BUFFER, id="compressed"),
+        pytest.param(COPIED, id="copied"),
+        pytest.param(BUFFER + b"junk", id="junk"),
+        pytest.param(COPIED + b"junk", id="junk-after-copied"),
+        pytest.param(numcodecs.Blosc().encode(DATA + b"surplus"), id="surplus"),
+        pytest.param(numcodecs.Blosc("blosclz", 9, 2).encode(DATA), id="other-parameters"),
+    ],
+)
+def test_a_buffer_describes_itself(payload: bytes) -> None:
+    assert read(payload) == DATA
+
+
+def test_the_buffer_of_tensorstore_is_read() -> None:
+    assert read(GOLDEN, 12) == bytes.fromhex("000100020003000400050006")
+
+
+@pytest.mark.parametrize("buffer", [BUFFER, COPIED], ids=["compressed", "copied"])
+def test_a_buffer_cut_anywhere_is_an_error(buffer: bytes) -> None:
+    for length in range(1, len(buffer)):
+        with pytest.raises(N5BlockError) as caught:
+            read(buffer[:length])
+        assert caught.value.kind == "payload"
+        with pytest.raises(N5BlockError):
+            usable(memoryview(buffer[:length]), len(DATA), Blosc())
+
+
+def test_a_cut_copied_buffer_says_so() -> None:
+    with pytest.raises(N5BlockError) as caught:
+        read(COPIED[:1000])
+    assert str(caught.value) == (
+        "block payload: expected a blosc buffer of 2016 bytes, got 1000 (truncated write?)"
+    )
+
+
+def test_a_copied_buffer_that_lies_about_its_length_is_an_error() -> None:
+    with pytest.raises(N5BlockError, match="expected 3000 uncompressed bytes, got 2000"):
+        read(changed(COPIED, 4, 3000), 2500)
+
+
+@pytest.mark.parametrize("version", [0, 3, 0x1F, 255])
+def test_another_version_is_an_error(version: int) -> None:
+    with pytest.raises(N5BlockError, match=f"got version {version}"):
+        read(bytes([version]) + BUFFER[1:])
+
+
+@pytest.mark.parametrize("nbytes", [0, 1999])
+def test_a_shorter_length_before_compression_is_an_error(nbytes: int) -> None:
+    with pytest.raises(N5BlockError, match="expected a blosc buffer: error during blosc"):
+        read(changed(BUFFER, 4, nbytes))
+
+
+@pytest.mark.parametrize("nbytes", [2**31, 2**32 - 1])
+def test_a_longer_length_before_compression_is_an_error(nbytes: int) -> None:
+    with pytest.raises(
+        N5BlockError, match=f"expected a blosc buffer of 2000 bytes, got one of {nbytes}"
+    ):
+        read(changed(BUFFER, 4, nbytes))
+
+
+@pytest.mark.parametrize("cbytes", [0, 15, len(BUFFER) + 1, 2**32 - 1])
+def test_another_length_after_compression_is_an_error(cbytes: int) -> None:
+    with pytest.raises(N5BlockError, match=f"expected a blosc buffer of {cbytes} bytes, got "):
+        read(changed(BUFFER, 12, cbytes))
+
+
+def test_damage_inside_the_buffer_is_an_error() -> None:
+    broken = BUFFER[:20] + bytes(len(BUFFER) - 20)
+    with pytest.raises(N5BlockError, match="expected a blosc buffer: "):
+        read(broken)
+
+
+def test_a_block_size_of_zero_is_an_error() -> None:
+    with pytest.raises(N5BlockError):
+        read(changed(BUFFER, 8, 0))
+
+
+def test_snappy_cannot_be_written() -> None:
+    with pytest.raises(N5UnsupportedError, match="blosc: cname 'snappy': expected one") as caught:
+        compress(DATA, Blosc(cname="snappy"), 1)
+    assert caught.value.kind == "compression"
+
+
+def snappy(data: bytes, *, item_size: int, block_size: int, split: bool, shuffle: bool) -> bytes:
+    """Build a buffer of snappy streams; c-blosc 1, README_HEADER.rst.
+
+    Streams that do not get shorter are stored; a short last block is never split.
+    """
+    blocks, offsets = [], []
+    n_blocks = -(-len(data) // block_size)
+    end = 16 + 4 * n_blocks
+    for start in range(0, len(data), block_size):
+        block = data[start : start + block_size]
+        if shuffle:
+            block = b"".join(block[i::item_size] for i in range(item_size))
+        n_streams = item_size if split and len(block) == block_size else 1
+        n_plain = len(block) // n_streams
+        stored = b""
+        for i in range(n_streams):
+            plain = block[i * n_plain : (i + 1) * n_plain]
+            packed = bytes(cramjam.snappy.compress_raw(plain))
+            stream = packed if len(packed) < len(plain) else plain
+            stored += struct.pack("<I", len(stream)) + stream
+        offsets.append(end)
+        blocks.append(stored)
+        end += len(stored)
+    flags = 2 << 5 | (not split) << 4 | shuffle
+    header = struct.pack("<BBBBIII", 2, 1, flags, item_size, len(data), block_size, end)
+    return header + struct.pack(f"<{n_blocks}I", *offsets) + b"".join(blocks)
+
+
+NUMBERS = b"".join((i * i).to_bytes(4, "big") for i in range(600))
+SNAPPY = snappy(NUMBERS, item_size=4, block_size=1024, split=True, shuffle=True)
+
+
+@pytest.mark.parametrize("shuffle", [False, True], ids=["plain", "shuffled"])
+@pytest.mark.parametrize("split", [False, True], ids=["whole", "split"])
+@pytest.mark.parametrize("block_size", [1024, 2400, 4096])
+@pytest.mark.parametrize("item_size", [1, 2, 4])
+def test_snappy_buffers_are_read(
+    item_size: int, block_size: int, split: bool, shuffle: bool
+) -> None:
+    options: dict[str, Any] = {"split": split, "shuffle": shuffle and item_size > 1}
+    size = min(block_size, len(NUMBERS))
+    buffer = snappy(NUMBERS, item_size=item_size, block_size=size, **options)
+    assert read(buffer, len(NUMBERS)) == NUMBERS
+    assert read(buffer + b"junk", 100) == NUMBERS[:100]
+
+
+def test_a_snappy_buffer_cut_anywhere_is_an_error() -> None:
+    for length in range(1, len(SNAPPY)):
+        with pytest.raises(N5BlockError):
+            read(SNAPPY[:length], len(NUMBERS))
+
+
+def test_a_changed_byte_in_a_snappy_buffer_gives_a_value_or_an_error() -> None:
+    for at in range(len(SNAPPY)):
+        for value in (0, 0x55, 0xFF):
+            broken = SNAPPY[:at] + bytes([value]) + SNAPPY[at + 1 :]
+            try:
+                assert len(read(broken, len(NUMBERS))) == len(NUMBERS)
+            except N5BlockError:
+                continue
+
+
+def test_a_buffer_that_only_claims_to_be_snappy_is_damaged() -> None:
+    with pytest.raises(N5BlockError):
+        read(BUFFER[:2] + bytes([BUFFER[2] & 0x1F | 2 << 5]) + BUFFER[3:])
+
+
+def test_snappy_buffers_are_never_usable() -> None:
+    assert usable(memoryview(SNAPPY), len(NUMBERS), Blosc()) is None
+
+
+def test_snappy_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    with pytest.raises(N5MissingDependencyError, match=r"pip install 'n5zarr\[snappy\]'"):
+        read(SNAPPY, len(NUMBERS))
+
+
+def test_an_unknown_format_is_damaged() -> None:
+    unknown = BUFFER[:2] + bytes([BUFFER[2] & 0x1F | 6 << 5]) + BUFFER[3:]
+    with pytest.raises(N5BlockError):
+        read(unknown)
+    assert usable(memoryview(unknown), len(DATA), Blosc()) is None
+
+
+@pytest.mark.parametrize("item_size", [1, 2, 4, 8])
+def test_the_item_size_is_written(item_size: int) -> None:
+    packed = bytes(compress(DATA, Blosc(cname="lz4", shuffle=1), item_size))
+    assert packed[3] == item_size
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        pytest.param(BUFFER, len(BUFFER), id="compressed"),
+        pytest.param(COPIED, len(COPIED), id="copied"),
+        pytest.param(BUFFER + b"junk", len(BUFFER), id="junk-is-cut-off"),
+        pytest.param(numcodecs.Blosc().encode(DATA + b"x"), None, id="surplus"),
+    ],
+)
+def test_only_a_buffer_of_the_right_length_is_usable(payload: bytes, expected: int | None) -> None:
+    assert usable(memoryview(payload), len(DATA), Blosc()) == expected
+
+
+def test_a_snappy_header_does_not_allocate_what_it_announces() -> None:
+    lying = changed(changed(SNAPPY, 4, 2**28), 8, 2**28)
+    tracemalloc.start()
+    try:
+        with pytest.raises(N5BlockError):
+            read(lying, len(NUMBERS))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**23

@@ -1,0 +1,143 @@
+"""Label multisets, as imglib2-label-multisets writes them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from n5zarr.codecs.block import decode_labels
+from n5zarr.codecs.label_multiset import arg_max_labels
+from n5zarr.errors import N5BlockError
+from n5zarr.format.block import BlockHeader, BlockMode
+from n5zarr.format.compression import Raw
+
+MANIFEST = json.loads((Path(__file__).parents[2] / "data" / "java" / "manifest.json").read_text())[
+    "labelMultisets"
+]
+# voxels 7:1; 7:1; 7:3,9:5
+SAMPLE = bytes.fromhex(
+    "00000000 00000000 00000000 00000010"
+    "01000000 0700000000000000 01000000"
+    "02000000 0700000000000000 03000000 0900000000000000 05000000"
+)
+MAX = 2**64
+
+
+def multiset(voxels: list[list[tuple[int, int]]], arg_max: list[int] | None = None) -> bytes:
+    """Build a payload, each voxel with a list of its own."""
+    lists, offsets = b"", b""
+    for entries in voxels:
+        offsets += struct.pack(">i", len(lists))
+        lists += struct.pack("<i", len(entries))
+        lists += b"".join(struct.pack("<Qi", label % MAX, count) for label, count in entries)
+    labels = arg_max or []
+    return struct.pack(f">i{len(labels)}Q", len(labels), *labels) + offsets + lists
+
+
+def test_the_sample_of_the_library_is_read() -> None:
+    labels = arg_max_labels(SAMPLE, 3)
+    assert labels.dtype == np.dtype(">u8")
+    assert labels.tolist() == [7, 7, 9]
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([(5, 1)], 5, id="one"),
+        pytest.param([(5, 1), (6, 2)], 6, id="the-most-frequent"),
+        pytest.param([(6, 2), (5, 2)], 5, id="the-lowest-of-equally-frequent"),
+        pytest.param([(5, 2), (6, 2)], 5, id="the-lowest-in-either-order"),
+        pytest.param([], 0, id="background-for-none"),
+        pytest.param([(0, 9), (5, 1)], 0, id="background"),
+        pytest.param([(-1, 1)], MAX - 1, id="transparent"),
+        pytest.param([(-2, 3), (5, 1)], MAX - 2, id="invalid"),
+        pytest.param([(5, 2), (-1, 2)], MAX - 1, id="compared-as-signed"),
+        pytest.param([(2**40, 2**31 - 1), (1, 1)], 2**40, id="large"),
+    ],
+)
+def test_the_most_frequent_label_is_shown(entries: list[tuple[int, int]], expected: int) -> None:
+    assert arg_max_labels(multiset([entries]), 1).tolist() == [expected]
+    assert arg_max_labels(multiset([[(3, 1)], entries, []]), 3).tolist() == [3, expected, 0]
+
+
+def test_the_arg_max_list_of_older_files_is_skipped() -> None:
+    payload = multiset([[(7, 1)], [(9, 2)]], arg_max=[7, 9])
+    assert arg_max_labels(payload, 2).tolist() == [7, 9]
+
+
+def parse_voxels(text: str) -> list[int]:
+    """Give the arg-max label of each voxel of the manifest's notation."""
+    labels = []
+    for voxel in text.split(";"):
+        counts = {int(e.split(":")[0]): int(e.split(":")[1]) for e in voxel.split(",")}
+        labels.append(min(counts, key=lambda label: (-counts[label], label)))
+    return labels
+
+
+BLOCKS = [block for case in MANIFEST for block in case.get("blocks", [])]
+
+
+def test_there_are_blocks_of_the_library() -> None:
+    assert len(BLOCKS) == 4
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: str(block["pos"]))
+def test_blocks_of_the_library_are_read(block: dict[str, Any]) -> None:
+    expected = parse_voxels(block["voxelsN5Order"])
+    payload = bytes.fromhex(block["bytes"])
+    assert arg_max_labels(payload, len(expected)).tolist() == expected
+
+
+def test_a_block_has_the_shape_of_its_header() -> None:
+    header = BlockHeader(mode=BlockMode.VARLENGTH, block_shape=(3, 1), n_elements=len(SAMPLE))
+    labels = decode_labels(memoryview(header.to_bytes() + SAMPLE), 2, Raw())
+    assert labels.tolist() == [[7, 7, 9]]
+
+
+def test_a_payload_cut_anywhere_is_an_error() -> None:
+    for length in range(len(SAMPLE)):
+        with pytest.raises(N5BlockError) as caught:
+            arg_max_labels(SAMPLE[:length], 3)
+        assert caught.value.kind == "payload"
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        pytest.param(b"", "expected a label multiset, got 0 bytes", id="empty"),
+        pytest.param(
+            b"\xff" * 4 + SAMPLE[4:], "label multisets of 3 voxels", id="negative-arg-max"
+        ),
+        pytest.param(b"\0\0\0\2" + SAMPLE[4:], "label multisets of 3 voxels", id="other-arg-max"),
+        pytest.param(SAMPLE[:4] + b"\xff" * 4 + SAMPLE[8:], "list offsets within", id="negative"),
+        pytest.param(SAMPLE[:4] + b"\0\0\0\x2c" + SAMPLE[8:], "list offsets within", id="too-far"),
+        pytest.param(SAMPLE[:16] + b"\xff" * 4 + SAMPLE[20:], "label lists within", id="minus-one"),
+        pytest.param(
+            SAMPLE[:16] + b"\xff\xff\xff\x7f" + SAMPLE[20:], "label lists within", id="too-many"
+        ),
+    ],
+)
+def test_lists_that_leave_the_payload_are_an_error(payload: bytes, message: str) -> None:
+    with pytest.raises(N5BlockError, match=message) as caught:
+        arg_max_labels(payload, 3)
+    assert caught.value.kind == "payload"
+
+
+def test_more_voxels_than_the_payload_has_are_an_error() -> None:
+    with pytest.raises(N5BlockError, match="label multisets of 1000 voxels"):
+        arg_max_labels(SAMPLE, 1000)
+
+
+def test_lists_that_overlap_are_an_error() -> None:
+    # each list claims half of the payload: thousands of voxels would need gigabytes
+    n_voxels = 3000
+    lists = struct.pack("<i", n_voxels // 6) * 2 * n_voxels
+    offsets = struct.pack(f">{n_voxels}i", *range(0, 4 * n_voxels, 4))
+    with pytest.raises(N5BlockError) as caught:
+        arg_max_labels(bytes(4) + offsets + lists, n_voxels)
+    assert caught.value.kind == "payload"

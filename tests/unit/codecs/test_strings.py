@@ -1,0 +1,120 @@
+"""Blocks of strings: n5 4.x's bytes, and what Java's reader takes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from n5zarr.codecs.block import decode_block, encode_block
+from n5zarr.codecs.strings import join_strings, split_strings, vlen_utf8
+from n5zarr.errors import N5BlockError, N5UnrepresentableError
+
+# none of these has types
+numcodecs: Any = importlib.import_module("numcodecs")
+
+RAW = {"type": "raw"}
+# size [4], ["a", "bb", "", "ü€"], as n5 4.x writes it
+SAMPLE = bytes.fromhex("0001 0001 00000004 0000000c 61 00 6262 00 00 c3bc e282ac 00")
+WORDS = ["a", "bb", "", "ü€"]
+
+
+def read(block: bytes) -> list[str]:
+    strings: list[str] = decode_block(block, data_type="string", compression=RAW).ravel().tolist()
+    return strings
+
+
+def test_the_sample_of_java_is_read() -> None:
+    array = decode_block(SAMPLE, data_type="string", compression=RAW)
+    assert (array.dtype, array.shape, array.tolist()) == (np.dtype(object), (4,), WORDS)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pytest.param(np.array(WORDS, object), id="object"),
+        pytest.param(np.array(WORDS), id="str"),
+        pytest.param(np.array(WORDS, np.dtypes.StringDType()), id="StringDType"),
+    ],
+)
+def test_the_sample_of_java_is_written(array: np.ndarray) -> None:
+    assert encode_block(array, compression=RAW) == SAMPLE
+
+
+def test_the_first_axis_of_n5_order_is_fastest() -> None:
+    block = encode_block(np.array([["p", "q"], ["s", "tt"], ["", "u"]]), compression=RAW)
+    assert block[:16] == bytes.fromhex("0001 0002 00000002 00000003 0000000c")
+    assert block[16:] == b"p\0q\0s\0tt\0\0u\0"
+
+
+@pytest.mark.parametrize(
+    ("payload", "n_strings", "expected"),
+    [
+        pytest.param(b"a\0bb\0\0", 3, ["a", "bb", ""], id="plain"),
+        pytest.param(b"a\0bb", 2, ["a", "bb"], id="last-nul-missing"),
+        pytest.param(b"a\0", 3, ["a", "", ""], id="padded"),
+        pytest.param(b"\0\0\0", 3, ["", "", ""], id="all-empty"),
+        pytest.param(b"", 2, ["", ""], id="no-bytes"),
+        pytest.param(b"\xff\0ok\0", 2, ["\ufffd", "ok"], id="invalid-utf-8"),
+        pytest.param(b"\0a\0", 2, ["", "a"], id="empty-first"),
+    ],
+)
+def test_a_payload_is_split_at_nul(payload: bytes, n_strings: int, expected: list[str]) -> None:
+    assert split_strings(payload, n_strings) == expected
+
+
+def test_more_strings_than_the_block_holds_are_an_error() -> None:
+    with pytest.raises(N5BlockError, match="expected 2 strings, got 3") as caught:
+        split_strings(b"a\0b\0c\0", 2)
+    assert caught.value.kind == "payload"
+
+
+def test_each_string_is_followed_by_nul() -> None:
+    assert join_strings(WORDS) == SAMPLE[12:]
+    assert join_strings([]) == b""
+
+
+@pytest.mark.parametrize("string", ["\0", "a\0b", "\0\0", "ü\0"])
+def test_a_nul_inside_a_string_survives(string: str) -> None:
+    payload = join_strings([string, "next"])
+    assert payload.count(b"\0") == 2
+    assert split_strings(payload, 2) == [string, "next"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param("0000 0001 00000004", id="mode-0-of-n5-3"),
+        pytest.param("0001 0001 00000004 00000003", id="count-too-low"),
+        pytest.param("0001 0001 00000004 00000063", id="count-too-high"),
+        pytest.param("0001 0001 00000004 00000000", id="count-zero"),
+    ],
+)
+def test_mode_and_count_do_not_matter_as_in_java(header: str) -> None:
+    assert read(bytes.fromhex(header) + SAMPLE[12:]) == WORDS
+
+
+@pytest.mark.parametrize("type_", ["gzip", "zstd", "xz", "bzip2", "lz4", "blosc"])
+def test_strings_are_compressed_like_any_payload(type_: str) -> None:
+    array = np.array([WORDS, WORDS[::-1], ["", "", "", ""]], object)
+    block = encode_block(array, compression={"type": type_})
+    decoded = decode_block(block, data_type="string", compression={"type": type_})
+    assert decoded.tolist() == array.tolist()
+
+
+def test_a_lone_surrogate_cannot_be_written() -> None:
+    with pytest.raises(N5UnrepresentableError):
+        encode_block(np.array(["\ud800"], object), compression=RAW)
+
+
+@pytest.mark.parametrize("value", [None, 1, b"bytes", 2.5])
+def test_an_object_that_is_no_string_cannot_be_written(value: object) -> None:
+    with pytest.raises(N5UnrepresentableError):
+        encode_block(np.array(["a", value], object), compression=RAW)
+
+
+@pytest.mark.parametrize("strings", [WORDS, [], ["", ""], ["x" * 300]], ids=len)
+def test_zarr_decodes_the_strings_that_are_shown(strings: list[str]) -> None:
+    assert numcodecs.VLenUTF8().decode(vlen_utf8(strings)).tolist() == strings

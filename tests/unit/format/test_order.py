@@ -1,0 +1,35 @@
+"""The only reversal there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from n5zarr.format.order import present, to_c, to_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def test_c_order_is_n5_order_reversed() -> None:
+    assert to_c((7, 5, 3)) == (3, 5, 7)
+
+
+def test_n5_order_is_c_order_reversed() -> None:
+    assert to_n5((3, 5, 7)) == (7, 5, 3)
+
+
+@pytest.mark.parametrize("values", [(), (7,), (7, 5), [7, 5, 3], iter("xyz")], ids=repr)
+def test_the_two_are_inverse(values: Iterable[object]) -> None:
+    kept = tuple(values)
+    assert to_n5(to_c(kept)) == kept
+
+
+@pytest.mark.parametrize(
+    ("axis_order", "shown"),
+    [pytest.param("C", (3, 5, 7), id="C-is-reversed"), pytest.param("F", (7, 5, 3), id="F-is-not")],
+)
+def test_what_is_shown_follows_the_axis_order(axis_order: str, shown: tuple[int, ...]) -> None:
+    assert present((7, 5, 3), axis_order) == shown  # type: ignore[arg-type]
+    assert present(shown, axis_order) == (7, 5, 3)  # type: ignore[arg-type]
