@@ -679,9 +679,10 @@ def test_errors_of_the_wrapped_store_pass_through(
     with zarr.config.set({"codec_pipeline.path": pipeline}):
         array = open_array(faulty, codecs)
         np.testing.assert_array_equal(array[:4], VALUES[:4])
-        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared by identity
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared below
             array[...]
-    assert caught.value is error
+    # zarr remakes a TimeoutError that crosses its event loop on Python 3.12
+    assert (type(caught.value), caught.value.args) == (type(error), error.args)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
@@ -694,7 +695,7 @@ def test_errors_while_reading_documents_pass_through(root: Path, error: Exceptio
         lambda: list(zarr.open_group(N5Store(faulty), path="em", mode="r").members()),
     ]
     for attempt in attempts:
-        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared by identity
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared below
             attempt()
         assert caught.value is error
 
