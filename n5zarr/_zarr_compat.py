@@ -2,16 +2,30 @@
 
 - ``sync``: zarr 3.4 has no public way to run a coroutine on its event loop, to which the clients
   of remote stores are bound. Drop it when there is one.
+- ``ChunkCodecs``: zarr 3.4 has no public way to run the codecs of an array on one chunk. Drop it
+  when there is one.
 - The types stand in the signatures of codecs; zarr exports them nowhere.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, Any
 
+from zarr.codecs._v2 import V2Codec
+from zarr.core.array import parse_array_metadata
+from zarr.core.array_spec import ArrayConfig
+from zarr.core.array_spec import ArraySpec as _ArraySpec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
+from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from zarr.core import array_spec, indexing
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v3
@@ -21,4 +35,87 @@ if TYPE_CHECKING:
     type SelectorTuple = indexing.SelectorTuple
     type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
 
-__all__ = ["sync"]
+__all__ = ["ChunkCodecs", "sync"]
+
+
+class ChunkCodecs:
+    """The codecs of one array, to decode and encode chunks without a store.
+
+    Parameters
+    ----------
+    document : dict
+        A ``zarr.json`` or ``.zarray``.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        metadata = parse_array_metadata(document)
+        if isinstance(metadata, ArrayV3Metadata):
+            codecs: Any = metadata.codecs
+            dtype, order = metadata.data_type, None
+        else:
+            codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
+            dtype, order = metadata.dtype, metadata.order
+        chunk_shape = document.get("chunks") or document["shape"]
+        # all-fill chunks are chunks here; whether to write them was zarr's decision
+        config = ArrayConfig.from_dict({"write_empty_chunks": True, "order": order or "C"})
+        self._spec = _ArraySpec(
+            shape=tuple(chunk_shape),
+            dtype=dtype,
+            fill_value=metadata.fill_value,
+            config=config,
+            prototype=default_buffer_prototype(),
+        )
+        pipeline = FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(self._spec)
+        self._sync, self._async = (
+            pipeline.sync_transform,
+            AsyncChunkTransform(codecs=pipeline.codecs),
+        )
+
+    def decode(self, chunk: memoryview | bytes) -> Any:  # noqa: ANN401 - a numpy array
+        """Decode the bytes of a full-size chunk."""
+        stored = self._spec.prototype.buffer.from_bytes(chunk)
+        if self._sync is not None:
+            decoded = self._sync.decode_chunk(stored, self._spec)
+        else:
+            decoded = _run(self._async.decode_chunk(stored, self._spec))
+        return decoded.as_numpy_array()
+
+    def encode(self, array: Any) -> bytes:  # noqa: ANN401 - a numpy array
+        """Encode a full-size chunk."""
+        chunk = self._spec.prototype.nd_buffer.from_numpy_array(array)
+        if self._sync is not None:
+            encoded = self._sync.encode_chunk(chunk, self._spec)
+        else:
+            encoded = _run(self._async.encode_chunk(chunk, self._spec))
+        return b"" if encoded is None else encoded.to_bytes()
+
+
+class _Loop:
+    """An event loop of our own for codecs that only exist as coroutines.
+
+    Zarr's loop cannot serve: it may be waiting for the store that decodes here.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            return self._loop
+
+    def forget(self) -> None:
+        """Start anew in a forked process, which has the loop but not its thread."""
+        self._lock, self._loop = threading.Lock(), None
+
+
+_LOOP = _Loop()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LOOP.forget)
+
+
+def _run[T](coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()

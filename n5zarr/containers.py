@@ -13,7 +13,7 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_compat import sync
 from n5zarr.codecs.block import Block, parse_block
-from n5zarr.errors import N5AttributesError, N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5AttributesError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -180,9 +180,6 @@ def open_node(
     >>> array.shape, array.metadata.dimension_names
     ((20, 48, 64), ('z', 'y', 'x'))
     """
-    if mode != "r":
-        message = f"mode: expected 'r', got {mode!r}: this version of n5zarr only reads N5"
-        raise N5UnsupportedError(message, kind="read-only")
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options
     )

@@ -18,8 +18,8 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.hierarchy import Broken
-from n5zarr.translate.chunks import decode_chunk
-from n5zarr.translate.keys import ChunkKey
+from n5zarr.translate.chunks import stored_chunk
+from n5zarr.translate.keys import chunk_key
 from n5zarr.translate.presentation import Content, Presentation
 
 if TYPE_CHECKING:
@@ -91,10 +91,14 @@ def describe(
 
 def _found(opened: N5Store, path: str) -> Node:
     node = sync(opened.read_node(path))
-    if node is None:
+    if node is not None:
+        return node
+    root = getattr(opened, "root", None)
+    if root is not None and not root.exists():
+        message = f"{root} does not exist"
+    else:
         message = f"{opened}: /{path}: expected a group or dataset, got nothing there"
-        raise FileNotFoundError(message)
-    return node
+    raise FileNotFoundError(message)
 
 
 def _version(opened: N5Store) -> JSON:
@@ -233,7 +237,7 @@ def find_damage(
         if block is None:  # deleted since it was listed
             continue
         try:
-            decode_chunk(memoryview(block.to_bytes()), node)
+            stored_chunk(memoryview(block.to_bytes()), node)
         except N5Error as err:
-            coords = to_c(position) if opened.axis_order == "C" else position
-            yield err.located(opened.locate(ChunkKey(node_path, coords)))
+            chunk = chunk_key(node_path, node.presented(position), opened.zarr_format)
+            yield err.located(opened.locate(chunk))

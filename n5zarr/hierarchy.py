@@ -17,14 +17,14 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.errors import N5AttributesError, N5Error
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
+    ZARR_KEY,
     GroupAttributes,
     dataset_keys,
     is_dataset,
@@ -37,16 +37,29 @@ from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY, check_version
 from n5zarr.translate.keys import METADATA_NAMES, MetadataKey, chunk_key
 from n5zarr.translate.presentation import Presentation
+from n5zarr.translate.record import Record, shown_attributes
+from n5zarr.zarr_types import element_of_v3, v2_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder, N5Tuple
     from n5zarr.translate.keys import ZarrFormat
     from n5zarr.translate.presentation import Codecs
 
-__all__ = ["Broken", "Entry", "Get", "Hierarchy", "List", "Node", "Steps", "Warn"]
+__all__ = [
+    "Broken",
+    "Entry",
+    "Get",
+    "Hierarchy",
+    "List",
+    "Node",
+    "Remove",
+    "RemoveTree",
+    "Steps",
+    "Update",
+    "Warn",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,31 @@ class Get:
 @dataclass(frozen=True, slots=True)
 class List:
     """Ask for what a directory holds; the answer is a list of :class:`Entry`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Ask to replace the value of a key by what a function makes of it; the answer is the new one.
+
+    Between reading and writing nobody else writes, where the store can see to that.
+    """
+
+    key: str
+    change: Callable[[bytes | None], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Ask to remove a key, and a directory that is left empty; the answer is None."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTree:
+    """Ask to remove a directory and all that is in it; the answer is None."""
 
     path: str
 
@@ -77,9 +115,15 @@ class Entry(NamedTuple):
     is_dir: bool | None
 
 
-type Request = Get | List | Warn
+type Request = Get | List | Update | Remove | RemoveTree | Warn
 type Steps[T] = Generator[Sequence[Request], Sequence[bytes | Sequence[Entry] | None], T]
 type Node = Presentation | GroupAttributes
+
+
+_STALE_RECORD = (
+    "zarr: the record is of other elements than the dataset has now, another tool has changed it; "
+    "shown as what the dataset says"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +204,49 @@ class Hierarchy:
         if data is None:
             implicit = yield from self._is_implicit_group(path)
             return GroupAttributes(attributes={}) if implicit else None
-        return (yield from self._classify(path, data))
+        return (yield from self.classify(path, data))
 
-    def _classify(self, path: str, data: bytes) -> Steps[Node]:
+    def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document, with a look at its children where that decides."""
         try:
             document = parse_json(data)
             parsed = parse_attributes(document)
             if isinstance(parsed, GroupAttributes):
                 yield from _warn_near_miss(path, document)
-                return parsed
+                return _with_record(parsed)
             if parsed.may_be_group:
                 names = [entry.name for entry in (yield from _list(path))]
                 holds_children = any(name.startswith("timepoint") for name in names)
                 if holds_children or not any(map(is_block_name, names)):
                     return _as_group(document)
-            return Presentation(dataset=parsed, codecs=self.codecs, axis_order=self.axis_order)
+            return (yield from self._array(path, parsed))
         except N5Error as err:
             raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
+
+    def _array(self, path: str, parsed: DatasetAttributes) -> Steps[Presentation]:
+        """Show a dataset, with what is recorded of it as far as that still fits."""
+        record = Record.from_json(parsed.record)
+        dataset = replace(parsed, attributes=shown_attributes(parsed.attributes, record))
+        element, v2_type = None, None
+        if record.data_type is not None or record.fill_value is not None:
+            data_type = record.data_type or parsed.data_type.value
+            element = element_of_v3(data_type, record.fill_value)
+            parts = () if element.n_parts is None else (element.n_parts,)
+            shapes = (parsed.dimensions[: len(parts)], parsed.block_size[: len(parts)])
+            if element.stored is not parsed.data_type or shapes != (parts, parts):
+                yield [Warn(f"{join(path, ATTRIBUTES_JSON)}: {_STALE_RECORD}")]
+                record, element = record.without_elements(), None
+            elif self.zarr_format == 2:
+                v2_type = v2_form(data_type, record.fill_value)
+        return Presentation(
+            dataset=dataset,
+            codecs=self.codecs,
+            axis_order=self.axis_order,
+            record=record,
+            element=element,
+            v2_type=v2_type,
+            zarr_format=self.zarr_format,
+        )
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
         """Whether a directory without document is a group: not empty, and no part of a dataset."""
@@ -226,7 +295,7 @@ class Hierarchy:
 
     def _child(self, path: str, data: bytes) -> Steps[Node | Broken]:
         try:
-            return (yield from self._classify(path, data))
+            return (yield from self.classify(path, data))
         except N5Error as err:
             return Broken(err)
 
@@ -246,36 +315,71 @@ class Hierarchy:
         positions = (parse_block_path(block, grid) for block in found)
         return sorted(position for position in positions if position is not None)
 
-    def document(self, key: MetadataKey, node: Node) -> bytes | None:
+    def document(self, key: MetadataKey, node: Node) -> dict[str, JSON] | None:
         """Make a Zarr document; None when the node has no such document."""
         if isinstance(node, Presentation):
-            documents: dict[str, Callable[[], JSON]] = {
-                "zarr.json": node.v3_document,
-                ".zarray": node.v2_document,
+            if key.name == ".zattrs":
                 # v2 has no dimension names: nothing of the attributes is shown elsewhere
-                ".zattrs": lambda: node.dataset.attributes,
-            }
-        else:
-            group: dict[str, JSON] = {
-                "zarr_format": 3,
-                "node_type": "group",
-                "attributes": node.attributes,
-            }
-            documents = {
-                "zarr.json": lambda: group,
-                ".zgroup": lambda: {"zarr_format": 2},
-                ".zattrs": lambda: node.attributes,
-            }
-        make = documents.get(key.name)
-        document = make() if make else None
-        return json.dumps(document).encode() if document else None
+                return dict(node.dataset.attributes) or None
+            return node.document() if key.name in ("zarr.json", ".zarray") else None
+        match key.name:
+            case "zarr.json":
+                attributes = dict(node.attributes)
+                return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+            case ".zattrs":
+                return dict(node.attributes) or None
+            case ".zgroup":
+                return {"zarr_format": 2}
+            case _:
+                return None
+
+    def served(self, key: MetadataKey, node: Node | None) -> Steps[dict[str, JSON] | None]:
+        """Make a Zarr document, with the metadata of the nodes below where Zarr consolidated it."""
+        document = None if node is None else self.document(key, node)
+        if not isinstance(node, GroupAttributes) or not self.is_consolidated(node):
+            return document
+        if key.name == ".zmetadata":
+            metadata = yield from self._documents_below(key.path, node, own=True)
+            return {"zarr_consolidated_format": 1, "metadata": metadata}
+        if document is not None and key.name == "zarr.json":
+            metadata = yield from self._documents_below(key.path, node, own=False)
+            below: JSON = {"kind": "inline", "must_understand": False, "metadata": metadata}
+            return {**document, "consolidated_metadata": below}
+        return document
+
+    def is_consolidated(self, node: GroupAttributes) -> bool:
+        """Whether the metadata below a group is shown with it; never on the fast way."""
+        return self.codecs != "n5" and Record.from_json(node.record).consolidated
+
+    def _documents_below(
+        self, path: str, node: GroupAttributes, *, own: bool
+    ) -> Steps[dict[str, JSON]]:
+        """Make the documents of all nodes below a group: by key in v2, by path in v3."""
+        documents: dict[str, JSON] = {}
+        found: list[tuple[str, Node]] = [(path, node)] if own else []
+        found += yield from self._nodes_below(path)
+        for child, shown in found:
+            for name in METADATA_NAMES[self.zarr_format]:
+                document = self.document(MetadataKey(child, name), shown)
+                below = child[len(path) :].removeprefix("/")
+                if document is not None:
+                    documents[join(below, name) if self.zarr_format == 2 else below] = document
+        return documents
+
+    def _nodes_below(self, path: str) -> Steps[list[tuple[str, Node]]]:
+        found: list[tuple[str, Node]] = []
+        for name, child in (yield from self._sound_children(path)):
+            found.append((join(path, name), child))
+            if isinstance(child, GroupAttributes):
+                found += yield from self._nodes_below(join(path, name))
+        return found
 
     def keys(self, path: str, node: Node) -> Steps[list[str]]:
         """Name every key at and below a node, sorted within each node."""
         keys = self._metadata_keys(path, node)
         if isinstance(node, Presentation):
             blocks = yield from self.grid_positions(path, node)
-            shown = (chunk_key(path, g, self.zarr_format, self.axis_order) for g in blocks)
+            shown = (chunk_key(path, node.presented(g), self.zarr_format) for g in blocks)
             return keys + sorted(shown)
         for name, child in (yield from self._sound_children(path)):
             keys += yield from self.keys(join(path, name), child)
@@ -283,8 +387,13 @@ class Hierarchy:
 
     def _metadata_keys(self, path: str, node: Node) -> list[str]:
         names = METADATA_NAMES[self.zarr_format]
-        keys = (MetadataKey(path, name) for name in names)
-        return [join(path, key.name) for key in keys if self.document(key, node) is not None]
+        return [join(path, name) for name in names if self.has(MetadataKey(path, name), node)]
+
+    def has(self, key: MetadataKey, node: Node) -> bool:
+        """Whether a node has a Zarr document of this name."""
+        if key.name == ".zmetadata":
+            return isinstance(node, GroupAttributes) and self.is_consolidated(node)
+        return self.document(key, node) is not None
 
     def keys_below(self, path: str) -> Steps[list[str]]:
         """Name every key in a directory, as zarr's LocalStore does; ``""`` stands for all."""
@@ -335,7 +444,16 @@ def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
 def _as_group(document: JSON) -> GroupAttributes:
     """Show a document as a group, whatever keys of a dataset it carries."""
     members = document if isinstance(document, dict) else {}
-    return GroupAttributes(attributes={k: v for k, v in members.items() if k not in ("n5", "zarr")})
+    own = (VERSION_KEY, ZARR_KEY)
+    attributes = {key: value for key, value in members.items() if key not in own}
+    return _with_record(GroupAttributes(attributes=attributes, record=members.get(ZARR_KEY)))
+
+
+def _with_record(group: GroupAttributes) -> GroupAttributes:
+    """Show the attributes of a group as they were written."""
+    return replace(
+        group, attributes=shown_attributes(group.attributes, Record.from_json(group.record))
+    )
 
 
 def _describes_dataset(data: bytes) -> bool:

@@ -1,20 +1,25 @@
-"""The store: Zarr keys in, bytes out.
+"""The store: Zarr keys in, bytes out, and back.
 
 It decides which translation a key needs and knows nothing else about bytes. Documents are made anew
 for every request, since other programs may change ``attributes.json`` at any time; a chunk needs
-its node's document too, so the last one of each node is kept, and travels in the pickle.
+its node's document too, so the last one of each node is kept, and travels in the pickle. So does
+the document that an array was created with through this store: whoever holds the array goes on
+writing chunks with its codecs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import warnings
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import lt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, override
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, get_args, override
+from weakref import WeakValueDictionary
 
 from zarr.abc.store import (
     OffsetByteRequest,
@@ -26,23 +31,35 @@ from zarr.abc.store import (
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, LocalStore
 
+from n5zarr import local_io, transcode
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import join, normalize_path
-from n5zarr.hierarchy import Hierarchy
+from n5zarr.hierarchy import Hierarchy, RemoveTree
 from n5zarr.store_io import run_async, run_sync
-from n5zarr.translate.chunks import chunk_slice, make_chunk
+from n5zarr.translate.chunks import (
+    chunk_slice,
+    decode_chunk,
+    encode_chunk,
+    make_block,
+    make_chunk,
+)
 from n5zarr.translate.keys import ChunkKey, MetadataKey, ZarrFormat, parse_key
 from n5zarr.translate.presentation import Codecs, Presentation
+from n5zarr.writing import parse_document, remove_document, write_document
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
     from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.data_type import DataType
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
     from n5zarr.hierarchy import Node, Steps
 
 __all__ = ["N5Store"]
@@ -51,7 +68,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 
 
 class N5Store(Store):
-    """An N5 container as a Zarr store, for reading.
+    """An N5 container as a Zarr store.
 
     Parameters
     ----------
@@ -59,7 +76,7 @@ class N5Store(Store):
         The container: a local path, a URL that fsspec reads, or any :class:`zarr.abc.store.Store`
         whose keys are those of an N5 container. It is the root; nothing above it is looked at.
     read_only : bool, optional
-        Whether zarr may try to write. This version of n5zarr refuses either way.
+        Whether writing is refused.
     codecs : {"zarr", "n5", "portable"}, optional
         ``"zarr"``: standard codecs, full-size blocks are passed through. ``"n5"``: n5zarr's own
         codec decodes whole blocks; errors then name the block. ``"portable"``: only codecs of the
@@ -87,8 +104,8 @@ class N5Store(Store):
     <Array ...sample.n5/em/s0 shape=(40, 96, 128) dtype=uint8>
     """
 
-    supports_writes: ClassVar[bool] = False
-    supports_deletes: ClassVar[bool] = False
+    supports_writes: ClassVar[bool] = True
+    supports_deletes: ClassVar[bool] = True
 
     def __init__(  # noqa: PLR0913 - one keyword for each way of showing a container
         self,
@@ -111,8 +128,12 @@ class N5Store(Store):
         self._store = _wrapped(store, storage_options)
         self._hierarchy = Hierarchy(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         self._nodes: dict[str, Node] = {}
+        self._given: dict[str, _Given] = {}
+        self._served: dict[MetadataKey, bytes] = {}
         self._root_checked = False
         self._warned: set[str] = set()
+        self._recent: dict[str, tuple[bytes, BufferLike]] = {}
+        self._locks = _PathLocks()
 
     # ------------------------------------------------------------------ identity
 
@@ -179,16 +200,23 @@ class N5Store(Store):
 
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
-        return self.__class__(
+        copied = self.__class__(
             self._store,
             read_only=read_only,
             codecs=self.codecs,
             zarr_format=self.zarr_format,
             axis_order=self.axis_order,
         )
+        copied._given = self._given  # noqa: SLF001 - the arrays are the same
+        return copied
 
     async def _open(self) -> None:
-        await self._store._ensure_open()  # noqa: SLF001 - what zarr's own WrapperStore calls
+        if self._is_open:
+            message = "store is already open"
+            raise ValueError(message)
+        # what zarr's own WrapperStore calls; a local directory is made when something is written
+        if not isinstance(self._store, LocalStore):
+            await self._store._ensure_open()  # noqa: SLF001
         self._is_open = True
 
     @override
@@ -221,8 +249,8 @@ class N5Store(Store):
             return _finish(await self._read_chunk(parsed), prototype, byte_range)
         if parsed is None:
             return None
-        node = await self._read_node(parsed.path)
-        return _finish(self._document(parsed, node), prototype, byte_range)
+        served = await self._run_located(self._serve(parsed), parsed.path)
+        return _finish(served, prototype, byte_range)
 
     def get_sync(
         self,
@@ -238,63 +266,86 @@ class N5Store(Store):
             return _finish(self._read_chunk_sync(parsed), prototype, byte_range)
         if parsed is None:
             return None
-        node = self._read_node_sync(parsed.path)
-        return _finish(self._document(parsed, node), prototype, byte_range)
+        served = self._run_located_sync(self._serve(parsed), parsed.path)
+        return _finish(served, prototype, byte_range)
 
     async def _read_chunk(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
         if chunk.path not in self._nodes:
-            await self._read_node(chunk.path)
-        block_key = self._block_key(chunk)
-        if block_key is None:
+            await self.read_node(chunk.path)
+        found = self._place(chunk)
+        if found is None or not found.in_grid:
             return None
-        block = await self._store.get(block_key, cpu.buffer_prototype)
+        block = await self._store.get(found.key, cpu.buffer_prototype)
         if block is None:
             return None
-        found = self._find(block, chunk)
-        return await asyncio.to_thread(self._make, block, chunk) if found is None else found
+        part = self._find(block, found)
+        return await asyncio.to_thread(self._make, block, found) if part is None else part
 
     def _read_chunk_sync(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
         if chunk.path not in self._nodes:
             self._read_node_sync(chunk.path)
-        block_key = self._block_key(chunk)
-        if block_key is None:
+        found = self._place(chunk)
+        if found is None or not found.in_grid:
             return None
-        block = self._sync_store.get_sync(block_key, prototype=cpu.buffer_prototype)
+        block = self._read_block_sync(found.key)
         if block is None:
             return None
-        found = self._find(block, chunk)
-        return self._make(block, chunk) if found is None else found
+        part = self._find(block, found)
+        return self._make(block, found) if part is None else part
 
-    def _find(self, block: Buffer, chunk: ChunkKey) -> Buffer | None:
+    def _read_block_sync(self, key: str) -> Buffer | None:
+        if not isinstance(self._store, LocalStore):
+            return self._sync_store.get_sync(key, prototype=cpu.buffer_prototype)
+        data = local_io.read(Path(self._store.root) / key)
+        return None if data is None else cpu.Buffer.from_bytes(data)
+
+    def _find(self, block: Buffer, place: _Place) -> Buffer | None:
         """Cut the chunk out of the block; None when it has to be made."""
         try:
-            part = chunk_slice(_view(block), self._shown(chunk))
+            part = chunk_slice(_view(block), place.shown)
         except N5Error as err:
-            raise err.located(self.locate(chunk)) from err.__cause__
+            raise err.located(self._name_block(place)) from err.__cause__
         return None if part is None else block[part]
 
-    def _make(self, block: Buffer, chunk: ChunkKey) -> BufferLike:
+    def _make(self, block: Buffer, place: _Place) -> BufferLike:
+        shown = place.shown
         try:
-            return make_chunk(_view(block), self._shown(chunk))
+            if shown.transcoded is None:
+                return make_chunk(_view(block), shown)
+            return self._transcode(block, place, shown.transcoded)
         except N5Error as err:
-            raise err.located(self.locate(chunk)) from err.__cause__
+            raise err.located(self._name_block(place)) from err.__cause__
 
-    def _shown(self, chunk: ChunkKey) -> Presentation:
-        shown = self._nodes[chunk.path]
-        assert isinstance(shown, Presentation)  # noqa: S101 - _block_key saw to it
-        return shown
+    def _transcode(self, block: Buffer, place: _Place, document: str) -> BufferLike:
+        """Make a chunk with zarr's codecs; a shard is asked for in many small ranges."""
+        if '"sharding_indexed"' not in document:
+            return transcode.encode(decode_chunk(_view(block), place.shown), document)
+        stored = block.to_bytes()
+        recent = self._recent.get(place.key)
+        if recent is not None and recent[0] == stored:
+            return recent[1]
+        chunk = transcode.encode(decode_chunk(_view(block), place.shown), document)
+        self._recent = {place.key: (stored, chunk)}
+        return chunk
 
-    def _block_key(self, chunk: ChunkKey) -> str | None:
-        """Give the key of the block; None for a chunk of no array or outside of the grid."""
+    def _place(self, chunk: ChunkKey) -> _Place | None:
+        """Find the block of a chunk; None for a chunk of no array."""
         shown = self._nodes.get(chunk.path)
-        if not isinstance(shown, Presentation) or len(chunk.coords) != shown.dataset.ndim:
+        if not isinstance(shown, Presentation):
             return None
-        position = chunk.grid_position(self.axis_order)
-        if not all(map(lt, position, shown.grid)):
+        coords = chunk.coords
+        if shown.ndim == 0 and coords in ((), (0,)):
+            coords = ()
+        elif len(coords) != shown.ndim:
             return None
-        return join(chunk.path, block_path(position))
+        position = shown.grid_position(coords)
+        in_grid = all(map(lt, position, shown.grid))
+        return _Place(chunk.path, shown, position, join(chunk.path, block_path(position)), in_grid)
 
-    def locate(self, key: str | ChunkKey) -> str:
+    def _name_block(self, place: _Place) -> str:
+        return f"{self}: {place.path or '/'}: block {block_path(place.position)}"
+
+    def locate(self, key: str) -> str:
         """Name what a Zarr key stands for, in N5's terms, for messages.
 
         Parameters
@@ -307,15 +358,11 @@ class N5Store(Store):
         str
             Container, path and block.
         """
-        parsed = parse_key(key, self.zarr_format) if isinstance(key, str) else key
-        match parsed:
-            case ChunkKey():
-                block = block_path(parsed.grid_position(self.axis_order))
-                return f"{self}: {parsed.path or '/'}: block {block}"
-            case MetadataKey():
-                return f"{self}: {parsed.path or '/'}"
-            case None:
-                return f"{self}: {key}"
+        parsed = parse_key(key, self.zarr_format)
+        if isinstance(parsed, ChunkKey):
+            place = self._place(parsed)
+            return f"{self}: {parsed.path or '/'}" if place is None else self._name_block(place)
+        return f"{self}: {parsed.path or '/'}" if parsed else f"{self}: {key}"
 
     @override
     async def get_partial_values(
@@ -333,12 +380,13 @@ class N5Store(Store):
             case None:
                 return False
             case MetadataKey() as document:
-                return self._document(document, await self._read_node(document.path)) is not None
+                node = await self.read_node(document.path)
+                return node is not None and self._hierarchy.has(document, node)
             case ChunkKey() as chunk:
                 if chunk.path not in self._nodes:
-                    await self._read_node(chunk.path)
-                block_key = self._block_key(chunk)
-                return block_key is not None and await self._store.exists(block_key)
+                    await self.read_node(chunk.path)
+                place = self._place(chunk)
+                return place is not None and place.in_grid and await self._store.exists(place.key)
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the number of bytes that the container stores below a node.
@@ -350,15 +398,27 @@ class N5Store(Store):
 
     # ------------------------------------------------------------------ nodes
 
-    def _document(self, key: MetadataKey, node: Node | None) -> bytes | None:
-        return None if node is None else self._hierarchy.document(key, node)
-
     def _load(self, path: str) -> Steps[Node | None]:
         """Read a node, and before the first one the version of the container."""
         if not self._root_checked:
             yield from self._hierarchy.check_root()
             self._root_checked = True
-        return (yield from self._hierarchy.node(normalize_path(path)))
+        return self._kept(path, (yield from self._hierarchy.node(path)))
+
+    def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
+        """Make a document, and remember it: what Zarr changes, it changes from here."""
+        node = yield from self._load(key.path)
+        document = yield from self._hierarchy.served(key, node)
+        value = None if document is None else json.dumps(document).encode()
+        if document is not None and "consolidated_metadata" in document:
+            self._served[key] = json.dumps(document | {"consolidated_metadata": True}).encode()
+        elif value is not None:
+            self._served[key] = value
+        elif key.name == ".zattrs" and node is not None:
+            self._served[key] = b"{}"
+        else:
+            self._served.pop(key, None)
+        return value
 
     async def read_node(self, path: str) -> Node | None:
         """Read the node at a path, anew.
@@ -378,29 +438,30 @@ class N5Store(Store):
         N5Error
             The node is there, but broken or not supported.
         """
-        return await self._read_node(normalize_path(path))
-
-    async def _read_node(self, path: str) -> Node | None:
-        try:
-            node = await self.run(self._load(path))
-        except N5Error as err:
-            raise self._located(err, path) from err.__cause__
-        self._keep(path, node)
-        return node
+        path = normalize_path(path)
+        return await self._run_located(self._load(path), path)
 
     def _read_node_sync(self, path: str) -> Node | None:
-        try:
-            node = run_sync(self._load(path), self._store, self._warn)
-        except N5Error as err:
-            raise self._located(err, path) from err.__cause__
-        self._keep(path, node)
-        return node
+        return self._run_located_sync(self._load(path), path)
 
-    def _keep(self, path: str, node: Node | None) -> None:
+    def _kept(self, path: str, node: Node | None) -> Node | None:
+        """Keep a node for its chunks, shown as whoever created it through this store knows it."""
+        if not isinstance(node, Presentation):
+            self._given.pop(path, None)
+        elif path in self._given:
+            given = self._given[path]
+            if not given.fits(node):
+                message = (
+                    "the array has been replaced by one of other elements or blocks, while arrays "
+                    "that were opened before may still be in use; open it with a new N5Store"
+                )
+                raise N5Error(message, kind="changed", where=path)
+            node = replace(node, given=given.document)
         if node is None:
             self._nodes.pop(path, None)
         else:
             self._nodes[path] = node
+        return node
 
     def _located(self, err: N5Error, path: str) -> N5Error:
         err.where = f"{self}: {err.where or path or '/'}"
@@ -446,7 +507,7 @@ class N5Store(Store):
     @override
     async def is_empty(self, prefix: str) -> bool:
         path = normalize_path(prefix)
-        if await self._read_node(path) is not None:
+        if await self.read_node(path) is not None:
             return False
         return not await self._keys_below(path)
 
@@ -458,6 +519,12 @@ class N5Store(Store):
     async def _run_located[T](self, steps: Steps[T], path: str) -> T:
         try:
             return await self.run(steps)
+        except N5Error as err:
+            raise self._located(err, path) from err.__cause__
+
+    def _run_located_sync[T](self, steps: Steps[T], path: str) -> T:
+        try:
+            return run_sync(steps, self._store, self._warn)
         except N5Error as err:
             raise self._located(err, path) from err.__cause__
 
@@ -479,33 +546,229 @@ class N5Store(Store):
     # ------------------------------------------------------------------ writing
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Refuse: this version reads."""
-        raise _read_only(self.locate(key))
+        """Write a document or a chunk.
+
+        Documents become changes of ``attributes.json``: what Zarr changed since this store served
+        the document is applied to what is there now. Chunks become blocks, truncated at the end of
+        an axis.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            N5 cannot hold it, or the key is none of a Zarr hierarchy; nothing is written.
+        N5UnsupportedError
+            The array can only be read.
+        N5Error
+            The array is another one by now (``kind="changed"``).
+        """
+        if isinstance(self._store, LocalStore):
+            await asyncio.to_thread(self.set_sync, key, value)
+            return
+        parsed = self._writable(key, value)
+        if isinstance(parsed, MetadataKey):
+            async with self._locks.of(parsed.path):
+                await self._run_located(self._write(parsed, value.to_bytes()), parsed.path)
+            return
+        place = await self._writable_place(parsed)
+        block = await asyncio.to_thread(self._make_block, value, place)
+        await self._store.set(place.key, cpu.Buffer.from_bytes(block))
 
     def set_sync(self, key: str, value: Buffer) -> None:
-        """Refuse: this version reads."""
-        raise _read_only(self.locate(key))
+        """Write a document or a chunk without an event loop; see :meth:`set`."""
+        parsed = self._writable(key, value)
+        if isinstance(parsed, MetadataKey):
+            self._run_located_sync(self._write(parsed, value.to_bytes()), parsed.path)
+            return
+        place = self._place(parsed)
+        if place is None or not place.in_grid:
+            self._read_node_sync(parsed.path)
+            place = self._checked_place(parsed)
+        block = self._make_block(value, place)
+        if isinstance(self._store, LocalStore):
+            local_io.write(Path(self._store.root) / place.key, block)
+        else:
+            self._sync_store.set_sync(place.key, cpu.Buffer.from_bytes(block))
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        """Write a document or a chunk unless it is there; a group needs no document to be."""
+        parsed = self._writable(key, value)
+        if await self.exists(key):
+            return
+        if not isinstance(parsed, MetadataKey):
+            await self.set(key, value)
+            return
+        steps = self._write(parsed, value.to_bytes(), only_new=parsed.name == "zarr.json")
+        async with self._locks.of(parsed.path):
+            await self._run_located(steps, parsed.path)
+
+    def _writable(self, key: str, value: Buffer) -> MetadataKey | ChunkKey:
+        """Check that something can be written under a key."""
+        self._check_writable()
+        if not hasattr(value, "as_numpy_array"):
+            message = (
+                f"N5Store.set(): `value` must be a Buffer instance. Got {type(value)} instead."
+            )
+            raise TypeError(message)
+        parsed = parse_key(key, self.zarr_format)
+        if parsed is None:
+            message = (
+                f"key {key!r}: expected a Zarr v{self.zarr_format} document or chunk; N5 holds no "
+                "other values. A store shows one format: N5Store(..., zarr_format=...) chooses it"
+            )
+            raise N5UnrepresentableError(message, kind="path", where=str(self))
+        return parsed
+
+    def _write(self, key: MetadataKey, value: bytes, *, only_new: bool = False) -> Steps[None]:
+        document = parse_document(key, value)
+        written = yield from write_document(
+            self._hierarchy, key, document, self._served.get(key), only_new=only_new
+        )
+        if written is None:
+            return
+        if written.given is not None and isinstance(written.node, Presentation):
+            dataset = written.node.dataset
+            self._given[key.path] = _Given(written.given, dataset.data_type, dataset.block_size)
+        self._kept(key.path, written.node)
+        if document.get("consolidated_metadata") is not None:
+            value = json.dumps(document | {"consolidated_metadata": True}).encode()
+        self._served[key] = value
+
+    async def _writable_place(self, chunk: ChunkKey) -> _Place:
+        place = self._place(chunk)
+        if place is not None and place.in_grid:
+            return place
+        await self.read_node(chunk.path)  # others may have made it, or made it larger
+        return self._checked_place(chunk)
+
+    def _checked_place(self, chunk: ChunkKey) -> _Place:
+        place = self._place(chunk)
+        if place is not None and place.in_grid:
+            return place
+        what = "there is no such array" if place is None else f"its grid is {place.shown.grid}"
+        message = f"chunk {chunk.coords}: expected a chunk of an array, but {what}"
+        raise N5UnrepresentableError(message, kind="path", where=f"{self}: {chunk.path or '/'}")
+
+    def _make_block(self, value: Buffer, place: _Place) -> BufferLike:
+        shown, document = place.shown, place.shown.transcoded
+        try:
+            if document is None:
+                return make_block(_view(value), shown, place.position)
+            return encode_chunk(transcode.decode(_view(value), document), shown, place.position)
+        except N5Error as err:
+            raise err.located(self._name_block(place)) from err.__cause__
 
     async def delete(self, key: str) -> None:
-        """Refuse: this version reads."""
-        raise _read_only(self.locate(key))
+        """Remove a document or a chunk; one that is not there is none to remove."""
+        if isinstance(self._store, LocalStore):
+            await asyncio.to_thread(self.delete_sync, key)
+            return
+        self._check_writable()
+        match parse_key(key, self.zarr_format):
+            case MetadataKey() as document:
+                await self._run_located(self._remove(document), document.path)
+            case ChunkKey() as chunk:
+                if chunk.path not in self._nodes:
+                    await self.read_node(chunk.path)
+                place = self._place(chunk)
+                if place is not None:
+                    await self._store.delete(place.key)
+            case None:
+                pass
+
+    def delete_sync(self, key: str) -> None:
+        """Remove a document or a chunk without an event loop."""
+        self._check_writable()
+        match parse_key(key, self.zarr_format):
+            case MetadataKey() as document:
+                self._run_located_sync(self._remove(document), document.path)
+            case ChunkKey() as chunk:
+                if chunk.path not in self._nodes:
+                    self._read_node_sync(chunk.path)
+                # also outside of the grid: zarr shrinks an array before it removes its chunks
+                place = self._place(chunk)
+                if place is not None and isinstance(self._store, LocalStore):
+                    local_io.remove(Path(self._store.root) / place.key)
+                elif place is not None:
+                    self._sync_store.delete_sync(place.key)
+            case None:
+                pass
+
+    def _remove(self, key: MetadataKey) -> Steps[None]:
+        node = yield from self._load(key.path)
+        yield from remove_document(self._hierarchy, key, node)
+        self._served.pop(key, None)
+        if key.name in ("zarr.json", ".zarray"):
+            self._given.pop(key.path, None)
+        self._nodes.pop(key.path, None)
 
     @override
     async def delete_dir(self, prefix: str) -> None:
-        raise _read_only(self.locate(prefix))
+        self._check_writable()
+        path = normalize_path(prefix)
+        if await self._run_located(self._remove_tree(path), path):
+            return
+        for key in await self._keys_below(path):  # within an array
+            await self.delete(key)
+
+    def _remove_tree(self, path: str) -> Steps[bool]:
+        """Remove a node with all below it; False when there is none at this path."""
+        try:
+            node = yield from self._hierarchy.node(path)
+        except N5Error:
+            node = GroupAttributes(attributes={})  # broken, and not wanted any more
+        if path and node is None:
+            return False
+        yield [RemoveTree(path)]
+        for kept in (self._nodes, self._given):
+            for known in [k for k in kept if not path or k == path or k.startswith(f"{path}/")]:
+                del kept[known]
+        for key in list(self._served):
+            if not path or key.path == path or key.path.startswith(f"{path}/"):
+                del self._served[key]
+        return True
 
     @override
     async def clear(self) -> None:
-        raise _read_only(str(self))
+        await self.delete_dir("")
 
-    def delete_sync(self, key: str) -> None:
-        """Refuse: this version reads."""
-        raise _read_only(self.locate(key))
+    def __getstate__(self) -> dict[str, Any]:
+        # locks belong to a process
+        return {key: value for key, value in self.__dict__.items() if key != "_locks"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _locks=_PathLocks())
 
 
-def _read_only(where: str) -> N5UnsupportedError:
-    message = "writing: this version of n5zarr only reads N5"
-    return N5UnsupportedError(message, kind="read-only", where=where)
+class _Place(NamedTuple):
+    """Where the block of a chunk is."""
+
+    path: str
+    shown: Presentation
+    position: N5Tuple
+    key: str
+    in_grid: bool
+
+
+class _Given(NamedTuple):
+    """The document that an array was created with, and what it is good for."""
+
+    document: Mapping[str, JSON]
+    data_type: DataType
+    block_size: N5Tuple
+
+    def fits(self, shown: Presentation) -> bool:
+        dataset = shown.dataset
+        return (self.data_type, self.block_size) == (dataset.data_type, dataset.block_size)
+
+
+class _PathLocks:
+    """Locks for updates of documents in stores that have none of their own."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, path: str) -> asyncio.Lock:
+        return self._locks.setdefault((id(asyncio.get_running_loop()), path), asyncio.Lock())
 
 
 def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:

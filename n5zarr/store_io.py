@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import zarr
 from zarr.buffer import cpu
 from zarr.storage import LocalStore
 
+from n5zarr import local_io
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.hierarchy import Entry, Get, List, Warn
+from n5zarr.hierarchy import Entry, Get, List, Remove, RemoveTree, Update, Warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from zarr.abc.store import Store, SupportsGetSync
+    from zarr.abc.store import Store, SupportsSyncStore
 
     from n5zarr.hierarchy import Request, Steps
 
@@ -27,7 +27,7 @@ type _Answer = bytes | Sequence[Entry] | None
 
 
 def run_sync[T](steps: Steps[T], store: Store, warn: Callable[[str], None]) -> T:
-    """Run a generator of requests on a store that can be read synchronously.
+    """Run a generator of requests on a store that can be used synchronously.
 
     Parameters
     ----------
@@ -43,23 +43,11 @@ def run_sync[T](steps: Steps[T], store: Store, warn: Callable[[str], None]) -> T
     object
         What the generator returns.
     """
-
-    def answer(request: Request) -> _Answer:
-        match request:
-            case Get(key):
-                # zarr's type guards do not narrow; the caller checked the capability
-                value = _sync_reader(store).get_sync(key, prototype=cpu.buffer_prototype)
-                return None if value is None else value.to_bytes()
-            case List(path):
-                return _entries_sync(store, path)
-            case Warn(message):
-                warn(message)
-                return None
-
+    answer = _answer_local if isinstance(store, LocalStore) else _answer_sync
     try:
         requests = next(steps)
         while True:
-            requests = steps.send([answer(request) for request in requests])
+            requests = steps.send([answer(request, store, warn) for request in requests])
     except StopIteration as done:
         result: T = done.value
         return result
@@ -74,15 +62,7 @@ async def run_async[T](steps: Steps[T], store: Store, warn: Callable[[str], None
 
     async def answer(request: Request) -> _Answer:
         async with limit:
-            match request:
-                case Get(key):
-                    value = await store.get(key, cpu.buffer_prototype)
-                    return None if value is None else value.to_bytes()
-                case List(path):
-                    return await _entries(store, path)
-                case Warn(message):
-                    warn(message)
-                    return None
+            return await _answer_async(request, store, warn)
 
     try:
         requests = next(steps)
@@ -93,9 +73,79 @@ async def run_async[T](steps: Steps[T], store: Store, warn: Callable[[str], None
         return result
 
 
-def _sync_reader(store: Store) -> SupportsGetSync:
-    assert hasattr(store, "get_sync")  # noqa: S101 - for the type checker; callers have checked
-    return store
+def _answer_local(request: Request, store: Store, warn: Callable[[str], None]) -> _Answer:
+    root = _local_root(store)
+    match request:
+        case Get(key):
+            return local_io.read(root / key)
+        case Warn(message):
+            warn(message)
+        case List(path):
+            return [Entry(*entry) for entry in local_io.scan(root, path)]
+        case Update(key, change):
+            return local_io.update(root / key, change, warn)
+        case Remove(key):
+            local_io.remove(root / key)
+            local_io.prune((root / key).parent, keep_top="/" not in key)
+        case RemoveTree(path):
+            local_io.remove_tree(root / path, keep_top=not path)
+        case _:
+            assert_never(request)
+    return None
+
+
+def _answer_sync(request: Request, store: Store, warn: Callable[[str], None]) -> _Answer:
+    match request:
+        case Get(key):
+            value = _sync_store(store).get_sync(key, prototype=cpu.buffer_prototype)
+            return None if value is None else value.to_bytes()
+        case Warn(message):
+            warn(message)
+        case Remove(key):
+            _sync_store(store).delete_sync(key)
+        case Update(key, change):
+            old = _sync_store(store).get_sync(key, prototype=cpu.buffer_prototype)
+            new = change(None if old is None else old.to_bytes())
+            _sync_store(store).set_sync(key, cpu.Buffer.from_bytes(new))
+            return new
+        case _:
+            return _without_await(_answer_async(request, store, warn))
+    return None
+
+
+async def _answer_async(request: Request, store: Store, warn: Callable[[str], None]) -> _Answer:
+    match request:
+        case Get(key):
+            value = await store.get(key, cpu.buffer_prototype)
+            return None if value is None else value.to_bytes()
+        case List(path):
+            return await _entries(store, path)
+        case Warn(message):
+            warn(message)
+        case Update(key, change):
+            old = await store.get(key, cpu.buffer_prototype)
+            new = change(None if old is None else old.to_bytes())
+            if old is None or new != old.to_bytes():
+                await store.set(key, cpu.Buffer.from_bytes(new))
+            return new
+        case Remove(key):
+            await store.delete(key)
+        case RemoveTree(path):
+            await store.delete_dir(path)
+        case _:
+            assert_never(request)
+    return None
+
+
+def _local_root(store: Store) -> Path:
+    assert isinstance(store, LocalStore)  # noqa: S101 - for the type checker; callers have checked
+    return Path(store.root)
+
+
+def _sync_store(store: Store) -> SupportsSyncStore:
+    # zarr's type guards do not narrow; callers have checked
+    assert hasattr(store, "get_sync")  # noqa: S101
+    return store  # type: ignore[return-value]
 
 
 async def _entries(store: Store, path: str) -> list[Entry]:
@@ -103,12 +153,6 @@ async def _entries(store: Store, path: str) -> list[Entry]:
     names = {name.strip("/") async for name in store.list_dir(path)}
     # Java leaves zero-byte objects `path/` on object stores
     return [Entry(name, None) for name in sorted(names) if name and name != path]
-
-
-def _entries_sync(store: Store, path: str) -> list[Entry]:
-    if isinstance(store, LocalStore):
-        return _scan(Path(store.root), path)
-    return _without_await(_entries(store, path))
 
 
 def _without_await[T](coroutine: Coroutine[object, None, T]) -> T:
@@ -121,22 +165,3 @@ def _without_await[T](coroutine: Coroutine[object, None, T]) -> T:
     coroutine.close()
     message = "this store cannot be listed synchronously; use the asynchronous methods"
     raise N5UnsupportedError(message, kind="option")
-
-
-def _scan(root: Path, path: str) -> list[Entry]:
-    """List a local directory; one that is not there is empty. Links are followed, loops are not."""
-    directory = root / path
-    try:
-        with os.scandir(directory) as found:
-            return [
-                Entry(entry.name, entry.is_dir())
-                for entry in found
-                if not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
-            ]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _leads_up(link: Path, directory: Path) -> bool:
-    """Whether a link points to the directory that it lies in or to one above it."""
-    return directory.resolve().is_relative_to(link.resolve())

@@ -15,9 +15,10 @@ LAYERS = (
     ("format",),
     ("codecs",),
     ("translate",),
-    ("_zarr_compat", "hierarchy"),
-    ("zarr_codecs",),
-    ("store_io",),
+    ("_zarr_compat",),
+    ("zarr_types", "zarr_codecs", "transcode"),
+    ("hierarchy", "local_io"),
+    ("writing", "store_io"),
     ("store",),
     ("containers",),
     ("__init__",),
@@ -43,7 +44,8 @@ def imports(path: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names.add(node.module or "")
+            inner = {f"n5zarr.{alias.name}" for alias in node.names}
+            names |= inner if node.module == "n5zarr" else {node.module or ""}
     return names
 
 

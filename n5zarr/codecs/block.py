@@ -17,7 +17,7 @@ import numpy as np
 
 from n5zarr.codecs.compress import compress, decompress, decompress_all
 from n5zarr.codecs.label_multiset import arg_max_labels
-from n5zarr.codecs.strings import join_strings, split_strings
+from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.compression import parse_compression
@@ -411,6 +411,9 @@ def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compre
         header = BlockHeader(
             mode=BlockMode.VARLENGTH, block_shape=block_shape, n_elements=len(elements)
         )
+    elif data_type is DataType.OBJECT:
+        elements = join_bytes(array_c)
+        header = BlockHeader(mode=BlockMode.OBJECT, n_elements=len(elements))
     else:
         contiguous = np.ascontiguousarray(array_c, data_type.dtype)
         elements = contiguous.reshape(-1).view("u1").data

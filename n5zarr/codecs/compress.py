@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
 
-__all__ = ["compress", "decompress", "decompress_all", "store", "usable"]
+__all__ = ["compress", "decompress", "decompress_all", "passes", "store", "usable"]
 
 _MODULES: dict[str, Any] = {
     "raw": raw,
@@ -168,3 +168,15 @@ def store(data: BufferLike, compression: Compression) -> BufferLike:
         return gzip.store_zlib(data)
     stored: BufferLike = _MODULES[compression.type].store(data)
     return stored
+
+
+def passes(compression: Compression) -> bool:
+    """Whether the stream of Zarr's codec of the same compression is a payload as it is.
+
+    Examples
+    --------
+    >>> from n5zarr.format.compression import Lz4, Zstd
+    >>> passes(Zstd()), passes(Lz4())
+    (True, False)
+    """
+    return compression.type not in ("lz4", "lzma", "jpeg")

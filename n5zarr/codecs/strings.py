@@ -13,15 +13,26 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from numcodecs.vlen import VLenBytes, VLenUTF8
+
 from n5zarr.codecs.buffers import damaged
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy as np
+
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["join_strings", "split_strings", "vlen_utf8"]
+__all__ = [
+    "join_bytes",
+    "join_strings",
+    "split_bytes",
+    "split_strings",
+    "split_vlen_utf8",
+    "vlen_utf8",
+]
 
 _NUL = b"\xc0\x80"
 _MAX_PADDING = 2**20  # a header of 12 bytes must not make a list of 16 GiB
@@ -100,3 +111,58 @@ def vlen_utf8(strings: Sequence[str]) -> bytes:
     for e in encoded:
         parts += [struct.pack("<I", len(e)), e]
     return b"".join(parts)
+
+
+def split_vlen_utf8(data: BufferLike) -> np.ndarray:
+    """Decode what :func:`vlen_utf8` encodes into a 1-D array of dtype object."""
+    try:
+        strings: np.ndarray = VLenUTF8().decode(bytes(data))
+    except (ValueError, RuntimeError) as err:
+        raise damaged(f"expected a chunk of vlen-utf8, got {err}") from err
+    return strings
+
+
+def join_bytes(array: np.ndarray) -> bytes:
+    r"""Make the payload of an ``object`` block that holds bytes of any length.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Bytes, dtype object.
+
+    Returns
+    -------
+    bytes
+        What Zarr's ``vlen-bytes`` codec makes of the elements, C order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> join_bytes(np.array([b"a", b""], object))
+    b'\x02\x00\x00\x00\x01\x00\x00\x00a\x00\x00\x00\x00'
+    """
+    return bytes(VLenBytes().encode(array.ravel()))
+
+
+def split_bytes(data: BufferLike, n_values: int) -> np.ndarray:
+    """Read the payload of an ``object`` block that holds bytes of any length.
+
+    Returns
+    -------
+    numpy.ndarray
+        1-D, dtype object.
+
+    Raises
+    ------
+    N5BlockError
+        The payload is not what :func:`join_bytes` writes, or holds another number of values
+        (``kind="payload"``).
+    """
+    n_found = int.from_bytes(bytes(data[:4]), "little")
+    if len(data) < 4 or n_found != n_values:
+        raise damaged(f"expected {n_values} values of bytes, got {n_found}")
+    try:
+        values: np.ndarray = VLenBytes().decode(bytes(data))
+    except (ValueError, RuntimeError) as err:
+        raise damaged(f"expected values of bytes, got {err}") from err
+    return values

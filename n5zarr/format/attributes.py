@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTRIBUTES_JSON",
+    "DATASET_KEYS",
     "ZARR_KEY",
     "DatasetAttributes",
     "GroupAttributes",
@@ -37,7 +38,7 @@ ATTRIBUTES_JSON = "attributes.json"
 ZARR_KEY = "zarr"
 """The one key that n5zarr reserves, for what N5 has no word for."""
 
-_DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
+DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +49,12 @@ class GroupAttributes:
     ----------
     attributes : mapping
         The users' attributes, in the order of the document.
+    record : JSON, optional
+        What stands under the reserved key; None where nothing does.
     """
 
     attributes: Mapping[str, JSON]
+    record: JSON = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,8 @@ class DatasetAttributes:
         How payloads are compressed.
     attributes : mapping
         The users' attributes, in the order of the document.
+    record : JSON, optional
+        What stands under the reserved key; None where nothing does.
     """
 
     dimensions: N5Tuple
@@ -76,6 +82,7 @@ class DatasetAttributes:
     data_type: DataType
     compression: Compression
     attributes: Mapping[str, JSON]
+    record: JSON = None
 
     @property
     def ndim(self) -> int:
@@ -105,7 +112,7 @@ class DatasetAttributes:
 
 def dataset_keys(document: Mapping[str, JSON]) -> list[str]:
     """Name the keys of a document that describe a dataset."""
-    return [key for key in _DATASET_KEYS if key in document]
+    return [key for key in DATASET_KEYS if key in document]
 
 
 def missing_dataset_keys(document: JSON) -> list[str]:
@@ -162,13 +169,14 @@ def parse_attributes(document: JSON) -> DatasetAttributes | GroupAttributes:
     >>> parse_attributes({"dimensions": [7, 5], "dataType": "uint8", "compressionType": "raw"})
     ... # doctest: +NORMALIZE_WHITESPACE
     DatasetAttributes(dimensions=(7, 5), block_size=(7, 5), data_type=<DataType.UINT8: 'uint8'>,
-                      compression=Raw(), attributes={})
+                      compression=Raw(), attributes={}, record=None)
     """
     if not isinstance(document, dict):
         return GroupAttributes(attributes={})
     if not is_dataset(document):
         # only `n5` and `zarr` are ours on a group: BigDataViewer's setups carry `dataType`
-        return GroupAttributes(attributes=_without(document, VERSION_KEY, ZARR_KEY))
+        attributes = _without(document, VERSION_KEY, ZARR_KEY)
+        return GroupAttributes(attributes=attributes, record=document.get(ZARR_KEY))
     return _parse_dataset(document)
 
 
@@ -195,7 +203,8 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
         block_size=block_size,
         data_type=data_type,
         compression=compression,
-        attributes=_without(document, *_DATASET_KEYS, VERSION_KEY, ZARR_KEY),
+        attributes=_without(document, *DATASET_KEYS, VERSION_KEY, ZARR_KEY),
+        record=document.get(ZARR_KEY),
     )
 
 

@@ -16,27 +16,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from n5zarr.format.order import present
 from n5zarr.format.path import check_key, join
-
-if TYPE_CHECKING:
-    from n5zarr.format.order import AxisOrder, N5Tuple
 
 __all__ = ["METADATA_NAMES", "ChunkKey", "MetadataKey", "ZarrFormat", "chunk_key", "parse_key"]
 
 type ZarrFormat = Literal[2, 3]
 
 METADATA_NAMES: dict[ZarrFormat, tuple[str, ...]] = {
-    2: (".zarray", ".zattrs", ".zgroup"),
+    2: (".zarray", ".zattrs", ".zgroup", ".zmetadata"),
     3: ("zarr.json",),
 }
 """Names of Zarr's documents, sorted."""
 
 _INDEX = r"(?:0|[1-9][0-9]{0,18})"
 _CHUNK = {
-    3: re.compile(rf"(?:(.*)/)?c/({_INDEX}(?:/{_INDEX})*)", re.ASCII),
+    3: re.compile(rf"(?:(.*)/)?c(?:/({_INDEX}(?:/{_INDEX})*))?", re.ASCII),
     2: re.compile(rf"(?:(.*)/)?({_INDEX}(?:\.{_INDEX})*)", re.ASCII),
 }
 _SEPARATOR = {3: "/", 2: "."}
@@ -56,16 +52,6 @@ class ChunkKey:
 
     path: str
     coords: tuple[int, ...]
-
-    def grid_position(self, axis_order: AxisOrder) -> N5Tuple:
-        """Give the position of the block, N5 order.
-
-        Examples
-        --------
-        >>> ChunkKey("em/s0", (2, 1, 0)).grid_position("C")
-        (0, 1, 2)
-        """
-        return present(self.coords, axis_order)
 
 
 def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | None:
@@ -106,19 +92,20 @@ def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | Non
     found = _CHUNK[zarr_format].fullmatch(key)
     if found is None:
         return None
-    coords = tuple(map(int, found.group(2).split(_SEPARATOR[zarr_format])))
+    indices = found.group(2)  # v3: none for an array without dimensions
+    coords = tuple(map(int, indices.split(_SEPARATOR[zarr_format]))) if indices else ()
     return ChunkKey(found.group(1) or "", coords)
 
 
-def chunk_key(
-    path: str, grid_position: N5Tuple, zarr_format: ZarrFormat, axis_order: AxisOrder
-) -> str:
-    """Give the Zarr key of a block.
+def chunk_key(path: str, coords: tuple[int, ...], zarr_format: ZarrFormat) -> str:
+    """Give the key of a chunk, from its place in the grid that is shown.
 
     Examples
     --------
-    >>> chunk_key("em/s0", (0, 1, 2), 3, "C"), chunk_key("em/s0", (0, 1, 2), 2, "C")
+    >>> chunk_key("em/s0", (2, 1, 0), 3), chunk_key("em/s0", (2, 1, 0), 2)
     ('em/s0/c/2/1/0', 'em/s0/2.1.0')
+    >>> chunk_key("scalar", (), 3), chunk_key("scalar", (), 2)
+    ('scalar/c', 'scalar/0')
     """
-    name = _SEPARATOR[zarr_format].join(map(str, present(grid_position, axis_order)))
-    return join(path, "c" if zarr_format == 3 else "", name)
+    name = _SEPARATOR[zarr_format].join(map(str, coords))
+    return join(path, "c" if zarr_format == 3 else "", name or ("0" if zarr_format == 2 else ""))

@@ -9,13 +9,18 @@ except
    knows; ``codecs="portable"`` shows these uncompressed;
  - ``codecs="n5"``: one codec of n5zarr takes whole blocks.
 
-Parameters are brought into the range that Zarr accepts, without touching the N5 document.
+Parameters are brought into the range that Zarr accepts, without touching the N5 document. An array
+that was created through this store keeps the document that it was created with, since a live array
+goes on writing chunks with its codecs; one whose codecs do not follow from N5's keys has them in
+the record.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -38,23 +43,35 @@ from n5zarr.format.compression import (
 )
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import AxisOrder, present, to_c, to_n5
+from n5zarr.translate.element import Element
+from n5zarr.translate.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
+    from n5zarr.translate.keys import ZarrFormat
 
-__all__ = ["BLOCK_CODEC", "NUMCODECS_BLOCK", "Codecs", "Content", "Presentation"]
+__all__ = [
+    "AXES_KEY",
+    "BLOCK_CODEC",
+    "NUMCODECS_BLOCK",
+    "Codecs",
+    "Content",
+    "Presentation",
+    "derived_names",
+    "same_codecs",
+]
 
 type Codecs = Literal["zarr", "n5", "portable"]
 
 BLOCK_CODEC = "n5zarr.block"
 NUMCODECS_BLOCK = "n5zarr_block"
 
+AXES_KEY = "axes"
 _XARRAY_KEY = "_ARRAY_DIMENSIONS"  # what xarray wrote through zarr-python 2
-_AXES_KEY = "axes"
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
@@ -63,6 +80,7 @@ class Content(Enum):
 
     NUMBERS = "numbers"
     STRINGS = "strings"
+    OBJECTS = "objects"
     LABELS = "labels"
 
 
@@ -78,15 +96,30 @@ class Presentation:
         Which codecs to show, see the module.
     axis_order : {"C", "F"}
         ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
+    record : Record, optional
+        What N5 has no word for.
+    element : Element, optional
+        What the elements are, where they are not those of the dataset or missing ones are not 0.
+    v2_type : tuple of JSON, optional
+        ``dtype`` and ``fill_value`` of the ``.zarray``, where ``element`` is given.
+    given : mapping, optional
+        The Zarr document that the array was created with through this store.
+    zarr_format : {3, 2}, optional
+        Which documents are shown.
     """
 
     dataset: DatasetAttributes
     codecs: Codecs
     axis_order: AxisOrder
+    record: Record = field(default_factory=Record)
+    element: Element | None = None
+    v2_type: tuple[JSON, JSON] | None = None
+    given: Mapping[str, JSON] | None = None
+    zarr_format: ZarrFormat = 3
 
     def __post_init__(self) -> None:
         data_type = self.dataset.data_type
-        if data_type is DataType.OBJECT:
+        if data_type is DataType.OBJECT and self.element is None:
             message = (
                 "dataType: 'object' is no array but opaque bytes; "
                 "n5zarr.read_block reads its blocks"
@@ -106,17 +139,33 @@ class Presentation:
         """What the blocks hold."""
         if self.dataset.data_type is DataType.STRING:
             return Content.STRINGS
+        if self.dataset.data_type is DataType.OBJECT:
+            return Content.OBJECTS
         return Content.LABELS if self.dataset.is_label_multiset else Content.NUMBERS
 
     @cached_property
     def whole_blocks(self) -> bool:
         """Whether chunks are whole blocks, header included, for n5zarr's own codec."""
-        return self.codecs == "n5" and self.content is Content.NUMBERS
+        return self._shows_blocks and self.transcoded is None
 
     @property
     def data_type(self) -> DataType:
-        """The data type of the elements that are shown."""
+        """The data type of the numbers in a chunk that is not transcoded."""
         return DataType.UINT64 if self.content is Content.LABELS else self.dataset.data_type
+
+    @cached_property
+    def kind(self) -> Element:
+        """What the elements are."""
+        if self.element is not None:
+            return self.element
+        if self.content is Content.STRINGS:
+            return Element.text()
+        return Element(dtype=self.data_type.dtype.newbyteorder("="))
+
+    @cached_property
+    def n_parts(self) -> int | None:
+        """Length of the axis that holds the parts of one element; None where there is none."""
+        return self.kind.n_parts
 
     @cached_property
     def grid(self) -> N5Tuple:
@@ -136,52 +185,85 @@ class Presentation:
     @cached_property
     def passes_payloads(self) -> bool:
         """Whether the codecs that are shown take the payload of a block as it is."""
+        if self.transcoded or self.whole_blocks:
+            return False
         same = self.compression.type == self.dataset.compression.type
         return same and self.content is Content.NUMBERS
 
     @cached_property
     def compression(self) -> Compression:
-        """The compression of the chunks that are shown, which need not be that of the blocks."""
+        """The compression that follows for the chunks, which need not be that of the blocks."""
         stored = self.dataset.compression
-        if self.content is not Content.NUMBERS or isinstance(stored, Jpeg):
+        if self.content is Content.LABELS or isinstance(stored, Jpeg):
             return Raw()
+        if self.content is Content.STRINGS and self.element is None:
+            return Raw()  # Java's own
         if self.codecs == "portable" and _zarr_v3(stored) is not None and not _is_portable(stored):
             return Raw()
-        return _accepted(stored, self.data_type.item_size)
+        return _accepted(stored, self.kind.dtype.itemsize)
+
+    # ------------------------------------------------------------------ axes
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extent in elements, in the order that is shown."""
-        return present(self.dataset.dimensions, self.axis_order)
+        return self.presented(self.dataset.dimensions)
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
         """Extent of a chunk in elements, in the order that is shown."""
-        return present(self.dataset.block_size, self.axis_order)
+        return self.presented(self.dataset.block_size)
+
+    @cached_property
+    def is_scalar(self) -> bool:
+        """Whether the array has no dimensions, and the dataset one for it."""
+        rank = 1 if self.n_parts is None else 2
+        return self.record.shape == [] and self.dataset.ndim == rank
+
+    @cached_property
+    def ndim(self) -> int:
+        """Number of dimensions that are shown."""
+        return len(self.presented(self.dataset.dimensions))
+
+    def presented(self, values_n5: N5Tuple) -> tuple[int, ...]:
+        """Turn one value per axis of the dataset into one per axis that is shown."""
+        own = values_n5 if self.n_parts is None else values_n5[1:]
+        return () if self.is_scalar else present(own, self.axis_order)
+
+    def grid_position(self, coords: tuple[int, ...]) -> N5Tuple:
+        """Turn the place of a chunk in the grid that is shown into the block's, N5 order."""
+        own = (0,) if self.is_scalar else present(coords, self.axis_order)
+        return own if self.n_parts is None else (0, *own)
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """Names of the axes in the order that is shown; None when they have none."""
-        named = self._named_axes
-        if named is None:
+        names_n5 = self.record.dimension_names
+        if names_n5 is None:
+            found = self._found_names
+            names_n5 = None if found is None else found[1]
+        elif len(names_n5) != self.ndim or not names_n5:
+            return None  # [] says that there are none
+        if names_n5 is None:
             return None
-        names_n5 = to_n5(named[1]) if named[0] == _XARRAY_KEY else named[1]
         return tuple(name or None for name in present(names_n5, self.axis_order))
 
     @property
     def attributes(self) -> dict[str, JSON]:
         """The users' attributes, without the one that is shown as dimension names."""
-        used = self._named_axes[0] if self._named_axes else None
+        found = self._found_names if self.record.dimension_names is None else None
+        used = found[0] if found else None
         return {key: value for key, value in self.dataset.attributes.items() if key != used}
 
     @property
-    def _named_axes(self) -> tuple[str, list[str]] | None:
-        """Find what names the axes: xarray's attribute (C order) or tensorstore's (N5 order)."""
-        for key in (_XARRAY_KEY, _AXES_KEY):
-            names = _axis_names(self.dataset.attributes.get(key), self.dataset.ndim)
-            if names:
-                return key, names
-        return None
+    def _found_names(self) -> tuple[str, tuple[str, ...]] | None:
+        return derived_names(self.dataset.attributes, self.ndim)
+
+    # ------------------------------------------------------------------ documents
+
+    def document(self) -> dict[str, JSON]:
+        """Make the document that describes the array: ``zarr.json`` or ``.zarray``."""
+        return self.v3_document() if self.zarr_format == 3 else self.v2_document()
 
     def v3_document(self) -> dict[str, JSON]:
         """Make the ``zarr.json`` of the dataset.
@@ -191,17 +273,22 @@ class Presentation:
         dict
             Zarr v3 array metadata, https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html.
         """
+        grid: JSON = {"name": "regular", "configuration": {"chunk_shape": self.chunk_shape}}
         document: dict[str, JSON] = {
             "zarr_format": 3,
             "node_type": "array",
             "shape": self.shape,
-            "data_type": self.data_type.value,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": self.chunk_shape}},
+            "data_type": self.record.data_type or self.data_type.value,
+            "chunk_grid": grid,
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": self._fill_value,
-            "codecs": self._v3_codecs(),
-            "attributes": self.attributes,
+            "fill_value": self._v3_fill_value,
+            "codecs": self.shown_codecs,
+            **self.record.extra,
+            **(self.given or {}),
         }
+        # these may have changed since
+        document |= {"shape": self.shape, "attributes": self.attributes}
+        document.pop("dimension_names", None)
         if self.dimension_names is not None:
             document["dimension_names"] = self.dimension_names
         return document
@@ -214,57 +301,174 @@ class Presentation:
         dict
             Zarr v2 array metadata. The fill value is null, which reads as 0: xarray would mask a 0.
         """
-        is_string = self.content is Content.STRINGS
+        empty = "" if self.content is Content.STRINGS else None
         return {
             "zarr_format": 2,
-            "shape": self.shape,
             "chunks": self.chunk_shape,
-            "dtype": "|O" if is_string else self.data_type.dtype.str,
-            "compressor": self._v2_compressor(),
-            "fill_value": "" if is_string else None,
-            "order": self.axis_order,
-            "filters": [{"id": "vlen-utf8"}] if is_string else None,
+            "dtype": self._v2_dtype,
+            "fill_value": self.v2_type[1] if self.v2_type else empty,
             "dimension_separator": ".",
+            **self.shown_v2,
+            **(self.given or {}),
+            "shape": self.shape,
         }
 
     @property
-    def _fill_value(self) -> JSON:
+    def _v2_dtype(self) -> JSON:
+        """The dtype in which ``bytes`` are stored elements."""
+        if self.v2_type is not None:
+            return _as_lists(self.v2_type[0])
+        return "|O" if self.content is Content.STRINGS else self.data_type.dtype.str
+
+    @property
+    def _v3_fill_value(self) -> JSON:
+        if self.record.fill_value is not None:
+            return self.record.fill_value
         if self.content is Content.STRINGS:
             return ""
-        return 0.0 if self.data_type.dtype.kind == "f" else 0
+        return 0.0 if self.kind.dtype.kind == "f" else 0
 
-    def _v3_codecs(self) -> list[JSON]:
-        if self.whole_blocks:
+    # ------------------------------------------------------------------ codecs
+
+    @cached_property
+    def shown_codecs(self) -> Sequence[JSON]:
+        """The codecs of the ``zarr.json``: those that were given, recorded, or follow."""
+        given = (self.given or {}).get("codecs")
+        if isinstance(given, list | tuple):
+            return given
+        recorded = self.record.codecs if self._takes_recorded else None
+        return self.derived_codecs() if recorded is None else recorded
+
+    @cached_property
+    def shown_v2(self) -> Mapping[str, JSON]:
+        """Compressor, filters and order of the ``.zarray``, likewise."""
+        if self.given is not None:
+            return {key: self.given.get(key) for key in ("compressor", "filters", "order")}
+        recorded = self.record.v2 if self._takes_recorded else None
+        if recorded is None:
+            return self.derived_v2()
+        return {"compressor": None, "filters": None, "order": self.axis_order, **recorded}
+
+    @property
+    def _takes_recorded(self) -> bool:
+        """Whether recorded codecs are shown: they are for one axis order, and slower to read."""
+        fast = self.codecs == "n5" and self.kind.is_native
+        same_order = self.axis_order == self.record.axis_order
+        return same_order and not fast and self.codecs != "portable"
+
+    @cached_property
+    def transcoded(self) -> str | None:
+        """The document that Zarr's codecs need to decode and encode a chunk, as JSON.
+
+        None where blocks become chunks, and chunks blocks, without them.
+        """
+        document = self.document()
+        if self.zarr_format == 3:
+            plain = same_codecs(self.shown_codecs, self.derived_codecs())
+        else:
+            same_dtype = _as_lists(document["dtype"]) == self._v2_dtype
+            plain = self.shown_v2 == self.derived_v2() and same_dtype
+        if plain and self.kind.dtype.name != "float16":
+            return None
+        kept = {k: v for k, v in document.items() if k not in ("attributes", "dimension_names")}
+        return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
+
+    def derived_codecs(self) -> list[JSON]:
+        """Give the codecs of a ``zarr.json`` that follow from N5's keys."""
+        if self._shows_blocks:
             stored = compression_to_json(self.dataset.compression)
             configuration: dict[str, JSON] = {"compression": stored, "axis_order": self.axis_order}
             return [{"name": BLOCK_CODEC, "configuration": configuration}]
         codecs: list[JSON] = []
-        if self.axis_order == "F" and self.dataset.ndim > 1:
-            order = tuple(range(self.dataset.ndim))[::-1]
+        if self.axis_order == "F" and self.ndim > 1:
+            order = list(range(self.ndim))[::-1]
             codecs.append({"name": "transpose", "configuration": {"order": order}})
-        if self.content is Content.STRINGS:
-            return [*codecs, {"name": "vlen-utf8"}]
-        if self.data_type.item_size == 1:
-            codecs.append({"name": "bytes"})
-        else:
-            codecs.append({"name": "bytes", "configuration": {"endian": "big"}})
+        codecs.append(self._serializer())
         compressor = _zarr_v3(self.compression)
         if compressor is not None:
             name, parameters = compressor
             if name == "blosc":
-                parameters = {"typesize": self.data_type.item_size, **parameters}
+                parameters = {"typesize": self.kind.dtype.itemsize, **parameters}
             codecs.append({"name": name, "configuration": parameters})
         return codecs
 
-    def _v2_compressor(self) -> JSON:
-        if self.whole_blocks:
-            return {
+    def _serializer(self) -> JSON:
+        match self.content:
+            case Content.STRINGS:
+                return {"name": "vlen-utf8"}
+            case Content.OBJECTS:
+                return {"name": "vlen-bytes"}
+            case _ if self.kind.has_byte_order:
+                return {"name": "bytes", "configuration": {"endian": self.kind.byte_order}}
+            case _:
+                return {"name": "bytes"}
+
+    def derived_v2(self) -> dict[str, JSON]:
+        """Give compressor, filters and order of a ``.zarray`` that follow from N5's keys."""
+        filters = {Content.STRINGS: "vlen-utf8", Content.OBJECTS: "vlen-bytes"}.get(self.content)
+        compressor: JSON = _zarr_v2(self.compression)
+        if self._shows_blocks:
+            compressor = {
                 "id": NUMCODECS_BLOCK,
                 "dtype": self.data_type.dtype.str,
                 "block_shape": to_c(self.dataset.block_size),
                 "compression": compression_to_json(self.dataset.compression),
             }
-        return _zarr_v2(self.compression)
+        return {
+            "compressor": compressor,
+            "filters": [{"id": filters}] if filters else None,
+            "order": self.axis_order,
+        }
+
+    @property
+    def _shows_blocks(self) -> bool:
+        """Whether n5zarr's own codec follows, which takes whole blocks of numbers."""
+        own = self.content is Content.NUMBERS and self.kind.is_native and not self.is_scalar
+        return self.codecs == "n5" and own
+
+
+def same_codecs(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
+    """Whether two chains make the same bytes, however they are spelled.
+
+    Examples
+    --------
+    >>> same_codecs(["bytes"], [{"name": "bytes", "configuration": {}}])
+    True
+    """
+    return list(map(_spelled, first)) == list(map(_spelled, second))
+
+
+def _spelled(codec: JSON) -> tuple[JSON, JSON]:
+    if not isinstance(codec, Mapping):
+        return codec, {}
+    return codec.get("name"), codec.get("configuration") or {}
+
+
+def _as_lists(value: JSON) -> JSON:
+    """Spell a structured dtype in one way."""
+    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple[str, ...]] | None:
+    """Find what names the axes: xarray's attribute (C order) or tensorstore's (N5 order).
+
+    Parameters
+    ----------
+    attributes : mapping
+        The users' attributes.
+    ndim : int
+        Number of dimensions that are shown.
+
+    Returns
+    -------
+    key, names : str, tuple of str, or None
+        The attribute, and the names in N5 order; ``""`` for an axis without name.
+    """
+    for key in (_XARRAY_KEY, AXES_KEY):
+        names = _axis_names(attributes.get(key), ndim)
+        if names:
+            return key, to_n5(names) if key == _XARRAY_KEY else tuple(names)
+    return None
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:

@@ -301,9 +301,9 @@ def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
         N5Store(container, coords=True)
 
 
-def test_writing_is_refused_and_nothing_changes(container: Path) -> None:
+def test_a_read_only_store_refuses_to_write_and_nothing_changes(container: Path) -> None:
     before = {p: p.read_bytes() for p in container.rglob("*") if p.is_file()}
-    group = zarr.open_group(N5Store(container), mode="a")
+    group = zarr.open_group(N5Store(container, read_only=True), mode="r")
     array = group["a/b"]
     assert isinstance(array, zarr.Array)
     for write in (
@@ -311,14 +311,10 @@ def test_writing_is_refused_and_nothing_changes(container: Path) -> None:
         lambda: array.attrs.put({"a": 1}),
         lambda: group.create_group("new"),
         lambda: group.create_array("new", shape=(3,), dtype="u1"),
-        lambda: zarr.open(N5Store(container), path="new", mode="w"),
         lambda: group.__delitem__("a"),
     ):
-        with pytest.raises(n5zarr.N5Error, match="only reads N5") as err:
+        with pytest.raises(ValueError, match="read-only"):
             write()
-        assert err.value.kind == "read-only"
-    with pytest.raises(n5zarr.N5Error, match="only reads N5"):
-        n5zarr.open(container, mode="r+")
     assert {p: p.read_bytes() for p in container.rglob("*") if p.is_file()} == before
 
 

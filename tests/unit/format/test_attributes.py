@@ -105,8 +105,8 @@ def test_missing_keys_are_named() -> None:
 
 def test_a_group_keeps_what_looks_like_a_dataset() -> None:
     setup: dict[str, JSON] = {"downsamplingFactors": [[1, 1, 1]], "dataType": "uint16"}
-    parsed = parse_attributes({"n5": "4.0.0", "zarr": {}, **setup})
-    assert parsed == GroupAttributes(attributes=setup)
+    parsed = parse_attributes({"n5": "4.0.0", "zarr": {"a": 1}, **setup})
+    assert parsed == GroupAttributes(attributes=setup, record={"a": 1})
 
 
 def test_user_attributes_keep_their_order_and_lose_the_keys_of_n5() -> None:

@@ -1,0 +1,234 @@
+"""Local files: atomic replacement, locked updates, listing and removal.
+
+A document or block is written under another name and then renamed, so that nobody ever reads half
+of one; what a killed process leaves behind ends in ``.partial`` and is never read.
+
+Updates of documents hold an open-file-description lock (``F_OFD_SETLKW``) on the file. Unlike a
+plain record lock it also excludes other threads, and is not dropped when any other descriptor of
+the file is closed; it excludes the record locks that Java takes. A Java writer that opened the file
+before it was renamed over may still write into the old one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import struct
+import threading
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+try:
+    import fcntl
+except ImportError:  # Windows: writers of one process exclude each other, those of several do not
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from n5zarr.codecs.buffers import BufferLike
+
+__all__ = ["PARTIAL", "prune", "read", "remove", "remove_tree", "scan", "update", "write"]
+
+PARTIAL = ".partial"
+"""How the names of unfinished files end."""
+
+# struct flock of Linux: type, whence, start, length, pid; the whole file
+_WHOLE_FILE = struct.pack("hhqqi", getattr(fcntl, "F_WRLCK", 0), os.SEEK_SET, 0, 0, 0)
+_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+_IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
+
+
+def read(path: Path) -> bytes | None:
+    """Read a file; None where there is none."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+def write(path: Path, data: BufferLike) -> None:
+    """Write a file, or replace it as a whole.
+
+    Parameters
+    ----------
+    path : Path
+        The file; missing directories are made.
+    data : bytes-like
+        What it shall hold.
+    """
+    unfinished = _write_unfinished(path, data)
+    try:
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _write_unfinished(path: Path, data: BufferLike) -> Path:
+    unfinished = path.parent / f"{path.name[:200]}.{uuid.uuid4().hex}{PARTIAL}"
+    try:
+        file = unfinished.open("xb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = unfinished.open("xb")
+    try:
+        with file:
+            file.write(data)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    return unfinished
+
+
+def update(
+    path: Path, change: Callable[[bytes | None], bytes], warn: Callable[[str], None]
+) -> bytes:
+    """Change a document while nobody else does.
+
+    Parameters
+    ----------
+    path : Path
+        The document, which need not exist.
+    change : callable
+        Is given what the document holds, None where there is none, and returns what it shall hold.
+        Nothing is written if it raises, nor if it returns the same.
+    warn : callable
+        Is given a message when the file system has no locks.
+
+    Returns
+    -------
+    bytes
+        What the document holds now.
+    """
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            created = _create(path, change(None))
+            if created is not None:
+                return created
+            continue  # somebody else was first
+        with _closing(descriptor), _locked(descriptor, path, warn):
+            if not _is_current(descriptor, path):
+                continue
+            old = _read(descriptor)
+            new = change(old)
+            if new != old:
+                write(path, new)
+            return new
+
+
+def _create(path: Path, data: bytes) -> bytes | None:
+    """Make a file that is complete from the first moment; None when it exists by now."""
+    unfinished = _write_unfinished(path, data)
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        return None
+    except OSError:  # a file system without links
+        unfinished.replace(path)
+        return data
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return data
+
+
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(descriptor: int, path: Path, warn: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock; closing the descriptor frees it."""
+    if hasattr(fcntl, "F_OFD_SETLKW"):
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, _WHOLE_FILE)
+        except OSError as err:
+            if err.errno not in _UNSUPPORTED:
+                raise
+            warn(f"{path}: the file system has no locks; updates of others may be lost")
+        else:
+            yield
+            return
+    with _IN_PROCESS:
+        if hasattr(fcntl, "flock") and not hasattr(fcntl, "F_OFD_SETLKW"):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+def _is_current(descriptor: int, path: Path) -> bool:
+    """Whether the file is still the one of this name, after waiting for its lock."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _read(descriptor: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def remove(path: Path) -> None:
+    """Remove a file if it is there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        path.unlink()
+
+
+def remove_tree(path: Path, *, keep_top: bool = False) -> None:
+    """Remove a directory with all that is in it; links are removed, not followed."""
+    if path.is_symlink():
+        path.unlink()
+        return
+    if keep_top:
+        for entry in os.scandir(path) if path.is_dir() else ():
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(Path(entry.path))
+            else:
+                remove(Path(entry.path))
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        shutil.rmtree(path)
+
+
+def prune(path: Path, *, keep_top: bool = False) -> None:
+    """Remove a directory if there are only empty directories in it."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        if not (keep_top and Path(directory) == path):
+            with contextlib.suppress(OSError):  # not empty, or gone
+                Path(directory).rmdir()
+
+
+def scan(root: Path, path: str) -> list[tuple[str, bool]]:
+    """List a directory: names, and whether they are directories.
+
+    One that is not there is empty. Links are followed, loops are not; unfinished files are left
+    out.
+    """
+    directory = root / path
+    try:
+        with os.scandir(directory) as found:
+            return [
+                (entry.name, entry.is_dir())
+                for entry in found
+                if not entry.name.endswith(PARTIAL)
+                and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _leads_up(link: Path, directory: Path) -> bool:
+    """Whether a link points to the directory that it lies in or to one above it."""
+    return directory.resolve().is_relative_to(link.resolve())

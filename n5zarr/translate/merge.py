@@ -1,0 +1,253 @@
+"""The ``attributes.json`` after Zarr has written a document.
+
+Zarr writes whole documents out of what it read earlier, while other programs may have written in
+the meantime. So it is not the document that is written, but what Zarr has changed in it: keys that
+differ from what this store last served are applied to what is on disk now. What other programs
+wrote keeps its place and its spelling.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from n5zarr.format.attributes import DATASET_KEYS, ZARR_KEY, is_dataset
+from n5zarr.format.order import present
+from n5zarr.format.raw_json import RawObject
+from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
+from n5zarr.translate.presentation import AXES_KEY, derived_names
+from n5zarr.translate.record import Record, json_pointers, shown_attributes
+
+if TYPE_CHECKING:
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.translate.members import Members
+
+__all__ = ["KEEP", "Change", "changed", "names_n5"]
+
+KEEP: Literal["keep"] = "keep"
+"""Says that a part of the document stays as it is."""
+
+_OWN_KEYS = (*DATASET_KEYS, VERSION_KEY, ZARR_KEY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What Zarr wants a node's document to say.
+
+    Parameters
+    ----------
+    attributes : mapping or KEEP
+        The users' attributes.
+    base : mapping or None
+        The attributes that Zarr started from; None where that is what is on disk.
+    members : Members, None or KEEP
+        What makes the node an array; None for a group.
+    dimensions : tuple of int or KEEP
+        The extent of an array that is otherwise unchanged, N5 order.
+    names : sequence of str and None, None or KEEP
+        Dimension names in N5 order.
+    ndim, rank : int
+        Number of dimensions of the array and of the dataset; needed with ``names``.
+    consolidated : bool or KEEP
+        Whether Zarr consolidated the metadata below.
+    is_root : bool
+        Whether this is the root, which carries N5's version in a new container.
+    """
+
+    attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
+    base: Mapping[str, JSON] | None = None
+    members: Members | Literal["keep"] | None = KEEP
+    dimensions: N5Tuple | Literal["keep"] = KEEP
+    names: Sequence[str | None] | Literal["keep"] | None = KEEP
+    ndim: int = 0
+    rank: int = 0
+    consolidated: bool | Literal["keep"] = KEEP
+    is_root: bool = False
+
+
+def changed(data: bytes | None, change: Change) -> bytes:
+    """Apply a change to what is on disk.
+
+    Parameters
+    ----------
+    data : bytes or None
+        The document as it is now.
+    change : Change
+        What is wanted.
+
+    Returns
+    -------
+    bytes
+        The new document.
+
+    Raises
+    ------
+    N5AttributesError
+        The document on disk is no JSON, so that nothing can be kept of it (``kind="json"``).
+    """
+    raw = RawObject.parse(data)
+    record = Record.from_json(raw.values.get(ZARR_KEY))
+    if data is None and change.is_root:
+        raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
+    record = _with_members(raw, record, change)
+    if change.dimensions != KEEP:
+        raw.set("dimensions", list(change.dimensions))
+    if change.attributes != KEEP:
+        record = _with_attributes(raw, record, change)
+    if change.names != KEEP:
+        record = _with_names(raw, record, change)
+    if change.consolidated != KEEP:
+        record = replace(record, consolidated=change.consolidated)
+    recorded = record.to_json()
+    if not recorded:
+        raw.remove(ZARR_KEY)
+    elif recorded != raw.values.get(ZARR_KEY):
+        raw.set(ZARR_KEY, recorded)
+    return raw.to_bytes()
+
+
+def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
+    """Make the node an array or a group."""
+    members = change.members
+    if members == KEEP:
+        return record
+    if members is None:
+        if is_dataset(raw.values):
+            for key in DATASET_KEYS:
+                raw.remove(key)
+            record = record.without_elements()
+        return record
+    raw.remove("compressionType")
+    for key, value in members.to_json().items():
+        if not _same(raw.values.get(key), value):
+            raw.set(key, value)
+    elements = members.record
+    return replace(
+        record,
+        data_type=elements.data_type,
+        shape=elements.shape,
+        fill_value=elements.fill_value,
+        codecs=elements.codecs,
+        v2=elements.v2,
+        axis_order=elements.axis_order,
+        extra=elements.extra,
+    )
+
+
+def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
+    """Apply the users' changes key by key."""
+    assert isinstance(change.attributes, Mapping)  # noqa: S101 - for the type checker
+    users = {k: v for k, v in raw.values.items() if k not in _hidden(raw)}
+    theirs = shown_attributes(users, record)
+    base = theirs if change.base is None else change.base
+    escaped = dict(record.attributes)
+    touched = {key for key in base if key not in change.attributes}
+    for key in touched:
+        escaped.pop(key, None)
+        if key not in _hidden(raw):
+            raw.remove(key)
+    for key, value in change.attributes.items():
+        if key in base and _same(base[key], value):
+            continue
+        touched.add(key)
+        if key in _OWN_KEYS and not _stands(raw, key):
+            escaped[key] = _placeholders(value)
+        else:
+            raw.set(key, _placeholders(value))
+            escaped.pop(key, None)
+    return _with_pointers(replace(record, attributes=escaped), change.attributes, touched)
+
+
+def _hidden(raw: RawObject) -> tuple[str, ...]:
+    """Name N5's own keys, which are no attributes; groups have only two."""
+    return _OWN_KEYS if is_dataset(raw.values) else (VERSION_KEY, ZARR_KEY)
+
+
+def _stands(raw: RawObject, key: str) -> bool:
+    """Whether a key of datasets stands on a group as an attribute, as BigDataViewer writes it."""
+    return key in raw.values and key not in _hidden(raw)
+
+
+def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[str]) -> Record:
+    """Record what JSON and Java cannot hold; of keys that were not touched all stays."""
+
+    def is_kept(pointer: str) -> bool:
+        return pointer.split("/")[1].replace("~1", "/").replace("~0", "~") not in touched
+
+    nonfinite = {p: token for p, token in record.nonfinite.items() if is_kept(p)}
+    nulls = [p for p in record.nulls if is_kept(p)]
+    written = {key: attributes[key] for key in attributes if key in touched}
+    for pointer, value in json_pointers(written):
+        if value is None:
+            nulls.append(pointer)
+        elif isinstance(value, float) and not math.isfinite(value):
+            nonfinite[pointer] = _token(value)
+    return replace(record, nonfinite=nonfinite, nulls=nulls)
+
+
+def _token(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _placeholders(value: JSON) -> JSON:
+    """Replace what is not finite by null: bare NaN make z5py and tensorstore refuse a node."""
+    if isinstance(value, Mapping):
+        return {key: _placeholders(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_placeholders(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
+    """Name the axes: by ``axes`` where it can hold the names, else by the record."""
+    names = None if change.names is None or change.names == KEEP else list(change.names)
+    users = shown_attributes(
+        {k: v for k, v in raw.values.items() if k not in _hidden(raw)},
+        replace(record, dimension_names=None),
+    )
+    plain = replace(record, dimension_names=None)
+    if _names_of(users, change.ndim) == names:
+        return plain
+    given = change.attributes if isinstance(change.attributes, Mapping) else {}
+    # tensorstore refuses a dataset that has not one axis for each dimension
+    if names is not None and AXES_KEY not in given and change.ndim == change.rank:
+        as_axes = ["" if name is None else name for name in names]
+        trial = {**users, AXES_KEY: as_axes}
+        if all(as_axes) and _names_of(trial, change.ndim) == names:
+            raw.set(AXES_KEY, as_axes)
+            return plain
+    if AXES_KEY not in given and AXES_KEY in users:
+        raw.remove(AXES_KEY)  # it was shown as names, which are others now
+        users.pop(AXES_KEY)
+        if _names_of(users, change.ndim) == names:
+            return plain
+    return replace(record, dimension_names=names or [])
+
+
+def _names_of(attributes: Mapping[str, JSON], ndim: int) -> list[str | None] | None:
+    found = derived_names(attributes, ndim)
+    return None if found is None else [name or None for name in found[1]]
+
+
+def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
+    """Turn the ``dimension_names`` of a ``zarr.json`` into N5 order."""
+    if not isinstance(names, Sequence) or isinstance(names, str):
+        return None
+    in_n5: list[str | None] = [
+        name if isinstance(name, str) else None for name in present(names, axis_order)
+    ]
+    return in_n5
+
+
+def _same(first: JSON, second: JSON) -> bool:
+    """Whether two values are the same JSON: 1 and 1.0 and true are not, NaN and NaN are."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, float) and isinstance(second, float) and math.isnan(first):
+        return math.isnan(second)
+    return type(first) is type(second) and first == second

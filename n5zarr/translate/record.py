@@ -1,0 +1,201 @@
+"""The ``"zarr"`` record: what N5 has no word for, in one reserved attribute.
+
+It is written only when something could not be derived from N5's own keys, and holds only that:
+
+======================  ==========================================================================
+``data_type``           Zarr's data type, where N5 has none of that name (v3 form)
+``shape``               ``[]`` for an array without dimensions, which is kept as ``[1]``
+``fill_value``          where it is not zero (v3 form)
+``codecs``              the codecs of a v3 array that do not follow from ``compression``
+``v2``                  ``compressor``, ``filters`` and ``order`` of a v2 array, likewise
+``axis_order``          ``"F"`` where these codecs are for axes in N5 order
+``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for none although an
+                        attribute looks like names
+``attributes``          users' attributes with the names of N5's own keys
+``nonfinite``           JSON pointers to NaN and infinities, for which the document has null
+``nulls``               JSON pointers to nulls, which Java drops when it rewrites a document
+``consolidated``        true on a group whose metadata Zarr consolidated; made anew when asked for
+``extra``               other members of a ``zarr.json`` that readers need not understand
+======================  ==========================================================================
+
+N5's keys win: where another tool changed ``dataType`` or the rank, the members that describe
+elements are ignored (:meth:`Record.for_dataset`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from n5zarr.errors import N5AttributesError, Problem
+from n5zarr.format.attributes import ZARR_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["Record", "json_pointers", "shown_attributes"]
+
+_TOKENS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What N5 has no word for, see the module; None and empty where nothing is recorded."""
+
+    data_type: JSON = None
+    shape: Sequence[int] | None = None
+    fill_value: JSON = None
+    codecs: Sequence[JSON] | None = None
+    v2: Mapping[str, JSON] | None = None
+    axis_order: str = "C"
+    dimension_names: Sequence[str | None] | None = None
+    attributes: Mapping[str, JSON] = field(default_factory=dict)
+    nonfinite: Mapping[str, str] = field(default_factory=dict)
+    nulls: Sequence[str] = field(default_factory=list)
+    consolidated: bool = False
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: JSON) -> Self:
+        """Read the record as it stands in ``attributes.json``.
+
+        Parameters
+        ----------
+        value : JSON
+            What stands under ``"zarr"``; None where nothing does. Unknown members are ignored.
+
+        Raises
+        ------
+        N5AttributesError
+            A member is not of its type.
+        """
+        if value is None:
+            return cls()
+        if not isinstance(value, Mapping):
+            message = f"expected an object, got {value!r:.80}"
+            raise N5AttributesError([Problem((ZARR_KEY,), message)])
+        known = {f.name: value[f.name] for f in fields(cls) if f.name in value}
+        problems = [
+            Problem((ZARR_KEY, name), f"expected {_EXPECTED[name][0]}, got {found!r:.80}")
+            for name, found in known.items()
+            if name in _EXPECTED and not _EXPECTED[name][1](found)
+        ]
+        if problems:
+            raise N5AttributesError(problems)
+        arguments: dict[str, Any] = known
+        return cls(**arguments)
+
+    def to_json(self) -> dict[str, JSON]:
+        """Write what is recorded; the inverse of :meth:`from_json`."""
+        empty = type(self)()
+        members = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in members.items() if value != getattr(empty, name)}
+
+    def without_elements(self) -> Self:
+        """Leave out what describes elements and chunks."""
+        return replace(
+            self, data_type=None, shape=None, fill_value=None, codecs=None, v2=None, extra={}
+        )
+
+
+def _is_object(value: JSON) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_list_of(*types: type) -> Callable[[JSON], bool]:
+    def check(value: JSON) -> bool:
+        return isinstance(value, list) and all(isinstance(item, types) for item in value)
+
+    return check
+
+
+def _is_nonfinite(value: JSON) -> bool:
+    return isinstance(value, Mapping) and all(v in _TOKENS for v in value.values())
+
+
+_EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
+    "data_type": ("a data type of Zarr v3", lambda v: isinstance(v, str | Mapping)),
+    "shape": ("[]", lambda v: v == []),
+    "codecs": ("a list of codecs", _is_list_of(str, Mapping)),
+    "v2": ("an object", _is_object),
+    "axis_order": ("'C' or 'F'", lambda v: v in ("C", "F")),
+    "dimension_names": ("a list of names and nulls", _is_list_of(str, type(None))),
+    "attributes": ("an object", _is_object),
+    "nonfinite": ("an object of NaN, Infinity and -Infinity", _is_nonfinite),
+    "nulls": ("a list of JSON pointers", _is_list_of(str)),
+    "consolidated": ("true or false", lambda v: isinstance(v, bool)),
+    "extra": ("an object", _is_object),
+}
+
+
+def shown_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str, JSON]:
+    """Give the users' attributes as they were written.
+
+    Parameters
+    ----------
+    attributes : mapping
+        The document without N5's own keys.
+    record : Record
+        From the same document.
+
+    Returns
+    -------
+    dict
+        With escaped names, non-finite numbers and nulls put back. A placeholder that another tool
+        has replaced since stays replaced.
+
+    Examples
+    --------
+    >>> shown_attributes({"a": [1, None]}, Record(nonfinite={"/a/1": "NaN"}))
+    {'a': [1, nan]}
+    """
+    shown: dict[str, Any] = {**attributes, **record.attributes}
+    if record.nonfinite or record.nulls:
+        shown = copy.deepcopy(shown)
+        for pointer in record.nulls:
+            _put_back(shown, pointer, None)
+        for pointer, token in record.nonfinite.items():
+            _put_back(shown, pointer, _TOKENS[token])
+    return shown
+
+
+def _put_back(document: Any, pointer: str, value: JSON) -> None:  # noqa: ANN401
+    """Set the value that a pointer names if null, or nothing, stands there."""
+    *parents, last = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
+    for name in parents:
+        document = _member(document, name)
+    if isinstance(document, dict) and document.get(last) is None:
+        document[last] = value
+    elif isinstance(document, list) and _member(document, last, default=False) is None:
+        document[int(last)] = value
+
+
+def _member(value: Any, name: str, *, default: JSON = None) -> Any:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return value.get(name, default)
+    if isinstance(value, list) and name.isdecimal() and len(name) < 10 and int(name) < len(value):
+        return value[int(name)]
+    return default
+
+
+def json_pointers(value: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
+    """Walk a document: JSON pointers (RFC 6901) and the values that are no list and no object.
+
+    Examples
+    --------
+    >>> list(json_pointers({"a/b": [1, None]}))
+    [('/a~1b/0', 1), ('/a~1b/1', None)]
+    """
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            name = key.replace("~", "~0").replace("/", "~1")
+            yield from json_pointers(member, f"{pointer}/{name}")
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from json_pointers(item, f"{pointer}/{i}")
+    else:
+        yield pointer, value
