@@ -19,7 +19,7 @@ from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.hierarchy import Broken
 from n5zarr.translate.chunks import stored_chunk
-from n5zarr.translate.keys import chunk_key
+from n5zarr.translate.keys import DEFAULT_NAMES
 from n5zarr.translate.presentation import Content, Presentation
 
 if TYPE_CHECKING:
@@ -239,5 +239,5 @@ def find_damage(
         try:
             stored_chunk(memoryview(block.to_bytes()), node)
         except N5Error as err:
-            chunk = chunk_key(node_path, node.presented(position), opened.zarr_format)
-            yield err.located(opened.locate(chunk))
+            names = DEFAULT_NAMES[opened.zarr_format]
+            yield err.located(opened.locate(names.key(node_path, node.presented(position))))

@@ -18,7 +18,7 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.errors import N5AttributesError, N5Error
@@ -35,22 +35,32 @@ from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY, check_version
-from n5zarr.translate.keys import METADATA_NAMES, MetadataKey, chunk_key
+from n5zarr.translate.keys import (
+    DEFAULT_NAMES,
+    METADATA_NAMES,
+    ChunkKey,
+    MetadataKey,
+    parse_key,
+)
 from n5zarr.translate.presentation import Presentation
 from n5zarr.translate.record import Record, shown_attributes
 from n5zarr.zarr_types import element_of_v3, v2_form
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from n5zarr.format.attributes import DatasetAttributes
+    from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder, N5Tuple
-    from n5zarr.translate.keys import ZarrFormat
+    from n5zarr.translate.keys import ChunkNames, ZarrFormat
     from n5zarr.translate.presentation import Codecs
 
 __all__ = [
     "Broken",
     "Entry",
     "Get",
+    "Given",
     "Hierarchy",
     "List",
     "Node",
@@ -126,6 +136,21 @@ _STALE_RECORD = (
 )
 
 
+class Given(NamedTuple):
+    """The document that an array was created with, and for what dataset it was.
+
+    Whoever holds the array goes on writing chunks with these codecs.
+    """
+
+    document: Mapping[str, JSON]
+    data_type: DataType
+    block_size: N5Tuple
+
+    def fits(self, dataset: DatasetAttributes) -> bool:
+        """Whether the dataset still has these elements and blocks."""
+        return (self.data_type, self.block_size) == (dataset.data_type, dataset.block_size)
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """A child that cannot be shown, and why."""
@@ -160,11 +185,28 @@ class Hierarchy:
         Which documents and keys are shown.
     axis_order : {"C", "F"}
         In which order axes are shown.
+    given : dict of str to Given, optional
+        By path, the documents that arrays were created with through this store.
+    unusual : dict of str to ChunkNames, optional
+        By path, how the chunks of these arrays are named if not by default.
     """
 
     codecs: Codecs
     zarr_format: ZarrFormat
     axis_order: AxisOrder
+    given: dict[str, Given] = field(default_factory=dict, compare=False)
+    unusual: dict[str, ChunkNames] = field(default_factory=dict, compare=False)
+
+    def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
+        """Read a Zarr key; see :func:`n5zarr.translate.keys.parse_key`."""
+        parsed = parse_key(key, self.zarr_format)
+        if self.unusual and not isinstance(parsed, MetadataKey):
+            for path, names in self.unusual.items():
+                prefix = f"{path}/" if path else ""
+                coords = names.coords(key[len(prefix) :]) if key.startswith(prefix) else None
+                if coords is not None:
+                    return ChunkKey(path, coords)
+        return parsed
 
     def check_root(self) -> Steps[None]:
         """Check the version of the container.
@@ -238,6 +280,13 @@ class Hierarchy:
                 record, element = record.without_elements(), None
             elif self.zarr_format == 2:
                 v2_type = v2_form(data_type, record.fill_value)
+        given = self.given.get(path)
+        if given is not None and not given.fits(dataset):
+            message = (
+                "the array has been replaced by one of other elements or blocks, while arrays "
+                "that were opened before may still be in use; open it with a new N5Store"
+            )
+            raise N5Error(message, kind="changed")
         return Presentation(
             dataset=dataset,
             codecs=self.codecs,
@@ -245,6 +294,7 @@ class Hierarchy:
             record=record,
             element=element,
             v2_type=v2_type,
+            given=None if given is None else given.document,
             zarr_format=self.zarr_format,
         )
 
@@ -379,8 +429,8 @@ class Hierarchy:
         keys = self._metadata_keys(path, node)
         if isinstance(node, Presentation):
             blocks = yield from self.grid_positions(path, node)
-            shown = (chunk_key(path, node.presented(g), self.zarr_format) for g in blocks)
-            return keys + sorted(shown)
+            names = self.unusual.get(path, DEFAULT_NAMES[self.zarr_format])
+            return keys + sorted(names.key(path, node.presented(g)) for g in blocks)
         for name, child in (yield from self._sound_children(path)):
             keys += yield from self.keys(join(path, name), child)
         return keys

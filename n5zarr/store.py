@@ -14,7 +14,6 @@ import json
 import os
 import re
 import warnings
-from dataclasses import replace
 from functools import cached_property, partial
 from operator import lt
 from pathlib import Path
@@ -46,19 +45,17 @@ from n5zarr.translate.chunks import (
     make_block,
     make_chunk,
 )
-from n5zarr.translate.keys import ChunkKey, MetadataKey, ZarrFormat, parse_key
+from n5zarr.translate.keys import ChunkKey, MetadataKey, ZarrFormat
 from n5zarr.translate.presentation import Codecs, Presentation
 from n5zarr.writing import parse_document, remove_document, write_document
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.data_type import DataType
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.hierarchy import Node, Steps
 
@@ -128,7 +125,6 @@ class N5Store(Store):
         self._store = _wrapped(store, storage_options)
         self._hierarchy = Hierarchy(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         self._nodes: dict[str, Node] = {}
-        self._given: dict[str, _Given] = {}
         self._served: dict[MetadataKey, bytes] = {}
         self._root_checked = False
         self._warned: set[str] = set()
@@ -171,12 +167,6 @@ class N5Store(Store):
         message = f"{self}: no local path"
         raise AttributeError(message)
 
-    def __fspath__(self) -> str:
-        try:
-            return str(self.root)
-        except AttributeError as err:
-            raise TypeError(str(err)) from None
-
     def __str__(self) -> str:
         return str(self._store.root) if isinstance(self._store, LocalStore) else str(self._store)
 
@@ -207,7 +197,7 @@ class N5Store(Store):
             zarr_format=self.zarr_format,
             axis_order=self.axis_order,
         )
-        copied._given = self._given  # noqa: SLF001 - the arrays are the same
+        copied._hierarchy = self._hierarchy  # noqa: SLF001 - the arrays are the same
         return copied
 
     async def _open(self) -> None:
@@ -244,7 +234,7 @@ class N5Store(Store):
             # one thread for reading and translating, where LocalStore.get would take one to read
             wanted = partial(self.get_sync, key, prototype=prototype, byte_range=byte_range)
             return await asyncio.to_thread(wanted)
-        parsed = parse_key(key, self.zarr_format)
+        parsed = self._hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             return _finish(await self._read_chunk(parsed), prototype, byte_range)
         if parsed is None:
@@ -261,7 +251,7 @@ class N5Store(Store):
     ) -> Buffer | None:
         """Read a document or a chunk without an event loop; see :meth:`get`."""
         prototype = prototype or cpu.buffer_prototype
-        parsed = parse_key(key, self.zarr_format)
+        parsed = self._hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             return _finish(self._read_chunk_sync(parsed), prototype, byte_range)
         if parsed is None:
@@ -270,7 +260,7 @@ class N5Store(Store):
         return _finish(served, prototype, byte_range)
 
     async def _read_chunk(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
-        if chunk.path not in self._nodes:
+        if not isinstance(self._nodes.get(chunk.path), Presentation):
             await self.read_node(chunk.path)
         found = self._place(chunk)
         if found is None or not found.in_grid:
@@ -282,7 +272,7 @@ class N5Store(Store):
         return await asyncio.to_thread(self._make, block, found) if part is None else part
 
     def _read_chunk_sync(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
-        if chunk.path not in self._nodes:
+        if not isinstance(self._nodes.get(chunk.path), Presentation):
             self._read_node_sync(chunk.path)
         found = self._place(chunk)
         if found is None or not found.in_grid:
@@ -358,7 +348,7 @@ class N5Store(Store):
         str
             Container, path and block.
         """
-        parsed = parse_key(key, self.zarr_format)
+        parsed = self._hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             place = self._place(parsed)
             return f"{self}: {parsed.path or '/'}" if place is None else self._name_block(place)
@@ -376,14 +366,14 @@ class N5Store(Store):
 
     @override
     async def exists(self, key: str) -> bool:
-        match parse_key(key, self.zarr_format):
+        match self._hierarchy.parse_key(key):
             case None:
                 return False
             case MetadataKey() as document:
                 node = await self.read_node(document.path)
                 return node is not None and self._hierarchy.has(document, node)
             case ChunkKey() as chunk:
-                if chunk.path not in self._nodes:
+                if not isinstance(self._nodes.get(chunk.path), Presentation):
                     await self.read_node(chunk.path)
                 place = self._place(chunk)
                 return place is not None and place.in_grid and await self._store.exists(place.key)
@@ -445,18 +435,7 @@ class N5Store(Store):
         return self._run_located_sync(self._load(path), path)
 
     def _kept(self, path: str, node: Node | None) -> Node | None:
-        """Keep a node for its chunks, shown as whoever created it through this store knows it."""
-        if not isinstance(node, Presentation):
-            self._given.pop(path, None)
-        elif path in self._given:
-            given = self._given[path]
-            if not given.fits(node):
-                message = (
-                    "the array has been replaced by one of other elements or blocks, while arrays "
-                    "that were opened before may still be in use; open it with a new N5Store"
-                )
-                raise N5Error(message, kind="changed", where=path)
-            node = replace(node, given=given.document)
+        """Keep a node for its chunks."""
         if node is None:
             self._nodes.pop(path, None)
         else:
@@ -609,7 +588,7 @@ class N5Store(Store):
                 f"N5Store.set(): `value` must be a Buffer instance. Got {type(value)} instead."
             )
             raise TypeError(message)
-        parsed = parse_key(key, self.zarr_format)
+        parsed = self._hierarchy.parse_key(key)
         if parsed is None:
             message = (
                 f"key {key!r}: expected a Zarr v{self.zarr_format} document or chunk; N5 holds no "
@@ -625,10 +604,7 @@ class N5Store(Store):
         )
         if written is None:
             return
-        if written.given is not None and isinstance(written.node, Presentation):
-            dataset = written.node.dataset
-            self._given[key.path] = _Given(written.given, dataset.data_type, dataset.block_size)
-        self._kept(key.path, written.node)
+        self._kept(key.path, written)
         if document.get("consolidated_metadata") is not None:
             value = json.dumps(document | {"consolidated_metadata": True}).encode()
         self._served[key] = value
@@ -663,11 +639,11 @@ class N5Store(Store):
             await asyncio.to_thread(self.delete_sync, key)
             return
         self._check_writable()
-        match parse_key(key, self.zarr_format):
+        match self._hierarchy.parse_key(key):
             case MetadataKey() as document:
                 await self._run_located(self._remove(document), document.path)
             case ChunkKey() as chunk:
-                if chunk.path not in self._nodes:
+                if not isinstance(self._nodes.get(chunk.path), Presentation):
                     await self.read_node(chunk.path)
                 place = self._place(chunk)
                 if place is not None:
@@ -678,11 +654,11 @@ class N5Store(Store):
     def delete_sync(self, key: str) -> None:
         """Remove a document or a chunk without an event loop."""
         self._check_writable()
-        match parse_key(key, self.zarr_format):
+        match self._hierarchy.parse_key(key):
             case MetadataKey() as document:
                 self._run_located_sync(self._remove(document), document.path)
             case ChunkKey() as chunk:
-                if chunk.path not in self._nodes:
+                if not isinstance(self._nodes.get(chunk.path), Presentation):
                     self._read_node_sync(chunk.path)
                 # also outside of the grid: zarr shrinks an array before it removes its chunks
                 place = self._place(chunk)
@@ -698,7 +674,8 @@ class N5Store(Store):
         yield from remove_document(self._hierarchy, key, node)
         self._served.pop(key, None)
         if key.name in ("zarr.json", ".zarray"):
-            self._given.pop(key.path, None)
+            self._hierarchy.given.pop(key.path, None)
+            self._hierarchy.unusual.pop(key.path, None)
         self._nodes.pop(key.path, None)
 
     @override
@@ -719,7 +696,7 @@ class N5Store(Store):
         if path and node is None:
             return False
         yield [RemoveTree(path)]
-        for kept in (self._nodes, self._given):
+        for kept in (self._nodes, self._hierarchy.given, self._hierarchy.unusual):
             for known in [k for k in kept if not path or k == path or k.startswith(f"{path}/")]:
                 del kept[known]
         for key in list(self._served):
@@ -747,18 +724,6 @@ class _Place(NamedTuple):
     position: N5Tuple
     key: str
     in_grid: bool
-
-
-class _Given(NamedTuple):
-    """The document that an array was created with, and what it is good for."""
-
-    document: Mapping[str, JSON]
-    data_type: DataType
-    block_size: N5Tuple
-
-    def fits(self, shown: Presentation) -> bool:
-        dataset = shown.dataset
-        return (self.data_type, self.block_size) == (dataset.data_type, dataset.block_size)
 
 
 class _PathLocks:

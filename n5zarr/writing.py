@@ -6,16 +6,16 @@ Generators of requests, as in :mod:`n5zarr.hierarchy`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.hierarchy import Get, List, Remove, Update
+from n5zarr.hierarchy import Get, Given, List, Remove, Update
+from n5zarr.translate.keys import DEFAULT_NAMES, ChunkNames
 from n5zarr.translate.members import (
     Members,
-    check_v2,
     check_v3,
     members_of_v2,
     members_of_v3,
@@ -30,27 +30,11 @@ if TYPE_CHECKING:
     from n5zarr.hierarchy import Hierarchy, Node, Steps
     from n5zarr.translate.keys import MetadataKey
 
-__all__ = ["Written", "parse_document", "remove_document", "write_document"]
+__all__ = ["parse_document", "remove_document", "write_document"]
 
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
 _NAMING = ("axes", "_ARRAY_DIMENSIONS")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A document that was written.
-
-    Parameters
-    ----------
-    node : Presentation or GroupAttributes
-        The node as it is now.
-    given : mapping or None
-        For an array that was created or made anew: the document as Zarr gave it.
-    """
-
-    node: Node
-    given: Mapping[str, JSON] | None = None
 
 
 def parse_document(key: MetadataKey, value: bytes) -> dict[str, Any]:
@@ -95,7 +79,7 @@ def write_document(
     base: bytes | None,
     *,
     only_new: bool = False,
-) -> Steps[Written | None]:
+) -> Steps[Node | None]:
     """Write a Zarr document.
 
     Parameters
@@ -114,8 +98,8 @@ def write_document(
 
     Returns
     -------
-    Written or None
-        What is there now; None when ``only_new`` found a document.
+    Presentation, GroupAttributes or None
+        The node as it is now; None when ``only_new`` found a document.
 
     Raises
     ------
@@ -142,9 +126,17 @@ def write_document(
     if found:
         return None
     assert isinstance(data, bytes)  # noqa: S101 - the answer to Update
-    node = yield from hierarchy.classify(key.path, data)
-    created = isinstance(change.members, Members)
-    return Written(node, _given(document) if created else None)
+    if isinstance(change.members, Members):
+        members = change.members
+        hierarchy.given[key.path] = Given(
+            _given(document), members.element.stored, members.block_size
+        )
+        names = ChunkNames.of(document)
+        if names == DEFAULT_NAMES[hierarchy.zarr_format]:
+            hierarchy.unusual.pop(key.path, None)
+        else:
+            hierarchy.unusual[key.path] = names
+    return (yield from hierarchy.classify(key.path, data))
 
 
 def _is_group(hierarchy: Hierarchy, path: str) -> Steps[bool]:
@@ -216,7 +208,7 @@ def _v3_array(
 def _v2_array(
     hierarchy: Hierarchy, document: dict[str, Any], old: dict[str, Any] | None, *, is_root: bool
 ) -> Change:
-    check_v2(document)
+    ChunkNames.of(document)
     members = members_of_v2(
         document, element_of_v2(document), v3_form(document), hierarchy.axis_order
     )

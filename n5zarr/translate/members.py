@@ -16,6 +16,7 @@ from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
 from n5zarr.format.order import present
+from n5zarr.translate.keys import ChunkNames
 from n5zarr.translate.presentation import BLOCK_CODEC, NUMCODECS_BLOCK, Presentation, same_codecs
 from n5zarr.translate.record import Record
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder, N5Tuple
     from n5zarr.translate.element import Element
 
-__all__ = ["Members", "check_v2", "check_v3", "members_of_v2", "members_of_v3"]
+__all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3"]
 
 _V3_KEYS = {
     "zarr_format",
@@ -82,38 +83,15 @@ def check_v3(document: Mapping[str, JSON]) -> None:
     Raises
     ------
     N5UnrepresentableError
-        The grid is not regular, or keys of chunks or storage transformers are not the default.
+        The grid is not regular, chunks have unknown names, or there are storage transformers.
     """
     grid = document.get("chunk_grid")
     if not isinstance(grid, Mapping) or grid.get("name") != "regular":
         message = f"chunk_grid: expected a regular grid, got {grid!r:.80}; N5 has no other"
         raise N5UnrepresentableError(message, kind="member")
-    encoding = document.get("chunk_key_encoding", "default")
-    if encoding not in ("default", *_DEFAULT_ENCODINGS):
-        message = (
-            f"chunk_key_encoding: expected the default with '/', got {encoding!r:.80}; "
-            "N5 has its own names for blocks: leave it out"
-        )
-        raise N5UnrepresentableError(message, kind="member")
+    ChunkNames.of(document)
     if document.get("storage_transformers"):
         message = f"storage_transformers: expected none, got {document['storage_transformers']!r}"
-        raise N5UnrepresentableError(message, kind="member")
-
-
-_DEFAULT_ENCODINGS: tuple[JSON, ...] = (
-    {"name": "default"},
-    {"name": "default", "configuration": {"separator": "/"}},
-)
-
-
-def check_v2(document: Mapping[str, JSON]) -> None:
-    """Raise if N5 cannot keep the array of a ``.zarray``; see :func:`check_v3`."""
-    separator = document.get("dimension_separator", ".")
-    if separator != ".":
-        message = (
-            f"dimension_separator: expected '.', got {separator!r}; "
-            "N5 has its own names for blocks: leave it out"
-        )
         raise N5UnrepresentableError(message, kind="member")
 
 
@@ -173,7 +151,7 @@ def members_of_v2(
     Parameters
     ----------
     document : mapping
-        The document, after :func:`check_v2`.
+        The document.
     element : Element
         What ``dtype`` and ``fill_value`` mean.
     v3_type : tuple of JSON

@@ -26,7 +26,7 @@ from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import to_c, to_n5
-from n5zarr.translate.keys import ChunkKey, chunk_key, parse_key
+from n5zarr.translate.keys import DEFAULT_NAMES, ChunkKey, parse_key
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -153,7 +153,7 @@ def test_block_paths_are_read_back(position: tuple[int, ...]) -> None:
 def test_chunk_keys_and_chunks_correspond(
     path: str, coords: tuple[int, ...], zarr_format: ZarrFormat
 ) -> None:
-    parsed = parse_key(chunk_key(path, coords, zarr_format), zarr_format)
+    parsed = parse_key(DEFAULT_NAMES[zarr_format].key(path, coords), zarr_format)
     assert isinstance(parsed, ChunkKey)
     assert parsed.path == path
     assert parsed.coords == coords
@@ -166,7 +166,7 @@ def test_chunk_keys_and_chunks_correspond(
 def test_different_blocks_have_different_keys(
     blocks: list[tuple[str, int, int]], zarr_format: ZarrFormat
 ) -> None:
-    keys = {chunk_key(path, (x, y), zarr_format) for path, x, y in blocks}
+    keys = {DEFAULT_NAMES[zarr_format].key(path, (x, y)) for path, x, y in blocks}
     assert len(keys) == len(set(blocks))
 
 
@@ -178,7 +178,7 @@ def test_any_key_is_read_or_refused(key: str, zarr_format: ZarrFormat) -> None:
         assert err.kind == "path"  # noqa: PT017
     else:
         if isinstance(parsed, ChunkKey):
-            assert chunk_key(parsed.path, parsed.coords, zarr_format) == key
+            assert DEFAULT_NAMES[zarr_format].key(parsed.path, parsed.coords) == key
 
 
 # Headers and blocks
