@@ -1,4 +1,4 @@
-"""Profiles of hypothesis, quick by default, long with N5ZARR_HYPOTHESIS=nightly; marks of xarray."""
+"""Profiles of hypothesis, long with N5ZARR_HYPOTHESIS=nightly; a mark of xarray's tests."""
 
 from __future__ import annotations
 
