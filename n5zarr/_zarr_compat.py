@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zarr.codecs._v2 import V2Codec
@@ -26,6 +27,7 @@ from zarr.core.sync import sync
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.core import array_spec, indexing
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v3
@@ -56,8 +58,7 @@ class ChunkCodecs:
             codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
             dtype, order = metadata.dtype, metadata.order
         chunk_shape = document.get("chunks") or document["shape"]
-        # all-fill chunks are chunks here; whether to write them was zarr's decision
-        config = ArrayConfig.from_dict({"write_empty_chunks": True, "order": order or "C"})
+        config = ArrayConfig.from_dict({"write_empty_chunks": False, "order": order or "C"})
         self._spec = _ArraySpec(
             shape=tuple(chunk_shape),
             dtype=dtype,
@@ -65,6 +66,7 @@ class ChunkCodecs:
             config=config,
             prototype=default_buffer_prototype(),
         )
+        self._keep_empty = replace(self._spec, config=replace(config, write_empty_chunks=True))
         pipeline = FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(self._spec)
         self._sync, self._async = (
             pipeline.sync_transform,
@@ -83,11 +85,16 @@ class ChunkCodecs:
     def encode(self, array: Any) -> bytes:  # noqa: ANN401 - a numpy array
         """Encode a full-size chunk."""
         chunk = self._spec.prototype.nd_buffer.from_numpy_array(array)
-        if self._sync is not None:
-            encoded = self._sync.encode_chunk(chunk, self._spec)
-        else:
-            encoded = _run(self._async.encode_chunk(chunk, self._spec))
+        # a shard leaves out its empty parts; what is all fill value was written to be there
+        encoded = self._encode(chunk, self._spec)
+        if encoded is None:
+            encoded = self._encode(chunk, self._keep_empty)
         return b"" if encoded is None else encoded.to_bytes()
+
+    def _encode(self, chunk: NDBuffer, spec: ArraySpec) -> Buffer | None:
+        if self._sync is not None:
+            return self._sync.encode_chunk(chunk, spec)
+        return _run(self._async.encode_chunk(chunk, spec))
 
 
 class _Loop:

@@ -151,8 +151,8 @@ def _sync_store(store: Store) -> SupportsSyncStore:
 async def _entries(store: Store, path: str) -> list[Entry]:
     """List a directory through the store, which does not tell directories from files."""
     names = {name.strip("/") async for name in store.list_dir(path)}
-    # Java leaves zero-byte objects `path/` on object stores
-    return [Entry(name, None) for name in sorted(names) if name and name != path]
+    # zero-byte objects `path/`, which Java leaves on object stores, are listed as their whole path
+    return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
 
 
 def _without_await[T](coroutine: Coroutine[object, None, T]) -> T:
