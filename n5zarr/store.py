@@ -780,7 +780,8 @@ def _finish(
         buffer = prototype.buffer.from_bytes(value)
     else:
         buffer = prototype.buffer.from_bytes(value.to_bytes())
-    match byte_range:
+    wanted: object = byte_range  # whatever the caller says that it is
+    match wanted:
         case None:
             return buffer
         case RangeByteRequest(start, end):
@@ -789,3 +790,6 @@ def _finish(
             return buffer[offset:]
         case SuffixByteRequest(suffix):
             return buffer[max(0, len(buffer) - suffix) :]
+        case _:
+            message = f"Unexpected byte_range, got {wanted!r}."
+            raise TypeError(message)
