@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import sys
 import warnings
 from contextlib import contextmanager
@@ -43,6 +45,8 @@ _STYLES = {"group": "bold", "array": "bold cyan", "object": "yellow", "broken": 
 def _console(*, stderr: bool = False) -> Console:
     # nothing is folded or cut where no person looks
     stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
     return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 10_000)
 
 
@@ -71,7 +75,16 @@ def _complain(word: str, what: object) -> None:
 
 
 def _print_json(document: object) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    # JSON has no NaN: such attributes are shown as text
+    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _version(value: bool) -> None:

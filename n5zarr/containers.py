@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.grid import block_path
 from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.path import join, normalize_path
+from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.store import N5Store
 
@@ -76,10 +77,12 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     if "://" in text and not text.startswith("file://"):
         found = _URL_ROOT.fullmatch(text)
         return (found.group(1), (found.group(2) or "").strip("/")) if found else (text, "")
-    node = Path(text.removeprefix("file://")).expanduser().absolute()
+    node = Path(local_path(text)).expanduser().absolute()
+    if ".." in node.parts:
+        node = node.resolve()
     ancestors = [*reversed(node.parents), node]
     root = next((a for a in ancestors if a.suffix == ".n5"), None) or _versioned_root(node)
-    return str(root), node.relative_to(root).as_posix().removeprefix(".")
+    return str(root), "" if node == root else node.relative_to(root).as_posix()
 
 
 def _versioned_root(node: Path) -> Path:
@@ -226,7 +229,7 @@ def read_block(
     if isinstance(dataset, GroupAttributes):
         message = f"{where}: expected a dataset, got a group or nothing"
         raise FileNotFoundError(message)
-    position = tuple(map(int, grid_position))
+    position = tuple(map(index, grid_position))
     if len(position) != dataset.ndim or min(position) < 0:
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)

@@ -9,6 +9,7 @@ import numpy as np
 import zarr
 
 import n5zarr.containers
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store import N5Store
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
     yield ""
     try:
         draw_levels(path, picture)
+    except ValueError as err:
+        message = f"output: {err}"
+        raise N5UnrepresentableError(message, kind="option") from err
     except ImportError:
         yield "No picture: matplotlib is not installed (pip install 'n5zarr[plot]')."
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zarr.buffer import cpu
@@ -19,7 +20,6 @@ from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.hierarchy import Broken
 from n5zarr.translate.chunks import stored_chunk
-from n5zarr.translate.keys import DEFAULT_NAMES
 from n5zarr.translate.presentation import Content, Presentation
 
 if TYPE_CHECKING:
@@ -116,23 +116,31 @@ def _describe_array(shown: Presentation) -> dict[str, JSON]:
         "shape_c": to_c(dataset.dimensions),
         "axes_c": names if names is None or shown.axis_order == "C" else to_c(names),
         "data_type": dataset.data_type.value,
-        "shown_as": shown.data_type.value,
+        "shown_as": _shown_type(shown),
         "compression": compression_to_json(dataset.compression),
         "block_size_n5": dataset.block_size,
         "chunk_shape_c": to_c(dataset.block_size),
         "grid_n5": dataset.grid,
         "n_blocks": math.prod(dataset.grid),
     }
-    if shown.content is not Content.STRINGS:
+    if shown.content not in (Content.STRINGS, Content.OBJECTS):
         description["n_bytes"] = math.prod(dataset.dimensions) * shown.data_type.item_size
     return description
 
 
+def _shown_type(shown: Presentation) -> str:
+    recorded = shown.record.data_type
+    if isinstance(recorded, Mapping):
+        return str(recorded.get("name"))
+    return str(recorded or shown.data_type.value)
+
+
 def _describe_size(opened: N5Store, path: str, shown: Presentation) -> dict[str, JSON]:
     positions = sync(opened.run(opened.hierarchy.grid_positions(path, shown)))
+    n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
     return {
         "n_blocks_stored": len(positions),
-        "n_bytes_stored": sync(opened.getsize_prefix(path)),
+        "n_bytes_stored": sync(opened.getsize_prefix(path)) - n_document,
     }
 
 
@@ -182,9 +190,8 @@ def _branch(
     opened: N5Store, path: str, name: str, node: Node | Broken, *, size: bool, depth: int | None
 ) -> dict[str, JSON]:
     if isinstance(node, Broken):
-        # an object dataset is sound, but no array
-        is_object = isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
-        return {"name": name, "kind": "object" if is_object else "broken", "error": str(node.error)}
+        kind = "object" if _is_object(node) else "broken"
+        return {"name": name, "kind": kind, "error": str(node.error)}
     if isinstance(node, Presentation):
         sizes = _describe_size(opened, path, node) if size else {}
         return {"name": name, "kind": "array", **_describe_array(node), **sizes}
@@ -198,27 +205,32 @@ def _branch(
     return {"name": name, "kind": "group", "children": children}
 
 
+def _is_object(node: Broken) -> bool:
+    """Whether a node is a sound dataset, but no array."""
+    return isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
+
+
 def find_damage(
     store: str | os.PathLike[str] | Store,
     path: str = "",
     *,
     storage_options: dict[str, Any] | None = None,
 ) -> Iterator[N5Error]:
-    """Decode every stored block of a dataset and give the errors.
+    """Decode every stored block of a dataset, or of all below a group, and give the errors.
 
     Parameters
     ----------
     store : path, URL or zarr store
         A container, or anywhere in one.
     path : str, optional
-        Dataset below ``store``.
+        Node below ``store``.
     storage_options : dict, optional
         For fsspec, with a URL.
 
     Yields
     ------
     N5Error
-        One for each damaged block, naming it.
+        One for each damaged block and each broken node, naming it.
 
     Raises
     ------
@@ -228,8 +240,17 @@ def find_damage(
         The node itself is broken or not supported.
     """
     opened, node_path = open_container(store, path, storage_options=storage_options)
-    node = _found(opened, node_path)
+    yield from _damage(opened, node_path, _found(opened, node_path))
+
+
+def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5Error]:
+    if isinstance(node, Broken):
+        if not _is_object(node):
+            yield node.error
+        return
     if not isinstance(node, Presentation):
+        for name, child in sync(opened.run(opened.hierarchy.children(node_path))):
+            yield from _damage(opened, join(node_path, name), child)
         return
     for position in sync(opened.run(opened.hierarchy.grid_positions(node_path, node))):
         key = join(node_path, block_path(position))
@@ -239,5 +260,4 @@ def find_damage(
         try:
             stored_chunk(memoryview(block.to_bytes()), node)
         except N5Error as err:
-            names = DEFAULT_NAMES[opened.zarr_format]
-            yield err.located(opened.locate(names.key(node_path, node.presented(position))))
+            yield err.located(opened.block_name(node_path, position))

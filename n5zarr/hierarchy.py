@@ -33,7 +33,7 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.path import join
+from n5zarr.format.path import check_key, join
 from n5zarr.format.version import VERSION_KEY, check_version
 from n5zarr.translate.keys import (
     DEFAULT_NAMES,
@@ -42,7 +42,7 @@ from n5zarr.translate.keys import (
     MetadataKey,
     parse_key,
 )
-from n5zarr.translate.presentation import Presentation
+from n5zarr.translate.presentation import Presentation, in_axis_order
 from n5zarr.translate.record import Record, shown_attributes
 from n5zarr.zarr_types import element_of_v3, v2_form
 
@@ -321,9 +321,10 @@ class Hierarchy:
             Names and nodes; files and empty directories are left out.
         """
         entries = yield from _list(path)
-        names = sorted(
+        found = sorted(
             e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
         )
+        names = [name for name in found if _refusal(name) is None]
         documents = yield [Get(join(path, name, ATTRIBUTES_JSON)) for name in names]
         bare = [join(path, n) for n, d in zip(names, documents, strict=True) if d is None]
         held = dict(zip(bare, (yield from _list_each(bare)), strict=True))
@@ -334,6 +335,8 @@ class Hierarchy:
                 children.append((name, (yield from self._child(child, document))))
             elif held[child]:
                 children.append((name, GroupAttributes(attributes={})))
+        refused = [(name, error) for name in found if (error := _refusal(name)) is not None]
+        children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
         return children
 
     def _sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
@@ -370,7 +373,7 @@ class Hierarchy:
         if isinstance(node, Presentation):
             if key.name == ".zattrs":
                 # v2 has no dimension names: nothing of the attributes is shown elsewhere
-                return dict(node.dataset.attributes) or None
+                return in_axis_order(node.dataset.attributes, self.axis_order) or None
             return node.document() if key.name in ("zarr.json", ".zarray") else None
         match key.name:
             case "zarr.json":
@@ -477,6 +480,15 @@ class Hierarchy:
         prefix = f"{path}/" if path else ""
         below = yield from self.keys_below(path)
         return sorted({key[len(prefix) :].split("/")[0] for key in below})
+
+
+def _refusal(name: str) -> N5Error | None:
+    """Say why no node can have the name of a directory that is there."""
+    try:
+        check_key(name)
+    except N5Error as err:
+        return err
+    return None
 
 
 def _warn_near_miss(path: str, document: JSON) -> Steps[None]:

@@ -220,7 +220,7 @@ def scan(root: Path, path: str) -> list[tuple[str, bool]]:
     try:
         with os.scandir(directory) as found:
             return [
-                (entry.name, entry.is_dir())
+                (entry.name, _is_dir(entry))
                 for entry in found
                 if not entry.name.endswith(PARTIAL)
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
@@ -229,6 +229,16 @@ def scan(root: Path, path: str) -> list[tuple[str, bool]]:
         return []
 
 
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
 def _leads_up(link: Path, directory: Path) -> bool:
     """Whether a link points to the directory that it lies in or to one above it."""
-    return directory.resolve().is_relative_to(link.resolve())
+    try:
+        return directory.resolve().is_relative_to(link.resolve())
+    except (OSError, RuntimeError):  # a link to itself
+        return True

@@ -33,9 +33,10 @@ from zarr.storage import FsspecStore, LocalStore
 from n5zarr import local_io, transcode
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.grid import block_path
+from n5zarr.format.block import BlockHeader
+from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import AxisOrder
-from n5zarr.format.path import join, normalize_path
+from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.hierarchy import Hierarchy, RemoveTree
 from n5zarr.store_io import run_async, run_sync
 from n5zarr.translate.chunks import (
@@ -46,7 +47,7 @@ from n5zarr.translate.chunks import (
     make_chunk,
 )
 from n5zarr.translate.keys import ChunkKey, MetadataKey, ZarrFormat
-from n5zarr.translate.presentation import Codecs, Presentation
+from n5zarr.translate.presentation import Codecs, Content, Presentation
 from n5zarr.writing import parse_document, remove_document, write_document
 
 if TYPE_CHECKING:
@@ -292,10 +293,27 @@ class N5Store(Store):
     def _find(self, block: Buffer, place: _Place) -> Buffer | None:
         """Cut the chunk out of the block; None when it has to be made."""
         try:
-            part = chunk_slice(_view(block), place.shown)
+            data = _view(block)
+            if data[: len(place.shown.full_header)] != place.shown.full_header:
+                self._check_current(data, place)
+            part = chunk_slice(data, place.shown)
         except N5Error as err:
-            raise err.located(self._name_block(place)) from err.__cause__
+            raise err.located(self.block_name(place.path, place.position)) from err.__cause__
         return None if part is None else block[part]
+
+    def _check_current(self, data: memoryview, place: _Place) -> None:
+        """Look whether a block of unexpected size belongs to another dataset by now."""
+        dataset = place.shown.dataset
+        expected = block_extent(dataset.dimensions, dataset.block_size, place.position)
+        if not isinstance(self._store, LocalStore) or place.shown.content is Content.OBJECTS:
+            return
+        if BlockHeader.from_bytes(data).block_shape in (expected, dataset.block_size):
+            return
+        node = self._read_node_sync(place.path)
+        if isinstance(node, Presentation) and node.dataset.block_size == dataset.block_size:
+            return
+        message = "the dataset has been replaced by another one since it was opened; open it again"
+        raise N5Error(message, kind="changed")
 
     def _make(self, block: Buffer, place: _Place) -> BufferLike:
         shown = place.shown
@@ -304,7 +322,7 @@ class N5Store(Store):
                 return make_chunk(_view(block), shown)
             return self._transcode(block, place, shown.transcoded)
         except N5Error as err:
-            raise err.located(self._name_block(place)) from err.__cause__
+            raise err.located(self.block_name(place.path, place.position)) from err.__cause__
 
     def _transcode(self, block: Buffer, place: _Place, document: str) -> BufferLike:
         """Make a chunk with zarr's codecs; a shard is asked for in many small ranges."""
@@ -332,8 +350,9 @@ class N5Store(Store):
         in_grid = all(map(lt, position, shown.grid))
         return _Place(chunk.path, shown, position, join(chunk.path, block_path(position)), in_grid)
 
-    def _name_block(self, place: _Place) -> str:
-        return f"{self}: {place.path or '/'}: block {block_path(place.position)}"
+    def block_name(self, path: str, grid_position: N5Tuple) -> str:
+        """Name container, dataset and block, for messages."""
+        return f"{self}: {path or '/'}: block {block_path(grid_position)}"
 
     def locate(self, key: str) -> str:
         """Name what a Zarr key stands for, in N5's terms, for messages.
@@ -351,7 +370,11 @@ class N5Store(Store):
         parsed = self._hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             place = self._place(parsed)
-            return f"{self}: {parsed.path or '/'}" if place is None else self._name_block(place)
+            return (
+                f"{self}: {parsed.path or '/'}"
+                if place is None
+                else self.block_name(place.path, place.position)
+            )
         return f"{self}: {parsed.path or '/'}" if parsed else f"{self}: {key}"
 
     @override
@@ -631,7 +654,7 @@ class N5Store(Store):
                 return make_block(_view(value), shown, place.position)
             return encode_chunk(transcode.decode(_view(value), document), shown, place.position)
         except N5Error as err:
-            raise err.located(self._name_block(place)) from err.__cause__
+            raise err.located(self.block_name(place.path, place.position)) from err.__cause__
 
     async def delete(self, key: str) -> None:
         """Remove a document or a chunk; one that is not there is none to remove."""
@@ -760,7 +783,7 @@ def _wrapped(
         return store
     if is_url:
         return FsspecStore.from_url(str(store), storage_options=storage_options, read_only=True)
-    path = Path(os.fspath(store).removeprefix("file://"))
+    path = Path(local_path(os.fspath(store)))
     return LocalStore(path.expanduser().resolve(), read_only=True)
 
 

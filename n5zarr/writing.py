@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.errors import N5UnrepresentableError
@@ -21,6 +22,7 @@ from n5zarr.translate.members import (
     members_of_v3,
 )
 from n5zarr.translate.merge import KEEP, Change, changed, names_n5
+from n5zarr.translate.presentation import in_axis_order
 from n5zarr.zarr_types import element_of_v2, element_of_v3, v3_form
 
 if TYPE_CHECKING:
@@ -157,7 +159,9 @@ def _change(
     base = None if old is None else old.get("attributes", {})
     match key.name:
         case ".zattrs":
-            return Change(attributes=document, base=old, is_root=is_root)
+            in_order = partial(in_axis_order, axis_order=hierarchy.axis_order)
+            base = None if old is None else in_order(old)
+            return Change(attributes=in_order(document), base=base, is_root=is_root)
         case ".zgroup":
             return Change(members=None, is_root=is_root)
         case ".zmetadata":

@@ -22,7 +22,7 @@ from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import present, to_c, to_n5
+from n5zarr.format.order import check_axis_order, present, to_c, to_n5
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -320,7 +320,8 @@ def decode_block(
     """
     view = memoryview(data).cast("B")
     kind = _named_data_type(data_type)
-    how = parse_compression(dict(compression))
+    how = parse_compression(compression)
+    check_axis_order(axis_order)
     ndim = len(BlockHeader.from_bytes(view).block_shape)
     if kind is DataType.STRING:
         block = decode_strings(view, ndim, how)
@@ -366,7 +367,7 @@ def encode_block(
     Raises
     ------
     N5UnrepresentableError
-        dtype, rank or size cannot be a block.
+        dtype, rank or size cannot be a block, or ``axis_order`` is unknown.
     N5AttributesError
         The compression is unknown or misdescribed (``kind="compression"``).
 
@@ -374,6 +375,7 @@ def encode_block(
     ----------
     N5 4.0.0, "File-system specification", item 9.
     """
+    check_axis_order(axis_order)
     array = np.asarray(array)
     is_string = array.dtype.kind in "OUT"
     data_type = _named_data_type("string" if is_string else array.dtype.newbyteorder("=").name)
@@ -385,7 +387,7 @@ def encode_block(
         )
         raise N5UnrepresentableError(message, kind="header")
     in_c = array if axis_order == "C" else array.transpose()
-    return encode_payload(in_c, data_type, parse_compression(dict(compression)))
+    return encode_payload(in_c, data_type, parse_compression(compression))
 
 
 def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compression) -> bytes:

@@ -37,7 +37,9 @@ def decompress(payload: memoryview, n_bytes: int, compression: Jpeg) -> BufferLi
                 got = f"{width} x {height} pixels of mode {image.mode}"
                 raise damaged(f"expected a grayscale JPEG of {n_bytes} pixels, got {got}")
             return memoryview(image.tobytes())[:n_bytes]
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as err:
+    except UnidentifiedImageError as err:
+        raise damaged(f"expected a JPEG image, got {bytes(payload[:8])!r}...") from err
+    except (OSError, SyntaxError, Image.DecompressionBombError) as err:
         raise damaged(f"expected a JPEG image: {err}") from err
 
 

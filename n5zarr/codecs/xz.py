@@ -13,20 +13,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import damaged, read_streams
+from n5zarr.format.compression import Lzma
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Lzma, Xz
+    from n5zarr.format.compression import Xz
 
 _MAGIC = b"\xfd7zXZ\x00"
 _FLAGS = b"\x00\x01"  # integrity check: CRC32
 _CHUNK = 2**16  # bytes in an uncompressed LZMA2 chunk, at most
 
 
-def compress(data: BufferLike, compression: Xz, item_size: int) -> BufferLike:
-    """Compress into one container with CRC64, as Java does."""
+def compress(data: BufferLike, compression: Xz | Lzma, item_size: int) -> BufferLike:
+    """Compress into one container, .xz with CRC64 as Java does."""
+    if isinstance(compression, Lzma):
+        form = lzma.FORMAT_ALONE if compression.format == lzma.FORMAT_ALONE else lzma.FORMAT_XZ
+        return lzma.compress(data, format=form)
     return lzma.compress(data, preset=compression.preset)
 
 

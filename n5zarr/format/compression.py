@@ -13,14 +13,13 @@ errors, where Java silently reads raw bytes; so are levels that Java would refus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from n5zarr.errors import N5AttributesError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
@@ -177,10 +176,12 @@ def parse_compression(value: JSON, loc: tuple[str, ...] = ("compression",)) -> C
     Xz(preset=6)
     """
     known: tuple[str, ...] = tuple(COMPRESSIONS)
-    name, members, where = value, {}, loc
+    name: JSON = value
+    members: Mapping[str, JSON] = {}
+    where = loc
     if loc == ("compressionType",):
         known = _VERSION_0_TYPES
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         # Java: an object without type is raw. Deviation: only if there is nothing else in it.
         name, members, where = value.get("type", None if value else "raw"), value, (*loc, "type")
     else:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from n5zarr.errors import N5UnrepresentableError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["AxisOrder", "CTuple", "N5Tuple", "present", "to_c", "to_n5"]
+__all__ = ["AxisOrder", "CTuple", "N5Tuple", "check_axis_order", "present", "to_c", "to_n5"]
 
 type N5Tuple = tuple[int, ...]
 """Integers in N5 order: the fastest-varying axis first."""
@@ -22,6 +24,19 @@ type CTuple = tuple[int, ...]
 
 type AxisOrder = Literal["C", "F"]
 """How a dataset is shown: reversed (``"C"``), or in the order of ``dimensions`` (``"F"``)."""
+
+
+def check_axis_order(axis_order: str) -> None:
+    """Raise if this is no order of axes.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It is neither ``"C"`` nor ``"F"`` (``kind="option"``).
+    """
+    if axis_order not in ("C", "F"):
+        message = f"axis_order: expected 'C' or 'F', got {axis_order!r}"
+        raise N5UnrepresentableError(message, kind="option")
 
 
 def to_c[T](values_n5: Iterable[T]) -> tuple[T, ...]:

@@ -9,9 +9,12 @@ container; all of these are refused here.
 
 from __future__ import annotations
 
+import re
+from urllib.parse import unquote
+
 from n5zarr.errors import N5UnrepresentableError
 
-__all__ = ["check_key", "join", "normalize_path"]
+__all__ = ["check_key", "join", "local_path", "normalize_path"]
 
 
 def normalize_path(path: str) -> str:
@@ -69,6 +72,18 @@ def check_key(key: str) -> str:
         "names are relative to the container and hold no backslash or NUL"
     )
     raise N5UnrepresentableError(message, kind="path")
+
+
+def local_path(location: str) -> str:
+    """Give the path of a location on a local file system.
+
+    Examples
+    --------
+    >>> local_path("file:///data/we%20ird.n5"), local_path("we%20ird.n5")
+    ('/data/we ird.n5', 'we%20ird.n5')
+    """
+    found = re.fullmatch(r"file://(?:localhost)?(/.*)", location, re.DOTALL)
+    return unquote(found.group(1)) if found else location.removeprefix("file://")
 
 
 def join(*parts: str) -> str:

@@ -62,6 +62,7 @@ __all__ = [
     "Content",
     "Presentation",
     "derived_names",
+    "in_axis_order",
     "same_codecs",
 ]
 
@@ -469,6 +470,14 @@ def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple
         if names:
             return key, to_n5(names) if key == _XARRAY_KEY else tuple(names)
     return None
+
+
+def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict[str, JSON]:
+    """Turn xarray's names of axes, which are in C order on disk, into the order shown, or back."""
+    names = attributes.get(_XARRAY_KEY)
+    if axis_order == "C" or not isinstance(names, list | tuple):
+        return dict(attributes)
+    return {**attributes, _XARRAY_KEY: list(to_n5(names))}
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import shutil
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import tensorstore
+import xarray as xr
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
@@ -350,6 +353,83 @@ def test_links_are_followed_but_loops_are_not(container: Path) -> None:
     group = zarr.open_group(N5Store(container))
     found = [name for name, _ in group.members(max_depth=None)]
     assert sorted(found) == ["a", "a/b", "linked", "linked/b"]
+
+
+def test_a_link_to_itself_and_a_name_with_a_backslash_do_not_hide_the_others(
+    container: Path,
+) -> None:
+    (container / "self").symlink_to(container / "self")
+    (container / "a" / "odd\\name").mkdir()
+    (container / "a" / "odd\\name" / "attributes.json").write_text("{}")
+    with pytest.warns(n5zarr.N5Warning, match="holds? no backslash"):
+        found = [name for name, _ in zarr.open_group(N5Store(container)).members(max_depth=None)]
+    assert sorted(found) == ["a", "a/b"]
+
+
+@pytest.mark.parametrize("name", [".hidden", "..x", "new\nline", "sp ace %20#é", "c", "0"])
+def test_names_are_taken_as_they_are(container: Path, values: np.ndarray, name: str) -> None:
+    shutil.copytree(container / "a" / "b", container / name)
+    plain = container / name.lstrip(".")
+    if not plain.exists():  # what another reading of the name would find
+        shutil.copytree(container / "a" / "b" / "0", plain / "0")
+    np.testing.assert_array_equal(read(n5zarr.open(container / name)), values)
+    np.testing.assert_array_equal(read(n5zarr.open(container, path=name)), values)
+    np.testing.assert_array_equal(read(zarr.open(N5Store(container), path=name)), values)
+
+
+def test_local_locations_may_go_up_or_be_urls(
+    container: Path, values: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = container.with_name("we ird%20.n5")
+    shutil.copytree(container, odd)
+    monkeypatch.chdir(odd / "a")
+    for location in ("../a/b", "../../c.n5/a/b", (odd / "a" / "b").as_uri(), odd / "a" / "b"):
+        np.testing.assert_array_equal(read(n5zarr.open(location)), values)
+    assert N5Store(odd.as_uri()) == N5Store(odd)
+
+
+def test_axes_of_xarray_follow_the_order_of_axes_in_both_formats(
+    container: Path, values: np.ndarray
+) -> None:
+    document = container / "a" / "b" / "attributes.json"
+    document.write_text(
+        document.read_text().replace(
+            '"axes":["x","y","z"]', '"_ARRAY_DIMENSIONS":["z","y","x"],"n5":1'
+        )
+    )
+    for axis_order, dims in (("C", ("z", "y", "x")), ("F", ("x", "y", "z"))):
+        for zarr_format in (2, 3):
+            store = N5Store(container, axis_order=axis_order, zarr_format=zarr_format)  # type: ignore[arg-type]
+            found = xr.open_zarr(store, group="a", consolidated=False)["b"]
+            assert found.dims == dims
+            np.testing.assert_array_equal(found.transpose("z", "y", "x"), values)
+
+
+def test_a_dataset_that_was_replaced_is_not_read_as_the_old_one(container: Path) -> None:
+    for codecs in CODECS:
+        array = zarr.open_array(N5Store(container, codecs=codecs), path="a/b", mode="r")
+        array[...]
+        other = container / "other"
+        tensorstore.open(
+            {
+                "driver": "n5",
+                "kvstore": {"driver": "file", "path": str(other)},
+                "metadata": {
+                    "dimensions": [13, 11, 7],
+                    "blockSize": [4, 5, 2],
+                    "dataType": "uint16",
+                    "compression": {"type": "gzip"},
+                },
+                "create": True,
+            }
+        ).result().write(np.ones((13, 11, 7), "uint16")).result()
+        (container / "a" / "b").rename(container / "old")
+        other.rename(container / "a" / "b")
+        with pytest.raises(n5zarr.N5Error, match="replaced by another one") as err:
+            array[...]
+        assert err.value.kind == "changed"
+        shutil.rmtree(container / "a" / "b")
+        (container / "old").rename(container / "a" / "b")
 
 
 def test_a_broken_child_is_left_out_with_one_warning(container: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -392,3 +393,25 @@ def test_an_object_is_parsed_as_bytes(content: bytes, compression: Raw | Gzip) -
 def test_a_block_of_strings_is_parsed_as_a_list() -> None:
     data = bytes.fromhex("0001 0001 00000003 00000003") + b"a\0b"
     assert parse_block(data, 1, DataType.STRING, Raw()).data == ["a", "b", ""]
+
+
+def test_options_outside_their_vocabulary_are_refused() -> None:
+    array = np.zeros((2, 3), "u1")
+    with pytest.raises(N5UnrepresentableError, match="axis_order: expected 'C' or 'F', got 'c'"):
+        encode_block(array, compression={"type": "raw"}, axis_order="c")  # type: ignore[arg-type]
+    block = encode_block(array, compression={"type": "raw"})
+    with pytest.raises(N5UnrepresentableError, match="axis_order"):
+        decode_block(block, data_type="uint8", compression={"type": "raw"}, axis_order="Z")  # type: ignore[arg-type]
+    with pytest.raises(N5AttributesError, match="compression: expected an object, got 'raw'"):
+        decode_block(block, data_type="uint8", compression="raw")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", [1, 2])
+def test_lzma_of_zarr_2_is_written_too(form: int) -> None:
+    array = np.arange(15, dtype="uint16").reshape(5, 3)
+    how: dict[str, JSON] = {"type": "lzma", "format": form}
+    block = encode_block(array, compression=how)
+    assert lzma.decompress(block[12:], {1: lzma.FORMAT_XZ, 2: lzma.FORMAT_ALONE}[form]) == (
+        array.astype(">u2").tobytes()
+    )
+    np.testing.assert_array_equal(decode_block(block, data_type="uint16", compression=how), array)
