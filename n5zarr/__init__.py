@@ -6,8 +6,8 @@
 """
 
 from n5zarr.codecs.block import Block, decode_block, encode_block
+from n5zarr.containers import create_array, read_block, sample_path
 from n5zarr.containers import open_node as open  # noqa: A004 - as zarr.open
-from n5zarr.containers import read_block, sample_path
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.store import N5Store
 from n5zarr.zarr_codecs import N5Block, N5BlockCodec
@@ -21,6 +21,7 @@ __all__ = [
     "N5Error",
     "N5Store",
     "N5Warning",
+    "create_array",
     "decode_block",
     "encode_block",
     "open",

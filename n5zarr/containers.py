@@ -6,11 +6,14 @@ import os
 import re
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import zarr
 from zarr.abc.store import Store
 from zarr.buffer import cpu
+from zarr.dtype import parse_dtype
 
 from n5zarr._zarr_compat import sync
 from n5zarr.codecs.block import Block, parse_block
@@ -21,21 +24,28 @@ from n5zarr.format.attributes import (
     GroupAttributes,
     parse_attributes,
 )
-from n5zarr.format.grid import block_path
+from n5zarr.format.compression import compression_to_json, parse_compression
+from n5zarr.format.grid import automatic_block_size, block_path
 from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.order import present
 from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.store import N5Store
+from n5zarr.translate.element import Element
+from n5zarr.translate.presentation import Presentation, zarr_compressors
+from n5zarr.zarr_codecs import N5BlockCodec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
     from zarr import Group
     from zarr.types import AnyArray
 
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
 
-__all__ = ["open_container", "open_node", "read_block", "sample_path", "split_root"]
+__all__ = ["create_array", "open_container", "open_node", "read_block", "sample_path", "split_root"]
 
 _URL_ROOT = re.compile(r"(.*?\.n5)(?:/+(.*))?", re.DOTALL)
 
@@ -137,13 +147,20 @@ def open_container(
     return opened, join(normalize_path(inner), normalize_path(path))
 
 
-def open_node(
+def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's does
     store: str | os.PathLike[str] | Store,
-    mode: str = "r",
+    mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
     path: str = "",
     axis_order: AxisOrder = "C",
     storage_options: dict[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    ndim: int | None = None,
+    shape: Sequence[int] | None = None,
+    chunks: Sequence[int] | None = None,
+    compression: Mapping[str, JSON] | None = None,
+    assume_metadata: Mapping[str, JSON] | None = None,
+    delete_existing: bool = False,
 ) -> AnyArray | Group:
     """Open an N5 group or dataset as a zarr group or array, by the fast way.
 
@@ -152,8 +169,10 @@ def open_node(
     store : path, URL or zarr store
         A container, or anywhere in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. An
         :class:`N5Store` is used as it is.
-    mode : str, optional
-        ``"r"``; this version of n5zarr only reads.
+    mode : {"r", "r+", "a", "w", "w-"}, optional
+        As in :func:`zarr.open`: read only; read and write what exists; make a group if nothing
+        exists; make a new group in any case; make a group or fail. :func:`create_array` makes
+        arrays.
     path : str, optional
         Node below ``store``.
     axis_order : {"C", "F"}, optional
@@ -161,6 +180,13 @@ def open_node(
         z)``.
     storage_options : dict, optional
         For fsspec, with a URL.
+    dtype, ndim, shape, chunks, compression : optional
+        What the node has to be, in the order that is shown; an array of anything else is refused.
+        Of a compression only the members that are given are compared.
+    assume_metadata : mapping, optional
+        The document of the dataset, with N5's own keys: it is not read, and need not exist.
+    delete_existing : bool, optional
+        Whether what exists is removed first; with the modes ``"a"``, ``"w"`` and ``"w-"``.
 
     Returns
     -------
@@ -171,22 +197,190 @@ def open_node(
     ------
     FileNotFoundError
         There is no such container or node.
-    N5UnsupportedError
-        ``mode`` is not ``"r"`` (``kind="read-only"``), or the node is valid N5 but no array.
+    N5UnrepresentableError
+        The node is not what it has to be (``kind="option"``).
     N5Error
-        The node is broken.
+        The node is broken or not supported.
 
     Examples
     --------
     >>> import n5zarr
-    >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s1")
+    >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s1", dtype="uint8", ndim=3)
     >>> array.shape, array.metadata.dimension_names
     ((20, 48, 64), ('z', 'y', 'x'))
     """
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options
     )
-    return zarr.open(opened, path=node, mode="r", zarr_format=opened.zarr_format)
+    if assume_metadata is not None:
+        opened = opened.with_read_only(opened.read_only)
+        opened.assume(node, assume_metadata)
+    if delete_existing:
+        _delete(opened, node, mode)
+    found = zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
+    wanted = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
+    _check_wanted(found, {k: v for k, v in wanted.items() if v is not None}, opened, node)
+    if compression is not None:
+        _check_compression(opened, node, compression)
+    return found
+
+
+def _delete(opened: N5Store, node: str, mode: str) -> None:
+    if mode not in ("a", "w", "w-"):
+        message = f"delete_existing: expected a mode that creates, 'a', 'w' or 'w-', got {mode!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    sync(opened.delete_dir(node))
+
+
+def _check_wanted(
+    found: AnyArray | Group, wanted: Mapping[str, Any], opened: N5Store, node: str
+) -> None:
+    """Compare an array with what the caller needs it to be."""
+    where = f"{opened}: {node or '/'}"
+    if wanted and not isinstance(found, zarr.Array):
+        message = "expected an array, got a group"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    for name, value in wanted.items():
+        is_value = getattr(found, name)
+        expected = np.dtype(value) if name == "dtype" else value
+        if isinstance(value, list | tuple):
+            expected = tuple(map(index, value))
+        if is_value != expected:
+            message = f"{name}: expected {expected}, got {is_value}"
+            raise N5UnrepresentableError(message, kind="option", where=where)
+
+
+def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:
+    shown = sync(opened.read_node(node))
+    parse_compression(wanted)
+    stored: dict[str, JSON] = {}
+    if isinstance(shown, Presentation):
+        stored = compression_to_json(shown.dataset.compression)
+    if any(stored.get(name) != value for name, value in wanted.items()):
+        message = f"compression: expected {dict(wanted)}, got {stored or 'a group'}"
+        raise N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")
+
+
+def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
+    store: str | os.PathLike[str] | Store,
+    *,
+    path: str = "",
+    shape: Sequence[int],
+    dtype: npt.DTypeLike,
+    chunks: Sequence[int] | Literal["auto"] = "auto",
+    chunk_aspect_ratio: Sequence[float] | None = None,
+    compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
+    fill_value: object = 0,
+    axes: Sequence[str] | None = None,
+    units: Sequence[str] | None = None,
+    resolution: Sequence[float] | None = None,
+    offset: Sequence[float] | None = None,
+    attributes: Mapping[str, JSON] | None = None,
+    axis_order: AxisOrder = "C",
+    overwrite: bool = False,
+    storage_options: dict[str, Any] | None = None,
+) -> AnyArray:
+    """Create an N5 dataset and open it as a zarr array, by the fast way.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, which is made if it does not exist, or a place in one:
+        ``"new.n5/em/s0"``. An :class:`N5Store` is used as it is.
+    path : str, optional
+        Of the dataset, below ``store``.
+    shape : sequence of int
+        Extent in elements, in the order of ``axis_order``, as all that follow.
+    dtype : dtype
+        One of N5's ten numeric ones; any other that zarr has is kept in the nearest of them, or as
+        strings, with a record of what it is.
+    chunks : sequence of int or "auto", optional
+        Extent of a block in elements; ``"auto"`` takes about a million elements, as tensorstore
+        does.
+    chunk_aspect_ratio : sequence of float, optional
+        Proportions of automatic blocks; cubes by default.
+    compression : mapping or None, optional
+        As in ``attributes.json``; members left out take Java's defaults. None is raw.
+    fill_value : scalar, optional
+        What missing blocks read as. Other N5 tools read 0 there, whatever it is.
+    axes, units : sequence of str, optional
+        Name and unit of each axis, kept as tensorstore and Neuroglancer do.
+    resolution, offset : sequence of float, optional
+        Distance of elements, and position of the first one, in these units.
+    attributes : mapping, optional
+        Others, kept as they are.
+    axis_order : {"C", "F"}, optional
+        ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: shape is
+        ``dimensions``.
+    overwrite : bool, optional
+        Whether what exists there is removed first, with all that is below it.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    zarr.Array
+        With n5zarr's own codec where the dtype is one of N5's.
+
+    Raises
+    ------
+    zarr.errors.ContainsArrayError, zarr.errors.ContainsGroupError
+        There is something, and ``overwrite`` is false.
+    N5Error
+        N5 cannot hold the array; nothing is written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em", "s0")
+    >>> array = n5zarr.create_array(
+    ...     where, shape=(5, 7, 11), chunks=(2, 3, 4), dtype="uint16",
+    ...     axes="zyx", units=["nm"] * 3, resolution=[40, 4, 4],
+    ... )
+    >>> array[:] = 3
+    >>> (where / "attributes.json").read_text()[77:]
+    '"blockSize":[4,3,2],"dimensions":[11,7,5],"units":["nm","nm","nm"],...,"axes":["x","y","z"]}'
+    """
+    extent = tuple(map(index, shape))
+    how = parse_compression({"type": "raw"} if compression is None else compression)
+    block = (
+        automatic_block_size(extent, chunk_aspect_ratio)
+        if isinstance(chunks, str)
+        else tuple(map(index, chunks))
+    )
+    per_axis = {"units": units, "resolution": resolution, "offset": offset}
+    described: dict[str, Any] = {
+        name: list(present(_one_each(name, values, len(extent)), axis_order))
+        for name, values in per_axis.items()
+        if values is not None
+    }
+    names = None if axes is None else _one_each("axes", axes, len(extent))
+    opened, node = open_container(
+        store, path, axis_order=axis_order, storage_options=storage_options
+    )
+    element = Element(dtype=parse_dtype(dtype, zarr_format=3).to_native_dtype())
+    own = element.is_native and bool(extent) and opened.codecs == "n5"
+    return zarr.create_array(
+        opened,
+        name=node or None,
+        shape=extent,
+        chunks=block,
+        dtype=dtype,
+        serializer=N5BlockCodec(how, opened.axis_order) if own else "auto",
+        compressors=None if own else zarr_compressors(how),
+        fill_value=fill_value,
+        attributes={**(attributes or {}), **described},
+        dimension_names=names,
+        zarr_format=opened.zarr_format,
+        overwrite=overwrite,
+    )
+
+
+def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
+    if len(values) != ndim:
+        message = f"{name}: expected {ndim}, one for each dimension, got {len(values)}"
+        raise N5UnrepresentableError(message, kind="option")
+    return tuple(values)
 
 
 def read_block(

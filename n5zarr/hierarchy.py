@@ -189,6 +189,8 @@ class Hierarchy:
         By path, the documents that arrays were created with through this store.
     unusual : dict of str to ChunkNames, optional
         By path, how the chunks of these arrays are named if not by default.
+    assumed : dict of str to bytes, optional
+        By path, documents that are not read.
     """
 
     codecs: Codecs
@@ -196,6 +198,7 @@ class Hierarchy:
     axis_order: AxisOrder
     given: dict[str, Given] = field(default_factory=dict, compare=False)
     unusual: dict[str, ChunkNames] = field(default_factory=dict, compare=False)
+    assumed: dict[str, bytes] = field(default_factory=dict, compare=False)
 
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
         """Read a Zarr key; see :func:`n5zarr.translate.keys.parse_key`."""
@@ -242,7 +245,7 @@ class Hierarchy:
         N5Error
             The node is there, but broken or not supported.
         """
-        data = yield from _get(join(path, ATTRIBUTES_JSON))
+        data = self.assumed.get(path) or (yield from _get(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
             return GroupAttributes(attributes={}) if implicit else None

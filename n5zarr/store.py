@@ -38,6 +38,7 @@ from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.hierarchy import Hierarchy, RemoveTree
+from n5zarr.mapping import StoreMapping
 from n5zarr.store_io import run_async, run_sync
 from n5zarr.translate.chunks import (
     chunk_slice,
@@ -51,12 +52,13 @@ from n5zarr.translate.presentation import Codecs, Content, Presentation
 from n5zarr.writing import parse_document, remove_document, write_document
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
     from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.hierarchy import Node, Steps
 
@@ -368,13 +370,9 @@ class N5Store(Store):
             Container, path and block.
         """
         parsed = self._hierarchy.parse_key(key)
-        if isinstance(parsed, ChunkKey):
-            place = self._place(parsed)
-            return (
-                f"{self}: {parsed.path or '/'}"
-                if place is None
-                else self.block_name(place.path, place.position)
-            )
+        place = self._place(parsed) if isinstance(parsed, ChunkKey) else None
+        if place is not None:
+            return self.block_name(place.path, place.position)
         return f"{self}: {parsed.path or '/'}" if parsed else f"{self}: {key}"
 
     @override
@@ -413,7 +411,7 @@ class N5Store(Store):
 
     def _load(self, path: str) -> Steps[Node | None]:
         """Read a node, and before the first one the version of the container."""
-        if not self._root_checked:
+        if not self._root_checked and path not in self._hierarchy.assumed:
             yield from self._hierarchy.check_root()
             self._root_checked = True
         return self._kept(path, (yield from self._hierarchy.node(path)))
@@ -530,6 +528,32 @@ class N5Store(Store):
         except N5Error as err:
             raise self._located(err, path) from err.__cause__
 
+    def as_mapping(self) -> StoreMapping:
+        """Show the container as a mapping of keys to bytes, with the keys of Zarr v2.
+
+        Returns
+        -------
+        StoreMapping
+            For reading, writing, deleting and iterating; codecs and order of axes are those of this
+            store.
+
+        Examples
+        --------
+        >>> import n5zarr
+        >>> mapping = N5Store(n5zarr.sample_path(), read_only=True).as_mapping()
+        >>> "em/s0/.zarray" in mapping, len(mapping["em/s2/0.0.0"]) > 0
+        (True, True)
+        """
+        return StoreMapping(
+            self.__class__(
+                self._store,
+                read_only=self.read_only,
+                codecs=self.codecs,
+                zarr_format=2,
+                axis_order=self.axis_order,
+            )
+        )
+
     # ------------------------------------------------------------------ synchronous access
 
     @property
@@ -544,6 +568,18 @@ class N5Store(Store):
             return self._store
         message = f"{self}: {type(self._store).__name__} has no synchronous methods"
         raise N5UnsupportedError(message, kind="option")
+
+    def assume(self, path: str, attributes: Mapping[str, JSON]) -> None:
+        """Take a dataset's document as given instead of reading it.
+
+        Parameters
+        ----------
+        path : str
+            Of the dataset.
+        attributes : mapping
+            What its ``attributes.json`` would say.
+        """
+        self._hierarchy.assumed[normalize_path(path)] = json.dumps(attributes).encode()
 
     # ------------------------------------------------------------------ writing
 

@@ -17,7 +17,7 @@ LAYERS = (
     ("translate",),
     ("_zarr_compat",),
     ("zarr_types", "zarr_codecs", "transcode"),
-    ("hierarchy", "local_io"),
+    ("hierarchy", "local_io", "mapping"),
     ("writing", "store_io"),
     ("store",),
     ("containers",),

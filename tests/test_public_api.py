@@ -21,6 +21,7 @@ def test_the_public_names_are_these() -> None:
         "N5Error",
         "N5Store",
         "N5Warning",
+        "create_array",
         "decode_block",
         "encode_block",
         "open",

@@ -6,13 +6,23 @@ each at a grid position, each in the file ``<x>/<y>/<z>`` below the dataset.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["block_extent", "block_path", "grid_shape", "is_block_name", "parse_block_path"]
+__all__ = [
+    "automatic_block_size",
+    "block_extent",
+    "block_path",
+    "grid_shape",
+    "is_block_name",
+    "parse_block_path",
+]
 
 # Java: "00" is another file than "0" and is never read.
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
@@ -63,6 +73,57 @@ def block_extent(dimensions: N5Tuple, block_size: N5Tuple, grid_position: N5Tupl
         max(0, min(b, d - g * b))
         for d, b, g in zip(dimensions, block_size, grid_position, strict=True)
     )
+
+
+def automatic_block_size(
+    dimensions: tuple[int, ...],
+    aspect_ratio: Sequence[float] | None = None,
+    n_elements: int = 2**20,
+) -> tuple[int, ...]:
+    """Choose a block size: about a million elements, no longer along an axis than the array.
+
+    The rule is tensorstore's: the largest blocks of the wanted proportions, where an axis that is
+    shorter leaves room for the others.
+
+    Parameters
+    ----------
+    dimensions : tuple of int
+        Extent of the array, in elements, any order.
+    aspect_ratio : sequence of float, optional
+        Proportions of a block, in the same order; a cube by default.
+    n_elements : int, optional
+        How many elements a block has at most.
+
+    Returns
+    -------
+    tuple of int
+        In the same order.
+
+    Examples
+    --------
+    >>> automatic_block_size((1000, 2000, 3000))
+    (101, 101, 101)
+    >>> automatic_block_size((1000, 2000, 3000), [1, 2, 2])
+    (64, 128, 128)
+    >>> automatic_block_size((3, 2000, 3000))
+    (3, 591, 591)
+    """
+    ratio = tuple(aspect_ratio or [1] * len(dimensions))
+    limits = [max(1, d) for d in dimensions]
+
+    def size(factor: float) -> tuple[int, ...]:
+        return tuple(
+            max(1, min(limit, int(factor * r))) for limit, r in zip(limits, ratio, strict=True)
+        )
+
+    low, high = 0.0, max((limit + 1) / r for limit, r in zip(limits, ratio, strict=True))
+    for _ in range(128):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.prod(size(middle)) <= n_elements else (low, middle)
+    # `low` may be a rounding error short of an integer
+    exact = [round(low * r) / r for r in ratio]
+    best = max((f for f in (low, *exact) if math.prod(size(f)) <= n_elements), default=low)
+    return size(best)
 
 
 def block_path(grid_position: N5Tuple) -> str:

@@ -64,6 +64,7 @@ __all__ = [
     "derived_names",
     "in_axis_order",
     "same_codecs",
+    "zarr_compressors",
 ]
 
 type Codecs = Literal["zarr", "n5", "portable"]
@@ -532,6 +533,12 @@ def _zarr_v3(compression: Compression) -> tuple[str, Mapping[str, JSON]] | None:
         case _:
             numcodec = _zarr_v2(compression) or {}  # the configuration is the same
             return f"numcodecs.{numcodec.pop('id')}", numcodec
+
+
+def zarr_compressors(compression: Compression) -> list[dict[str, JSON]]:
+    """Give the compressor of a ``zarr.json`` for a compression of N5; none for raw."""
+    shown = _zarr_v3(_accepted(compression, 1))
+    return [] if shown is None else [{"name": shown[0], "configuration": shown[1]}]
 
 
 def _zarr_v2(compression: Compression) -> dict[str, JSON] | None:
