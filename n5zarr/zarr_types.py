@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from zarr.dtype import parse_dtype
 
 from n5zarr.errors import N5UnrepresentableError
@@ -75,12 +74,12 @@ def _v2_type(document: Mapping[str, Any]) -> Any:  # noqa: ANN401 - zarr's ZDTyp
 
 
 def _scalar(zdtype: Any, fill_value: JSON, zarr_format: int) -> object:  # noqa: ANN401
-    if fill_value is None:
-        # v2: null stands for anything; 0 is what other N5 readers take
-        native = zdtype.to_native_dtype()
-        return zdtype.default_scalar() if native.kind in "TO" else np.zeros((), native)[()]
+    scalar: object
+    if fill_value is None:  # v2: zarr takes its default for null, which is 0 for numbers
+        scalar = zdtype.default_scalar()
+        return scalar
     try:
-        scalar: object = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
+        scalar = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
     except (ValueError, TypeError) as err:
         message = f"fill_value: expected one of {zdtype.to_native_dtype()}, got {fill_value!r:.80}"
         raise N5UnrepresentableError(message, kind="data-type") from err

@@ -108,6 +108,8 @@ def automatic_block_size(
     >>> automatic_block_size((3, 2000, 3000))
     (3, 591, 591)
     """
+    if not dimensions:
+        return ()
     ratio = tuple(aspect_ratio or [1] * len(dimensions))
     limits = [max(1, d) for d in dimensions]
 

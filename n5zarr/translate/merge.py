@@ -90,6 +90,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
+    record = _without_tokens(raw, record)
     if data is None and change.is_root:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
     record = _with_members(raw, record, change)
@@ -107,6 +108,18 @@ def changed(data: bytes | None, change: Change) -> bytes:
     elif recorded != raw.values.get(ZARR_KEY):
         raw.set(ZARR_KEY, recorded)
     return raw.to_bytes()
+
+
+def _without_tokens(raw: RawObject, record: Record) -> Record:
+    """Put NaN and infinities aside that another tool wrote as Java lets it, but JSON does not."""
+    respelled = {k: v for k, v in raw.values.items() if k not in raw.texts and k not in _OWN_KEYS}
+    nonfinite = dict(record.nonfinite)
+    for pointer, value in json_pointers(respelled):
+        if isinstance(value, float) and not math.isfinite(value):
+            nonfinite[pointer] = _token(value)
+    for key, value in respelled.items():
+        raw.set(key, _placeholders(value))
+    return replace(record, nonfinite=nonfinite)
 
 
 def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
@@ -209,9 +222,13 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
         replace(record, dimension_names=None),
     )
     plain = replace(record, dimension_names=None)
+    given = change.attributes if isinstance(change.attributes, Mapping) else {}
+    found = derived_names(users, change.ndim)
+    if found is not None and found[0] in given:
+        # an attribute of the users', which must not disappear behind the names that it gives
+        return replace(record, dimension_names=names or [])
     if _names_of(users, change.ndim) == names:
         return plain
-    given = change.attributes if isinstance(change.attributes, Mapping) else {}
     # tensorstore refuses a dataset that has not one axis for each dimension
     if names is not None and AXES_KEY not in given and change.ndim == change.rank:
         as_axes = ["" if name is None else name for name in names]

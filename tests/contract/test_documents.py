@@ -1,0 +1,514 @@
+"""What ``attributes.json`` holds after zarr has written, and what other programs wrote into it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.storage import MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from zarr.types import AnyArray
+
+JAVA = (
+    '{"dataType":"uint16","compression":{"type":"gzip","useZlib":false,"level":6,"by":"hand"},'
+    '"scale":1.0E-12,"blockSize":[4,3,2],"id":123456789012345678901234567890,"ratio":2.0,'
+    '"list":[1.50, 2E3],"dimensions":[11,7,5],"nothing":null,"text":"\\u00e9"}'
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "c.n5" / "java").mkdir(parents=True)
+    (tmp_path / "c.n5" / "attributes.json").write_text('{"n5":"2.1.3"}')
+    (tmp_path / "c.n5" / "java" / "attributes.json").write_text(JAVA)
+    return tmp_path / "c.n5"
+
+
+def document(root: Path, path: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / path / "attributes.json").read_text())
+    return found
+
+
+def opened(root: Path, path: str, **how: Any) -> AnyArray:
+    return zarr.open_array(N5Store(root, **how), path=path)
+
+
+# ---------------------------------------------------------------------- what others wrote
+
+
+@pytest.mark.parametrize("how", [{}, {"codecs": "n5"}, {"zarr_format": 2}, {"axis_order": "F"}])
+def test_a_new_attribute_leaves_the_rest_as_it_was_spelled(root: Path, how: Any) -> None:
+    opened(root, "java", **how).attrs["new"] = 1
+    text = (root / "java" / "attributes.json").read_text()
+    assert text == JAVA[:-1].replace('"list":[1.50, 2E3]', '"list":[1.50, 2E3]') + ',"new":1}'
+
+
+def test_a_changed_attribute_keeps_its_place(root: Path) -> None:
+    opened(root, "java").attrs["ratio"] = 2
+    assert (root / "java" / "attributes.json").read_text() == JAVA.replace("2.0,", "2,")
+
+
+def test_a_resized_dataset_keeps_all_but_its_dimensions(root: Path) -> None:
+    opened(root, "java").resize((5, 7, 12))
+    assert (root / "java" / "attributes.json").read_text() == JAVA.replace("[11,", "[12,")
+
+
+def test_a_deleted_attribute_is_gone_and_the_rest_is_not(root: Path) -> None:
+    del opened(root, "java").attrs["ratio"]
+    assert (root / "java" / "attributes.json").read_text() == JAVA.replace('"ratio":2.0,', "")
+
+
+def test_what_others_write_in_the_meantime_is_kept(root: Path) -> None:
+    array = opened(root, "java")
+    by_hand = JAVA.replace('"ratio":2.0', '"ratio":3.0,"other":[1]').replace('"text"', '"words"')
+    (root / "java" / "attributes.json").write_text(by_hand)
+    array.attrs["new"] = 1
+    assert (root / "java" / "attributes.json").read_text() == by_hand[:-1] + ',"new":1}'
+    # and what both changed is what was written last
+    array.attrs["ratio"] = 4
+    assert document(root, "java")["ratio"] == 4
+    assert document(root, "java")["other"] == [1]
+
+
+def test_the_version_of_a_container_is_kept(root: Path) -> None:
+    zarr.open_group(N5Store(root)).attrs["x"] = 1
+    assert document(root) == {"n5": "2.1.3", "x": 1}
+
+
+def test_lenient_documents_become_strict(root: Path) -> None:
+    (root / "lenient").mkdir()
+    (root / "lenient" / "attributes.json").write_text("{a: NaN, /* b */ 'c': [-Infinity, 1]}")
+    group = zarr.open_group(N5Store(root), path="lenient")
+    assert repr(group.attrs["a"]) == "nan"
+    group.attrs["d"] = 1
+    found = json.loads(
+        (root / "lenient" / "attributes.json").read_text(), parse_constant=pytest.fail
+    )
+    assert found["d"] == 1
+    again = zarr.open_group(N5Store(root), path="lenient").attrs.asdict()
+    assert repr(again["a"]) == "nan"
+    assert again["c"] == [-math.inf, 1]
+
+
+def test_a_group_of_bigstitcher_keeps_its_keys(root: Path) -> None:
+    text = '{"dimensions":[3],"blockSize":[2],"dataType":"uint8","compression":{"type":"raw"},'
+    text += '"downsamplingFactors":[[1],[2]]}'
+    (root / "setup0" / "timepoint0").mkdir(parents=True)
+    (root / "setup0" / "attributes.json").write_text(text)
+    zarr.open_group(N5Store(root), path="setup0").attrs["name"] = "a"
+    assert (root / "setup0" / "attributes.json").read_text() == text[:-1] + ',"name":"a"}'
+    zarr.create_group(N5Store(root), path="setup0/timepoint1")
+    assert document(root, "setup0")["dimensions"] == [3]
+
+
+# ---------------------------------------------------------------------- what zarr writes
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_plain_numbers_leave_no_record(tmp_path: Path, dtype: str, zarr_format: Any) -> None:
+    store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
+    array = zarr.create_array(
+        store, name="a/b", shape=(5, 7, 11), chunks=(2, 3, 4), dtype=dtype, zarr_format=zarr_format
+    )
+    array[:] = 1
+    array.attrs["x"] = 1
+    array.resize((6, 7, 11))
+    assert document(tmp_path / "c.n5") == {"n5": "4.0.0"}
+    assert document(tmp_path / "c.n5", "a/b") == {
+        "dataType": np.dtype(dtype).name,
+        "compression": {"type": "zstd", "level": 0},
+        "blockSize": [4, 3, 2],
+        "dimensions": [11, 7, 6],
+        "x": 1,
+    }
+
+
+def test_names_of_dimensions_are_axes_where_tensorstore_takes_them(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "c.n5")
+    names: dict[str, Any] = {
+        "good": ["z", "y", "x"],
+        "repeated": ["z", "y", "z"],
+        "partial": ["z", None, "x"],
+        "empty": ["z", "", "x"],
+        "none": None,
+    }
+    for path, given in names.items():
+        zarr.create_array(store, name=path, shape=(2, 3, 5), dtype="u1", dimension_names=given)
+        found = zarr.open_array(N5Store(tmp_path / "c.n5"), path=path)
+        shown: Any = found.metadata.dimension_names  # type: ignore[union-attr]
+        # an empty name is no name: in Zarr both say that the axis has none
+        assert shown == (given and tuple(name or None for name in given))
+        assert "axes" not in found.attrs
+        assert ("axes" in document(tmp_path / "c.n5", path)) is (path == "good")
+    assert document(tmp_path / "c.n5", "good")["axes"] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("key", ["axes", "_ARRAY_DIMENSIONS"])
+@pytest.mark.parametrize("named", [None, ["y", "x"], ["a", "b"]])
+def test_attributes_that_look_like_names_stay_attributes(
+    tmp_path: Path, key: str, named: list[str] | None
+) -> None:
+    array = zarr.create_array(
+        N5Store(tmp_path / "c.n5"),
+        name="a",
+        shape=(2, 3),
+        dtype="u1",
+        dimension_names=named,
+        attributes={key: ["a", "b"]},
+    )
+    for found in (array, zarr.open_array(N5Store(tmp_path / "c.n5"), path="a")):
+        assert found.metadata.dimension_names == (named and tuple(named))  # type: ignore[union-attr]
+        assert found.attrs.asdict() == {key: ["a", "b"]}
+    assert document(tmp_path / "c.n5", "a")[key] == ["a", "b"]
+
+
+ODD: dict[str, Any] = {
+    "dimensions": [1, 2],
+    "blockSize": "big",
+    "dataType": "uint8",
+    "compression": {"type": "raw"},
+    "compressionType": None,
+    "n5": "9.9.9",
+    "zarr": {"codecs": 5},
+    "nan": math.nan,
+    "deep": {"a/b": [1, math.inf, {"~": -math.inf}], "none": None},
+    "big": 2**77,
+    "": "empty",
+    "é\u2028": "ü",
+}
+
+
+@pytest.mark.parametrize("kind", ["group", "array"])
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_odd_attributes_come_back_and_hide_nothing(
+    tmp_path: Path, kind: str, zarr_format: Any
+) -> None:
+    store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
+    how = {"attributes": ODD, "zarr_format": zarr_format}
+    if kind == "group":
+        zarr.create_group(store, path="a", **how)
+    else:
+        zarr.create_array(store, name="a", shape=(3,), dtype="u1", **how)
+    again = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
+    node = zarr.open(again, path="a", zarr_format=zarr_format)
+    assert isinstance(node, zarr.Array) is (kind == "array")
+    assert repr(node.attrs.asdict()) == repr({**node.attrs.asdict(), **ODD})
+    assert node.attrs.asdict().keys() == ODD.keys()
+    text = (tmp_path / "c.n5" / "a" / "attributes.json").read_text()
+    json.loads(text, parse_constant=pytest.fail)  # z5py takes no bare NaN
+    # what was put aside can be changed and removed like any other
+    node.attrs["dimensions"] = 5
+    del node.attrs["zarr"]
+    node.attrs["nan"] = 1.5
+    changed = zarr.open(N5Store(tmp_path / "c.n5", zarr_format=zarr_format), path="a").attrs
+    assert changed.asdict()["dimensions"] == 5
+    assert changed.asdict()["nan"] == 1.5
+    assert "zarr" not in changed
+    assert changed.keys() == ODD.keys() - {"zarr"}
+
+
+def test_consolidated_metadata_is_made_anew_when_it_is_asked_for(tmp_path: Path) -> None:
+    for zarr_format in (3, 2):
+        path = tmp_path / f"{zarr_format}.n5"
+        store = N5Store(path, zarr_format=zarr_format)
+        group = zarr.create_group(store, zarr_format=zarr_format)
+        group.create_array("a/b", shape=(4,), dtype="u2")
+        with pytest.raises((ValueError, KeyError)):
+            zarr.open_consolidated(store)
+        if zarr_format == 3:
+            with pytest.warns(UserWarning, match="onsolidated"):
+                zarr.consolidate_metadata(store)
+        else:
+            zarr.consolidate_metadata(store)
+        assert document(path) == {"n5": "4.0.0", "zarr": {"consolidated": True}}
+        array = group["a/b"]
+        assert isinstance(array, zarr.Array)
+        array.append(np.arange(3, dtype="u2"))
+        again = N5Store(path, zarr_format=zarr_format)
+        found = zarr.open_consolidated(again)["a/b"]
+        assert isinstance(found, zarr.Array)
+        np.testing.assert_array_equal(found[:], [0, 0, 0, 0, 0, 1, 2])
+
+
+# ---------------------------------------------------------------------- changing arrays
+
+
+def test_growing_fills_what_truncated_blocks_do_not_have(tmp_path: Path) -> None:
+    array = zarr.create_array(
+        N5Store(tmp_path / "c.n5"), name="a", shape=(5, 7), chunks=(3, 4), dtype="i2", fill_value=-1
+    )
+    values = np.arange(35, dtype="i2").reshape(5, 7)
+    array[:] = values
+    array.resize((8, 9))
+    expected = np.full((8, 9), -1, "i2")
+    expected[:5, :7] = values
+    np.testing.assert_array_equal(array[:], expected)
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a")[:], expected)
+    array.append(np.ones((2, 9), "i2"))
+    expected = np.vstack([expected, np.ones((2, 9), "i2")])
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a", codecs="n5")[:], expected)
+
+
+def test_shrinking_removes_blocks_and_growing_does_not_bring_them_back(tmp_path: Path) -> None:
+    array = zarr.create_array(
+        N5Store(tmp_path / "c.n5"), name="a", shape=(6, 8), chunks=(3, 4), dtype="u1"
+    )
+    array[:] = 7
+    array.resize((3, 4))
+    blocks = sorted(p.name for p in (tmp_path / "c.n5" / "a").rglob("*") if p.is_file())
+    assert blocks == ["0", "attributes.json"]
+    array.resize((6, 8))
+    assert array[:].sum() == 7 * 12  # type: ignore[union-attr]
+
+
+def test_overwriting_leaves_no_old_block(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "c.n5")
+    zarr.create_array(store, name="a", shape=(9,), chunks=(3,), dtype="u1")[:] = 1
+    new = zarr.create_array(
+        store, name="a", shape=(9,), chunks=(2,), dtype="f8", overwrite=True, fill_value=0.5
+    )
+    assert [p.name for p in (tmp_path / "c.n5" / "a").iterdir()] == ["attributes.json"]
+    np.testing.assert_array_equal(new[:], [0.5] * 9)
+    zarr.create_group(store, path="a", overwrite=True)
+    assert document(tmp_path / "c.n5", "a") == {}
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_empty_chunks_are_written_only_when_asked_for(tmp_path: Path, empty: bool) -> None:
+    array = zarr.create_array(
+        N5Store(tmp_path / "c.n5"),
+        name="a",
+        shape=(9,),
+        chunks=(3,),
+        dtype="f4",
+        fill_value=np.nan,
+        config={"write_empty_chunks": empty},
+    )
+    array[:] = [0, 1, 2, np.nan, np.nan, np.nan, 3, 4, 5]
+    assert (tmp_path / "c.n5" / "a" / "1").exists() is empty
+    array[:3] = np.nan
+    assert (tmp_path / "c.n5" / "a" / "0").exists() is empty
+    assert np.isnan(opened(tmp_path / "c.n5", "a")[:6]).all()
+
+
+def test_a_live_array_reads_and_writes_what_another_process_appends(tmp_path: Path) -> None:
+    array = zarr.create_array(
+        N5Store(tmp_path / "c.n5"), name="a", shape=(4,), chunks=(4,), dtype="u2"
+    )
+    array[:] = [1, 2, 3, 4]
+    opened(tmp_path / "c.n5", "a").append(np.array([5, 6], "u2"))
+    array[:] = [7, 8, 9, 10]  # in little-endian, as it was created
+    np.testing.assert_array_equal(array[:], [7, 8, 9, 10])
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a")[:], [7, 8, 9, 10, 5, 6])
+
+
+def test_an_array_that_was_replaced_is_not_written_with_old_codecs(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "c.n5")
+    zarr.create_array(store, name="a", shape=(4,), chunks=(4,), dtype="u2")
+    other = N5Store(tmp_path / "c.n5")
+    zarr.create_array(other, name="a", shape=(4,), chunks=(2,), dtype="u4", overwrite=True)
+    with pytest.raises(n5zarr.N5Error, match="open it with a new N5Store") as err:
+        zarr.open_array(store, path="a")
+    assert err.value.kind == "changed"
+    assert zarr.open_array(N5Store(tmp_path / "c.n5"), path="a").dtype == "u4"
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.filterwarnings("ignore")  # zarr's, of rectilinear chunks
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"chunks": [[2, 3], [4, 3]]}, "regular grid"),
+        ({"shape": (2**16, 2**16), "chunks": (2**16, 2**15), "dtype": "u1"}, "2147483647 bytes"),
+        ({"name": "attributes.json"}, "keeps its documents under the name"),
+    ],
+)
+def test_what_n5_cannot_hold_is_refused_before_anything_is_written(
+    root: Path, how: dict[str, Any], message: str
+) -> None:
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    array: dict[str, Any] = {"name": "java", "shape": (5, 7), "dtype": "u2", "overwrite": False}
+    array |= {"name": "new"} | how
+    with (
+        zarr.config.set({"array.rectilinear_chunks": True}),
+        pytest.raises(N5UnrepresentableError, match=message),
+    ):
+        zarr.create_array(N5Store(root), **array)
+    after = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    assert after == before
+
+
+def test_the_other_format_is_refused_by_name(root: Path) -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"N5Store\(\.\.\., zarr_format=\.\.\.\)"):
+        zarr.create_group(N5Store(root), path="x", zarr_format=2)
+    with pytest.raises(N5UnrepresentableError, match=r"N5Store\(\.\.\., zarr_format=\.\.\.\)"):
+        zarr.create_group(N5Store(root, zarr_format=2), path="x", zarr_format=3)
+    assert sorted(p.name for p in root.iterdir()) == ["attributes.json", "java"]
+
+
+# ---------------------------------------------------------------------- create_array and open
+
+
+def test_an_array_is_created_with_all_that_n5_can_say(tmp_path: Path) -> None:
+    values = np.arange(5 * 7 * 11, dtype="f4").reshape(5, 7, 11)
+    for axis_order in ("C", "F"):
+        path = tmp_path / f"{axis_order}.n5"
+
+        def in_order(values: Any, axis_order: str = axis_order) -> Any:
+            return values if axis_order == "C" else values[::-1]
+
+        array = n5zarr.create_array(
+            path / "em" / "s0",
+            shape=in_order((5, 7, 11)),
+            chunks=in_order((2, 3, 4)),
+            dtype="f4",
+            compression={"type": "blosc", "cname": "zstd"},
+            axes=in_order("zyx"),
+            units=in_order(["um", "nm", "nm"]),
+            resolution=in_order([0.1, 4, 5]),
+            offset=in_order([1, 2, 3]),
+            attributes={"name": "em"},
+            axis_order=axis_order,
+        )
+        array[...] = values if axis_order == "C" else values.T
+        assert document(path, "em/s0") == {
+            "dataType": "float32",
+            "compression": {
+                "type": "blosc",
+                "cname": "zstd",
+                "clevel": 6,
+                "shuffle": 0,
+                "blocksize": 0,
+            },
+            "blockSize": [4, 3, 2],
+            "dimensions": [11, 7, 5],
+            "name": "em",
+            "units": ["nm", "nm", "um"],
+            "resolution": [5, 4, 0.1],
+            "offset": [3, 2, 1],
+            "axes": ["x", "y", "z"],
+        }
+        np.testing.assert_array_equal(opened(path, "em/s0")[:], values)
+
+
+@pytest.mark.filterwarnings("ignore")  # zarr's, of data types without a specification
+@pytest.mark.parametrize("dtype", ["bool", "f2", "c8", "M8[s]", "S3", "U2", "i4,f8", str])
+@pytest.mark.parametrize("shape", [(3, 5), ()])
+def test_other_dtypes_are_created_too(tmp_path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
+    array = n5zarr.create_array(tmp_path / "c.n5", path="a", shape=shape, dtype=dtype)
+    zeros = np.zeros(shape, array.dtype)
+    array[...] = zeros
+    assert document(tmp_path / "c.n5", "a")["compression"] == {
+        "type": "gzip",
+        "useZlib": False,
+        "level": 6,
+    }
+    assert np.array_equal(opened(tmp_path / "c.n5", "a")[...], zeros)
+
+
+def test_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    for name, wrong in {"axes": "xy", "units": ["nm"], "resolution": [], "offset": [1, 2]}.items():
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected 3, one for each"):
+            n5zarr.create_array(tmp_path / "c.n5", shape=(2, 3, 5), dtype="u1", **{name: wrong})  # type: ignore[arg-type]
+    assert not (tmp_path / "c.n5").exists()
+
+
+def test_an_existing_node_is_only_replaced_when_asked_for(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")[:] = 1
+    with pytest.raises(zarr.errors.ContainsArrayError):
+        n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")
+    array = n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1", overwrite=True)
+    np.testing.assert_array_equal(array[:], [0, 0, 0])
+
+
+def test_conditions_on_opening(root: Path) -> None:
+    found = n5zarr.open(
+        root,
+        path="java",
+        dtype="uint16",
+        ndim=3,
+        shape=[5, 7, 11],
+        chunks=(2, 3, 4),
+        compression={"type": "gzip", "level": 6},
+    )
+    assert isinstance(found, zarr.Array)
+    wrong: dict[str, Any] = {
+        "dtype": "uint8",
+        "ndim": 2,
+        "shape": (11, 7, 5),
+        "chunks": (4, 3, 2),
+        "compression": {"type": "gzip", "level": 5},
+    }
+    for name, value in wrong.items():
+        with pytest.raises(N5UnrepresentableError, match=f"java: {name}: expected"):
+            n5zarr.open(root, path="java", **{name: value})
+    with pytest.raises(N5UnrepresentableError, match="expected an array, got a group"):
+        n5zarr.open(root, ndim=3)
+
+
+def test_assumed_metadata_is_not_read(root: Path) -> None:
+    array = n5zarr.open(root, "r+", path="java")
+    assert isinstance(array, zarr.Array)
+    array[:] = 5
+    (root / "java" / "attributes.json").unlink()
+    metadata: Any = {
+        "dimensions": [11, 7, 5],
+        "blockSize": [4, 3, 2],
+        "dataType": "uint16",
+        "compression": {"type": "gzip"},
+    }
+    found = n5zarr.open(root, path="java", assume_metadata=metadata)
+    assert isinstance(found, zarr.Array)
+    assert (np.asarray(found[...]) == 5).all()
+    assert not (root / "java" / "attributes.json").exists()
+
+
+def test_opening_can_delete_what_exists(root: Path) -> None:
+    with pytest.raises(N5UnrepresentableError, match="delete_existing: expected a mode"):
+        n5zarr.open(root, "r+", path="java", delete_existing=True)
+    group = n5zarr.open(root, "a", path="java", delete_existing=True)
+    assert isinstance(group, zarr.Group)
+    assert document(root, "java") == {}
+    assert document(root) == {"n5": "2.1.3"}
+
+
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+def test_a_mapping_has_the_keys_and_values_of_zarr_2(tmp_path: Path, codecs: Any) -> None:
+    store = N5Store(tmp_path / "c.n5", codecs=codecs)
+    array = zarr.create_array(store, name="g/a", shape=(5, 7), chunks=(3, 4), dtype="u2")
+    array[:] = np.arange(35).reshape(5, 7)
+    array.attrs["x"] = 1
+    mapping = store.as_mapping()
+    chunks = {f"g/a/{i}.{j}" for i in range(2) for j in range(2)}
+    assert set(mapping) == {".zgroup", "g/.zgroup", "g/a/.zarray", "g/a/.zattrs"} | chunks
+    assert len(mapping) == 8
+    assert json.loads(mapping["g/a/.zattrs"]) == {"x": 1}
+    with pytest.raises(KeyError):
+        mapping["g/a/9.9"]
+    # a mapping of the same keys elsewhere is the same array
+    copy = N5Store(tmp_path / "copy.n5", codecs=codecs).as_mapping()
+    copy.update(mapping)
+    np.testing.assert_array_equal(opened(tmp_path / "copy.n5", "g/a")[:], array[:])
+    if codecs != "n5":
+        plain = MemoryStore()
+        for key, value in mapping.items():
+            plain._store_dict[key] = zarr.buffer.cpu.Buffer.from_bytes(value)
+        np.testing.assert_array_equal(zarr.open_array(plain, path="g/a")[:], array[:])
+    del copy["g/a/0.0"]
+    with pytest.raises(KeyError):
+        del copy["g/a/0.0"]
+    assert opened(tmp_path / "copy.n5", "g/a")[0, 1] == 0
