@@ -19,6 +19,7 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.hierarchy import Broken
+from n5zarr.local_io import PARTIAL
 from n5zarr.translate.chunks import stored_chunk
 from n5zarr.translate.presentation import Content, Presentation
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from n5zarr.hierarchy import Node
     from n5zarr.store import N5Store
 
-__all__ = ["describe", "describe_tree", "find_damage"]
+__all__ = ["describe", "describe_tree", "find_damage", "find_leftovers"]
 
 
 def describe(
@@ -261,3 +262,25 @@ def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5
             stored_chunk(memoryview(block.to_bytes()), node)
         except N5Error as err:
             yield err.located(opened.block_name(node_path, position))
+
+
+def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:
+    """Name the unfinished files that killed writers have left in a local container.
+
+    They are never read and may be removed when nobody is writing.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+
+    Returns
+    -------
+    list of str
+        Paths below the root of the container; none where it is not on a local file system.
+    """
+    opened, _ = open_container(store)
+    root = getattr(opened, "root", None)
+    if root is None:
+        return []
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{PARTIAL}"))
