@@ -19,7 +19,7 @@ from rich.tree import Tree
 import n5zarr
 from n5zarr.containers import sample_path
 from n5zarr.demo import PICTURE, report
-from n5zarr.describe import describe, describe_tree, find_damage
+from n5zarr.describe import describe, describe_tree, find_damage, find_leftovers
 from n5zarr.errors import N5Error, N5Warning
 
 if TYPE_CHECKING:
@@ -161,19 +161,24 @@ def info(
 ) -> None:
     """Print what is known of one group or dataset.
 
-    With --verify every stored block is decoded; damaged ones are named, and the exit status is 2.
+    With --verify every stored block of the dataset, or below the group, is decoded; damaged ones
+    are named, and the exit status is 2. Unfinished files of killed writers are named too.
     """
     with _errors_in_one_line(debug=debug):
         description = describe(location, size=size)
         damage = list(find_damage(location)) if verify else []
+        unfinished = find_leftovers(location) if verify else []
         if verify:
             description["damaged_blocks"] = [str(err) for err in damage]
+            description["unfinished_files"] = [*unfinished]
         if as_json:
             _print_json(description)
         else:
             _print_info(description)
     for err in damage:
         _complain("error", err)
+    for name in unfinished:
+        _complain("warning", f"{name}: left by a writer that was killed; not read, may be removed")
     if damage:
         raise typer.Exit(2)
 
@@ -201,7 +206,13 @@ def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
     if node["kind"] == "group":
         yield "children", ", ".join(node["children"]) or "none"
-        return
+    else:
+        yield from _array_rows(node)
+    if "damaged_blocks" in node:
+        yield "damaged blocks", str(len(node["damaged_blocks"]))
+
+
+def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "shape, C order", _tuple(node["shape_c"]) + _axes(node)
     yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
     shown = node["shown_as"]
@@ -216,8 +227,6 @@ def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "size as array", _bytes(node["n_bytes"])
     if "n_bytes_stored" in node:
         yield "size on disk", _bytes(node["n_bytes_stored"]) + _ratio(node)
-    if "damaged_blocks" in node:
-        yield "damaged blocks", str(len(node["damaged_blocks"]))
 
 
 def _ratio(node: dict[str, Any]) -> str:

@@ -114,19 +114,23 @@ def _describe_array(shown: Presentation) -> dict[str, JSON]:
     names = shown.dimension_names
     description: dict[str, JSON] = {
         "dimensions_n5": dataset.dimensions,
-        "shape_c": to_c(dataset.dimensions),
+        "shape_c": _in_c(shown.shape, shown),
         "axes_c": names if names is None or shown.axis_order == "C" else to_c(names),
         "data_type": dataset.data_type.value,
         "shown_as": _shown_type(shown),
         "compression": compression_to_json(dataset.compression),
         "block_size_n5": dataset.block_size,
-        "chunk_shape_c": to_c(dataset.block_size),
+        "chunk_shape_c": _in_c(shown.chunk_shape, shown),
         "grid_n5": dataset.grid,
         "n_blocks": math.prod(dataset.grid),
     }
     if shown.content not in (Content.STRINGS, Content.OBJECTS):
         description["n_bytes"] = math.prod(dataset.dimensions) * shown.data_type.item_size
     return description
+
+
+def _in_c(values: tuple[int, ...], shown: Presentation) -> tuple[int, ...]:
+    return values if shown.axis_order == "C" else to_c(values)
 
 
 def _shown_type(shown: Presentation) -> str:
