@@ -4,6 +4,8 @@
   of remote stores are bound. Drop it when there is one.
 - ``ChunkCodecs``: zarr 3.4 has no public way to run the codecs of an array on one chunk. Drop it
   when there is one.
+- ``spelled``: zarr writes documents in another spelling than it read them; only its own class knows
+  which. Drop it when that class is public.
 - The types stand in the signatures of codecs; zarr exports them nowhere.
 """
 
@@ -37,7 +39,12 @@ if TYPE_CHECKING:
     type SelectorTuple = indexing.SelectorTuple
     type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
 
-__all__ = ["ChunkCodecs", "sync"]
+__all__ = ["ChunkCodecs", "spelled", "sync"]
+
+
+def spelled(document: dict[str, Any]) -> dict[str, Any]:
+    """Spell a ``zarr.json`` or ``.zarray`` of an array as zarr does."""
+    return parse_array_metadata(document).to_dict()
 
 
 class ChunkCodecs:

@@ -17,6 +17,7 @@ from zarr.dtype import parse_dtype
 
 from n5zarr._zarr_compat import sync
 from n5zarr.codecs.block import Block, parse_block
+from n5zarr.codecs.compress import check_writable
 from n5zarr.errors import N5AttributesError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -32,7 +33,7 @@ from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.store import N5Store
 from n5zarr.translate.element import Element
-from n5zarr.translate.presentation import Presentation, zarr_compressors
+from n5zarr.translate.presentation import Presentation, numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_codecs import N5BlockCodec
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from zarr import Group
     from zarr.types import AnyArray
 
+    from n5zarr._zarr_compat import ZDType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
 
@@ -182,7 +184,8 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
         For fsspec, with a URL.
     dtype, ndim, shape, chunks, compression : optional
         What the node has to be, in the order that is shown; an array of anything else is refused.
-        Of a compression only the members that are given are compared.
+        Of a compression only the members that are given are compared. With the modes ``"r"`` and
+        ``"r+"``.
     assume_metadata : mapping, optional
         The document of the dataset, with N5's own keys: it is not read, and need not exist.
     delete_existing : bool, optional
@@ -213,16 +216,19 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
         store, path, axis_order=axis_order, storage_options=storage_options
     )
     if assume_metadata is not None:
-        opened = opened.with_read_only(opened.read_only)
-        opened.assume(node, assume_metadata)
+        opened = opened.assuming(node, assume_metadata)
+    wanted = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if wanted or compression is not None:
+        if mode not in ("r", "r+") or delete_existing:
+            message = f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
+            raise N5UnrepresentableError(message, kind="option")
+        _check_wanted(zarr.open(opened, path=node, mode="r"), wanted, opened, node)
+        if compression is not None:
+            _check_compression(opened, node, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    found = zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
-    wanted = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
-    _check_wanted(found, {k: v for k, v in wanted.items() if v is not None}, opened, node)
-    if compression is not None:
-        _check_compression(opened, node, compression)
-    return found
+    return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
 
 
 def _delete(opened: N5Store, node: str, mode: str) -> None:
@@ -242,9 +248,10 @@ def _check_wanted(
         raise N5UnrepresentableError(message, kind="option", where=where)
     for name, value in wanted.items():
         is_value = getattr(found, name)
-        expected = np.dtype(value) if name == "dtype" else value
-        if isinstance(value, list | tuple):
-            expected = tuple(map(index, value))
+        if name == "dtype":
+            expected: Any = np.dtype(value)
+        else:
+            expected = value if name == "ndim" else tuple(map(index, value))
         if is_value != expected:
             message = f"{name}: expected {expected}, got {is_value}"
             raise N5UnrepresentableError(message, kind="option", where=where)
@@ -270,7 +277,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     chunks: Sequence[int] | Literal["auto"] = "auto",
     chunk_aspect_ratio: Sequence[float] | None = None,
     compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
-    fill_value: object = 0,
+    fill_value: object = None,
     axes: Sequence[str] | None = None,
     units: Sequence[str] | None = None,
     resolution: Sequence[float] | None = None,
@@ -302,7 +309,8 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     compression : mapping or None, optional
         As in ``attributes.json``; members left out take Java's defaults. None is raw.
     fill_value : scalar, optional
-        What missing blocks read as. Other N5 tools read 0 there, whatever it is.
+        What missing blocks read as; zarr's default, which is 0 for numbers. Other N5 tools read 0
+        there, whatever it is.
     axes, units : sequence of str, optional
         Name and unit of each axis, kept as tensorstore and Neuroglancer do.
     resolution, offset : sequence of float, optional
@@ -311,7 +319,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         Others, kept as they are.
     axis_order : {"C", "F"}, optional
         ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: shape is
-        ``dimensions``.
+        ``dimensions``. That of an :class:`N5Store` holds.
     overwrite : bool, optional
         Whether what exists there is removed first, with all that is below it.
     storage_options : dict, optional
@@ -343,44 +351,72 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     """
     extent = tuple(map(index, shape))
     how = parse_compression({"type": "raw"} if compression is None else compression)
-    block = (
-        automatic_block_size(extent, chunk_aspect_ratio)
-        if isinstance(chunks, str)
-        else tuple(map(index, chunks))
-    )
-    per_axis = {"units": units, "resolution": resolution, "offset": offset}
-    described: dict[str, Any] = {
-        name: list(present(_one_each(name, values, len(extent)), axis_order))
-        for name, values in per_axis.items()
-        if values is not None
-    }
-    names = None if axes is None else _one_each("axes", axes, len(extent))
+    check_writable(how)
+    block = _block_size(chunks, extent, chunk_aspect_ratio)
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options
     )
-    element = Element(dtype=parse_dtype(dtype, zarr_format=3).to_native_dtype())
-    own = element.is_native and bool(extent) and opened.codecs == "n5"
+    per_axis = {"units": units, "resolution": resolution, "offset": offset}
+    described: dict[str, Any] = {
+        name: list(present(_one_each(name, values, len(extent)), opened.axis_order))
+        for name, values in per_axis.items()
+        if values is not None
+    }
+    zdtype = _zdtype(dtype)
+    options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
+    if axes is not None:
+        options["dimension_names"] = _one_each("axes", axes, len(extent))
+    element = Element(dtype=zdtype.to_native_dtype())
+    element.stored  # noqa: B018 - raises where N5 has no way to keep the dtype
+    if opened.zarr_format == 2:
+        options["compressors"] = numcodecs_compressor(how)
+    elif element.is_native and extent and opened.codecs == "n5":
+        options |= {"serializer": N5BlockCodec(how, opened.axis_order), "compressors": None}
+    else:
+        options["compressors"] = zarr_compressors(how)
     return zarr.create_array(
         opened,
         name=node or None,
         shape=extent,
         chunks=block,
-        dtype=dtype,
-        serializer=N5BlockCodec(how, opened.axis_order) if own else "auto",
-        compressors=None if own else zarr_compressors(how),
-        fill_value=fill_value,
+        dtype=zdtype,
         attributes={**(attributes or {}), **described},
-        dimension_names=names,
         zarr_format=opened.zarr_format,
         overwrite=overwrite,
+        **options,
     )
+
+
+def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
+    """Find zarr's data type, from a numpy dtype or anything that zarr takes."""
+    named = isinstance(dtype, str) and dtype not in ("string", "bytes")
+    try:
+        return parse_dtype(np.dtype(dtype) if named else dtype, zarr_format=3)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as err:
+        message = f"dtype: expected one that zarr knows, got {dtype!r}"
+        raise N5UnrepresentableError(message, kind="data-type") from err
+
+
+def _block_size(
+    chunks: Sequence[int] | str, extent: tuple[int, ...], ratio: Sequence[float] | None
+) -> tuple[int, ...]:
+    if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
+        message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
+        raise N5UnrepresentableError(message, kind="option")
+    if not isinstance(chunks, str):
+        return tuple(map(index, _one_each("chunks", chunks, len(extent))))
+    if chunks != "auto":
+        message = f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return automatic_block_size(extent, ratio)
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
     if len(values) != ndim:
         message = f"{name}: expected {ndim}, one for each dimension, got {len(values)}"
         raise N5UnrepresentableError(message, kind="option")
-    return tuple(values)
+    # also numpy's numbers, which are no JSON
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
 
 
 def read_block(

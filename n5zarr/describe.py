@@ -19,7 +19,7 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.hierarchy import Broken
-from n5zarr.local_io import PARTIAL
+from n5zarr.local_io import is_unfinished
 from n5zarr.translate.chunks import stored_chunk
 from n5zarr.translate.presentation import Content, Presentation
 
@@ -287,4 +287,5 @@ def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:
     root = getattr(opened, "root", None)
     if root is None:
         return []
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{PARTIAL}"))
+    found = (path for path in root.rglob("*.partial") if is_unfinished(path.name))
+    return sorted(path.relative_to(root).as_posix() for path in found)

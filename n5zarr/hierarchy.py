@@ -39,6 +39,7 @@ from n5zarr.translate.keys import (
     DEFAULT_NAMES,
     METADATA_NAMES,
     ChunkKey,
+    ChunkNames,
     MetadataKey,
     parse_key,
 )
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder, N5Tuple
-    from n5zarr.translate.keys import ChunkNames, ZarrFormat
+    from n5zarr.translate.keys import ZarrFormat
     from n5zarr.translate.presentation import Codecs
 
 __all__ = [
@@ -199,6 +200,19 @@ class Hierarchy:
     given: dict[str, Given] = field(default_factory=dict, compare=False)
     unusual: dict[str, ChunkNames] = field(default_factory=dict, compare=False)
     assumed: dict[str, bytes] = field(default_factory=dict, compare=False)
+
+    def created(
+        self, path: str, document: Mapping[str, JSON], data_type: DataType, block_size: N5Tuple
+    ) -> None:
+        """Remember the document that an array was created with, but for what may change."""
+        drop = ("shape", "attributes", "dimension_names")
+        kept = {key: value for key, value in document.items() if key not in drop}
+        self.given[path] = Given(kept, data_type, block_size)
+        names = ChunkNames.of(document)
+        if names == DEFAULT_NAMES[self.zarr_format]:
+            self.unusual.pop(path, None)
+        else:
+            self.unusual[path] = names
 
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
         """Read a Zarr key; see :func:`n5zarr.translate.keys.parse_key`."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import struct
 import threading
@@ -31,15 +32,19 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["PARTIAL", "prune", "read", "remove", "remove_tree", "scan", "update", "write"]
+__all__ = ["is_unfinished", "prune", "read", "remove", "remove_tree", "scan", "update", "write"]
 
-PARTIAL = ".partial"
-"""How the names of unfinished files end."""
+_PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 # struct flock of Linux: type, whence, start, length, pid; the whole file
 _WHOLE_FILE = struct.pack("hhqqi", getattr(fcntl, "F_WRLCK", 0), os.SEEK_SET, 0, 0, 0)
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether this is the name of a file that was not yet renamed; zarr names them alike."""
+    return _PARTIAL.fullmatch(name) is not None
 
 
 def read(path: Path) -> bytes | None:
@@ -70,7 +75,7 @@ def write(path: Path, data: BufferLike) -> None:
 
 
 def _write_unfinished(path: Path, data: BufferLike) -> Path:
-    unfinished = path.parent / f"{path.name[:200]}.{uuid.uuid4().hex}{PARTIAL}"
+    unfinished = path.parent / f"{path.name[:200]}.{uuid.uuid4().hex}.partial"
     try:
         file = unfinished.open("xb")
     except FileNotFoundError:
@@ -222,7 +227,7 @@ def scan(root: Path, path: str) -> list[tuple[str, bool]]:
             return [
                 (entry.name, _is_dir(entry))
                 for entry in found
-                if not entry.name.endswith(PARTIAL)
+                if not is_unfinished(entry.name)
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
             ]
     except (FileNotFoundError, NotADirectoryError):

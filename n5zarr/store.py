@@ -118,14 +118,15 @@ class N5Store(Store):
         coords: bool = False,
         storage_options: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(read_only=read_only)
+        is_read_only = isinstance(store, Store) and store.read_only
+        super().__init__(read_only=read_only or is_read_only)
         _check_option("codecs", codecs, get_args(Codecs.__value__))
         _check_option("zarr_format", zarr_format, get_args(ZarrFormat.__value__))
         _check_option("axis_order", axis_order, get_args(AxisOrder.__value__))
         if coords:
             message = "coords=True: not available in this version of n5zarr"
             raise N5UnsupportedError(message, kind="option")
-        self._store = _wrapped(store, storage_options)
+        self._store = _wrapped(store, storage_options, read_only=read_only)
         self._hierarchy = Hierarchy(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         self._nodes: dict[str, Node] = {}
         self._served: dict[MetadataKey, bytes] = {}
@@ -193,14 +194,17 @@ class N5Store(Store):
 
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
-        copied = self.__class__(
-            self._store,
-            read_only=read_only,
-            codecs=self.codecs,
-            zarr_format=self.zarr_format,
-            axis_order=self.axis_order,
-        )
+        wrapped = self._store
+        if wrapped.read_only and not read_only and not isinstance(wrapped, LocalStore):
+            wrapped = wrapped.with_read_only(read_only=False)
+        copied = self._copy(wrapped, read_only=read_only)
         copied._hierarchy = self._hierarchy  # noqa: SLF001 - the arrays are the same
+        return copied
+
+    def _copy(self, wrapped: Store, *, read_only: bool, **changes: Any) -> Self:  # noqa: ANN401
+        options = {name: getattr(self, name) for name in ("codecs", "zarr_format", "axis_order")}
+        copied = self.__class__(wrapped, **(options | changes))
+        copied._read_only = read_only  # noqa: SLF001 - whatever the wrapped store is
         return copied
 
     async def _open(self) -> None:
@@ -544,15 +548,7 @@ class N5Store(Store):
         >>> "em/s0/.zarray" in mapping, len(mapping["em/s2/0.0.0"]) > 0
         (True, True)
         """
-        return StoreMapping(
-            self.__class__(
-                self._store,
-                read_only=self.read_only,
-                codecs=self.codecs,
-                zarr_format=2,
-                axis_order=self.axis_order,
-            )
-        )
+        return StoreMapping(self._copy(self._store, read_only=self.read_only, zarr_format=2))
 
     # ------------------------------------------------------------------ synchronous access
 
@@ -569,8 +565,8 @@ class N5Store(Store):
         message = f"{self}: {type(self._store).__name__} has no synchronous methods"
         raise N5UnsupportedError(message, kind="option")
 
-    def assume(self, path: str, attributes: Mapping[str, JSON]) -> None:
-        """Take a dataset's document as given instead of reading it.
+    def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
+        """Make a store that takes a dataset's document as given instead of reading it.
 
         Parameters
         ----------
@@ -578,8 +574,16 @@ class N5Store(Store):
             Of the dataset.
         attributes : mapping
             What its ``attributes.json`` would say.
+
+        Returns
+        -------
+        N5Store
+            Of the same container.
         """
-        self._hierarchy.assumed[normalize_path(path)] = json.dumps(attributes).encode()
+        copied = self._copy(self._store, read_only=self.read_only)
+        assumed = copied._hierarchy.assumed  # noqa: SLF001 - of the same class
+        assumed[normalize_path(path)] = json.dumps(attributes).encode()
+        return copied
 
     # ------------------------------------------------------------------ writing
 
@@ -617,10 +621,9 @@ class N5Store(Store):
         if isinstance(parsed, MetadataKey):
             self._run_located_sync(self._write(parsed, value.to_bytes()), parsed.path)
             return
-        place = self._place(parsed)
-        if place is None or not place.in_grid:
+        if not self._is_inner(self._place(parsed)):
             self._read_node_sync(parsed.path)
-            place = self._checked_place(parsed)
+        place = self._checked_place(parsed)
         block = self._make_block(value, place)
         if isinstance(self._store, LocalStore):
             local_io.write(Path(self._store.root) / place.key, block)
@@ -669,11 +672,20 @@ class N5Store(Store):
         self._served[key] = value
 
     async def _writable_place(self, chunk: ChunkKey) -> _Place:
-        place = self._place(chunk)
-        if place is not None and place.in_grid:
-            return place
-        await self.read_node(chunk.path)  # others may have made it, or made it larger
+        if not self._is_inner(self._place(chunk)):
+            await self.read_node(chunk.path)
         return self._checked_place(chunk)
+
+    def _is_inner(self, place: _Place | None) -> bool:
+        """Whether a block has full size, whatever the extent of the array is by now.
+
+        At the end of the array, and beyond, others may have made it larger in the meantime.
+        """
+        if place is None:
+            return False
+        dataset = place.shown.dataset
+        extent = block_extent(dataset.dimensions, dataset.block_size, place.position)
+        return extent == dataset.block_size
 
     def _checked_place(self, chunk: ChunkKey) -> _Place:
         place = self._place(chunk)
@@ -752,9 +764,10 @@ class N5Store(Store):
             node = yield from self._hierarchy.node(path)
         except N5Error:
             node = GroupAttributes(attributes={})  # broken, and not wanted any more
-        if path and node is None:
+        if node is not None or not path:
+            yield [RemoveTree(path)]
+        elif path not in self._nodes and path not in self._hierarchy.given:
             return False
-        yield [RemoveTree(path)]
         for kept in (self._nodes, self._hierarchy.given, self._hierarchy.unusual):
             for known in [k for k in kept if not path or k == path or k.startswith(f"{path}/")]:
                 del kept[known]
@@ -802,7 +815,10 @@ def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
 
 
 def _wrapped(
-    store: str | os.PathLike[str] | Store, storage_options: dict[str, Any] | None
+    store: str | os.PathLike[str] | Store,
+    storage_options: dict[str, Any] | None,
+    *,
+    read_only: bool,
 ) -> Store:
     """Make the store whose keys are N5's."""
     if isinstance(store, N5Store):
@@ -818,7 +834,9 @@ def _wrapped(
     if isinstance(store, Store):
         return store
     if is_url:
-        return FsspecStore.from_url(str(store), storage_options=storage_options, read_only=True)
+        return FsspecStore.from_url(
+            str(store), storage_options=storage_options, read_only=read_only
+        )
     path = Path(local_path(os.fspath(store)))
     return LocalStore(path.expanduser().resolve(), read_only=True)
 

@@ -10,11 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from n5zarr._zarr_compat import spelled
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes, is_dataset
+from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
-from n5zarr.hierarchy import Get, Given, List, Remove, Update
-from n5zarr.translate.keys import DEFAULT_NAMES, ChunkNames
+from n5zarr.hierarchy import Get, List, Remove, Update
+from n5zarr.translate.keys import ChunkNames
 from n5zarr.translate.members import (
     Members,
     check_v3,
@@ -26,9 +28,6 @@ from n5zarr.translate.presentation import in_axis_order
 from n5zarr.zarr_types import element_of_v2, element_of_v3, v3_form
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.hierarchy import Hierarchy, Node, Steps
     from n5zarr.translate.keys import MetadataKey
 
@@ -110,45 +109,39 @@ def write_document(
     """
     _check_name(key.path)
     old = None if base is None else json.loads(base)
-    change = _change(hierarchy, key, document, old)
-    if change.members is None and (old or (yield from _is_group(hierarchy, key.path))):
+    fresh = _change(hierarchy, key, document, None)
+    change = fresh if old is None else _change(hierarchy, key, document, old)
+    if fresh.members is None and (yield from _is_group(hierarchy, key.path)):
         # BigStitcher's groups carry the keys of a dataset, which must stay
-        change = replace(change, members=KEEP)
+        fresh, change = replace(fresh, members=KEEP), replace(change, members=KEEP)
     if key.path:
         yield from make_root()
-    found: list[bool] = []
+    applied: list[Change] = []
 
     def apply(data: bytes | None) -> bytes:
         if only_new and data is not None:
-            found.append(True)
             return data
-        return changed(data, change)
+        # nothing can be kept of an array that is not there any more
+        gone = data is None or (isinstance(fresh.members, Members) and not _is_array(data))
+        applied.append(fresh if gone else change)
+        return changed(data, applied[-1])
 
     (data,) = yield [Update(join(key.path, ATTRIBUTES_JSON), apply)]
-    if found:
+    if not applied:
         return None
     assert isinstance(data, bytes)  # noqa: S101 - the answer to Update
-    if isinstance(change.members, Members):
-        members = change.members
-        hierarchy.given[key.path] = Given(
-            _given(document), members.element.stored, members.block_size
-        )
-        names = ChunkNames.of(document)
-        if names == DEFAULT_NAMES[hierarchy.zarr_format]:
-            hierarchy.unusual.pop(key.path, None)
-        else:
-            hierarchy.unusual[key.path] = names
+    members = applied[-1].members
+    if isinstance(members, Members):
+        hierarchy.created(key.path, document, members.element.stored, members.block_size)
     return (yield from hierarchy.classify(key.path, data))
+
+
+def _is_array(data: bytes) -> bool:
+    return is_dataset(parse_json(data))
 
 
 def _is_group(hierarchy: Hierarchy, path: str) -> Steps[bool]:
     return isinstance((yield from hierarchy.node(path)), GroupAttributes)
-
-
-def _given(document: dict[str, Any]) -> Mapping[str, JSON]:
-    """Leave out what may change while the array lives."""
-    drop = ("shape", "attributes", "dimension_names")
-    return {key: value for key, value in document.items() if key not in drop}
 
 
 def _change(
@@ -188,7 +181,7 @@ def _v3_array(
     element = element_of_v3(document["data_type"], document["fill_value"])
     members = members_of_v3(document, element, hierarchy.axis_order)
     attributes = document.get("attributes") or {}
-    same = old is not None and all(old.get(k) == document[k] for k in _V3_IDENTITY)
+    same = old is not None and _is_same(old, document, _V3_IDENTITY)
     before = (old or {}).get("attributes") or {}
     renamed = (old or {}).get("dimension_names") != document.get("dimension_names")
     named = any(attributes.get(k) != before.get(k) for k in _NAMING)
@@ -216,7 +209,7 @@ def _v2_array(
     members = members_of_v2(
         document, element_of_v2(document), v3_form(document), hierarchy.axis_order
     )
-    same = old is not None and all(old.get(k) == document.get(k) for k in _V2_IDENTITY)
+    same = old is not None and _is_same(old, document, _V2_IDENTITY)
     resized = same and old is not None and old.get("shape") != document["shape"]
     return Change(
         members=KEEP if same else members,
@@ -225,10 +218,19 @@ def _v2_array(
     )
 
 
+def _is_same(old: dict[str, Any], new: dict[str, Any], identity: tuple[str, ...]) -> bool:
+    """Whether two documents describe the same elements, chunks and codecs, however spelled."""
+    if old.get("node_type", "array") != "array":
+        return False
+    if all(old.get(key) == new.get(key) for key in identity):
+        return True
+    first, second = spelled(old), spelled(new)
+    return all(first.get(key) == second.get(key) for key in identity)
+
+
 def _check_name(path: str) -> None:
     """Refuse names that would hide documents."""
-    name = path.rpartition("/")[2]
-    if name == ATTRIBUTES_JSON:
+    if ATTRIBUTES_JSON in path.split("/"):
         message = f"path {path!r}: N5 keeps its documents under the name {ATTRIBUTES_JSON!r}"
         raise N5UnrepresentableError(message, kind="path")
 

@@ -225,7 +225,7 @@ class N5Block(Codec):
         buf : array-like or bytes-like
             ``prod(block_shape)`` elements of ``dtype``, C order.
         """
-        elements = np.asarray(buf)
+        elements = np.asarray(buf).ravel(order="K")  # as it lies in memory, also in F order
         if elements.dtype != self.dtype:
             elements = np.frombuffer(np.ascontiguousarray(elements), self.dtype)
         block = elements.reshape(self.block_shape)

@@ -55,7 +55,10 @@ def v2_form(data_type: JSON, fill_value: JSON) -> tuple[JSON, JSON]:
     native = zdtype.to_native_dtype()
     if native.kind not in "TOSV":
         zdtype = parse_dtype(native.newbyteorder(">"), zarr_format=2)  # as native ones are shown
-    return zdtype.to_json(zarr_format=2)["name"], zdtype.to_json_scalar(scalar, zarr_format=2)
+    shown: JSON = zdtype.to_json_scalar(scalar, zarr_format=2)
+    # null reads as the default, and xarray masks what is no null
+    is_default = shown == zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
+    return zdtype.to_json(zarr_format=2)["name"], None if is_default else shown
 
 
 def _parse(data_type: object, zarr_format: Any) -> Any:  # noqa: ANN401 - zarr's ZDType

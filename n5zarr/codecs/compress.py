@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
 from n5zarr.codecs.buffers import damaged
-from n5zarr.format.compression import Gzip
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.compression import Blosc, Gzip
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
 
-__all__ = ["compress", "decompress", "decompress_all", "passes", "store", "usable"]
+__all__ = [
+    "check_writable",
+    "compress",
+    "decompress",
+    "decompress_all",
+    "passes",
+    "store",
+    "usable",
+]
 
 _MODULES: dict[str, Any] = {
     "raw": raw,
@@ -168,6 +177,21 @@ def store(data: BufferLike, compression: Compression) -> BufferLike:
         return gzip.store_zlib(data)
     stored: BufferLike = _MODULES[compression.type].store(data)
     return stored
+
+
+def check_writable(compression: Compression) -> None:
+    """Raise if a compression can only be read.
+
+    Raises
+    ------
+    N5UnsupportedError
+        It loses data, or there is no library that writes it (``kind="compression"``).
+    """
+    snappy = isinstance(compression, Blosc) and compression.cname == "snappy"
+    if compression.type == "jpeg" or snappy:
+        name = "blosc with snappy" if snappy else compression.type
+        message = f"compression: {name} can only be read; use another one"
+        raise N5UnsupportedError(message, kind="compression")
 
 
 def passes(compression: Compression) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from n5zarr.codecs.compress import check_writable
 from n5zarr.errors import N5AttributesError, N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
@@ -219,6 +220,10 @@ def _dataset(
             f"bytes in a block, got {n_bytes}; take smaller chunks"
         )
         raise N5UnrepresentableError(message, kind="member")
+    if any(d > 2**63 - 1 for d in dimensions) or any(b > 2**31 - 1 for b in block_size):
+        message = f"shape {tuple(shape)}, chunks {tuple(chunk_shape)}: too large for N5"
+        raise N5UnrepresentableError(message, kind="member")
+    check_writable(compression)
     if len(dimensions) > MAX_NDIM:
         message = f"shape: expected at most {MAX_NDIM} dimensions, got {len(dimensions)}"
         raise N5UnrepresentableError(message, kind="member")
@@ -313,6 +318,9 @@ _TRANSLATED: dict[str, Callable[[Mapping[str, JSON]], dict[str, JSON]]] = {
     "zstd": lambda given: {"type": "zstd", "level": given.get("level", 3)},
     "blosc": _blosc,
     "bz2": lambda given: {"type": "bzip2", "blockSize": given.get("level", 9)},
-    "lzma": lambda given: {"type": "xz", "preset": given.get("preset") or 6},
+    "lzma": lambda given: {
+        "type": "xz",
+        "preset": 6 if given.get("preset") is None else given["preset"],
+    },
     "lz4": lambda _: {"type": "lz4"},
 }

@@ -265,6 +265,6 @@ def _same(first: JSON, second: JSON) -> bool:
         return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, float) and isinstance(second, float) and math.isnan(first):
-        return math.isnan(second)
+    if isinstance(first, float) and isinstance(second, float):
+        return repr(first) == repr(second)  # also -0.0, and NaN
     return type(first) is type(second) and first == second

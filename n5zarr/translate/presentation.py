@@ -63,6 +63,7 @@ __all__ = [
     "Presentation",
     "derived_names",
     "in_axis_order",
+    "numcodecs_compressor",
     "same_codecs",
     "zarr_compressors",
 ]
@@ -243,12 +244,10 @@ class Presentation:
         names_n5 = self.record.dimension_names
         if names_n5 is None:
             found = self._found_names
-            names_n5 = None if found is None else found[1]
-        elif len(names_n5) != self.ndim or not names_n5:
-            return None  # [] says that there are none
-        if names_n5 is None:
-            return None
-        return tuple(name or None for name in present(names_n5, self.axis_order))
+            names_n5 = () if found is None else [name or None for name in found[1]]
+        if len(names_n5) != self.ndim or not names_n5:
+            return None  # [] in the record says that there are none
+        return present(names_n5, self.axis_order)
 
     @property
     def attributes(self) -> dict[str, JSON]:
@@ -303,12 +302,11 @@ class Presentation:
         dict
             Zarr v2 array metadata. The fill value is null, which reads as 0: xarray would mask a 0.
         """
-        empty = "" if self.content is Content.STRINGS else None
         return {
             "zarr_format": 2,
             "chunks": self.chunk_shape,
             "dtype": self._v2_dtype,
-            "fill_value": self.v2_type[1] if self.v2_type else empty,
+            "fill_value": self.v2_type[1] if self.v2_type else None,
             "dimension_separator": ".",
             **self.shown_v2,
             **(self.given or {}),
@@ -370,7 +368,9 @@ class Presentation:
         else:
             same_dtype = _as_lists(document["dtype"]) == self._v2_dtype
             plain = self.shown_v2 == self.derived_v2() and same_dtype
-        if plain and self.kind.dtype.name != "float16":
+        # numcodecs' lz4 does not say of itself what it is, nor do strings how long they are
+        unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
+        if plain and self.kind.dtype.name != "float16" and not unclear:
             return None
         kept = {k: v for k, v in document.items() if k not in ("attributes", "dimension_names")}
         return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
@@ -426,7 +426,9 @@ class Presentation:
     def _shows_blocks(self) -> bool:
         """Whether n5zarr's own codec follows, which takes whole blocks of numbers."""
         own = self.content is Content.NUMBERS and self.kind.is_native and not self.is_scalar
-        return self.codecs == "n5" and own
+        # numcodecs' codecs do not learn the fill value that a grown block is padded with
+        knows_fill = self.zarr_format == 3 or self.kind.fill_is_zero
+        return self.codecs == "n5" and own and knows_fill
 
 
 def same_codecs(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
@@ -539,6 +541,11 @@ def zarr_compressors(compression: Compression) -> list[dict[str, JSON]]:
     """Give the compressor of a ``zarr.json`` for a compression of N5; none for raw."""
     shown = _zarr_v3(_accepted(compression, 1))
     return [] if shown is None else [{"name": shown[0], "configuration": shown[1]}]
+
+
+def numcodecs_compressor(compression: Compression) -> dict[str, JSON] | None:
+    """Give the compressor of a ``.zarray`` for a compression of N5; None for raw."""
+    return _zarr_v2(_accepted(compression, 1))
 
 
 def _zarr_v2(compression: Compression) -> dict[str, JSON] | None:

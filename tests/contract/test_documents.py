@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
-from zarr.storage import MemoryStore
+from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -148,8 +150,7 @@ def test_names_of_dimensions_are_axes_where_tensorstore_takes_them(tmp_path: Pat
         zarr.create_array(store, name=path, shape=(2, 3, 5), dtype="u1", dimension_names=given)
         found = zarr.open_array(N5Store(tmp_path / "c.n5"), path=path)
         shown: Any = found.metadata.dimension_names  # type: ignore[union-attr]
-        # an empty name is no name: in Zarr both say that the axis has none
-        assert shown == (given and tuple(name or None for name in given))
+        assert shown == (given and tuple(given))
         assert "axes" not in found.attrs
         assert ("axes" in document(tmp_path / "c.n5", path)) is (path == "good")
     assert document(tmp_path / "c.n5", "good")["axes"] == ["x", "y", "z"]
@@ -512,3 +513,148 @@ def test_a_mapping_has_the_keys_and_values_of_zarr_2(tmp_path: Path, codecs: Any
     with pytest.raises(KeyError):
         del copy["g/a/0.0"]
     assert opened(tmp_path / "copy.n5", "g/a")[0, 1] == 0
+
+
+# ---------------------------------------------------------------------- other mixtures
+
+
+@pytest.mark.parametrize("codecs", ["zarr", "portable"])
+@pytest.mark.parametrize("how", [{"type": "gzip"}, {"type": "xz"}, {"type": "zstd"}])
+def test_an_attribute_does_not_change_how_strings_of_java_are_read(
+    root: Path, codecs: Any, how: Any
+) -> None:
+    (root / "text").mkdir()
+    text = {"dimensions": [3], "blockSize": [2], "dataType": "string", "compression": how}
+    (root / "text" / "attributes.json").write_text(json.dumps(text))
+    for i, strings in enumerate((["a", "bb"], ["c"])):
+        block = n5zarr.encode_block(np.array(strings, object), compression=how)
+        (root / "text" / str(i)).write_bytes(block)
+    array = opened(root, "text", codecs=codecs)
+    array.attrs["new"] = 1
+    assert document(root, "text") == text | {"new": 1}
+    assert opened(root, "text")[:].tolist() == ["a", "bb", "c"]  # type: ignore[union-attr]
+    array[1:] = ["x", ""]
+    assert opened(root, "text", codecs=codecs)[:].tolist() == ["a", "x", ""]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+@pytest.mark.parametrize("fill_value", [0, 7])
+def test_writing_through_every_presentation_is_the_same(
+    tmp_path: Path, zarr_format: Any, axis_order: Any, codecs: Any, fill_value: int
+) -> None:
+    values = np.arange(35, dtype="i4").reshape(7, 5)
+    made = N5Store(tmp_path / "c.n5", axis_order=axis_order)
+    n5zarr.create_array(
+        made, path="a", shape=(7, 5), chunks=(3, 2), dtype="i4", fill_value=fill_value
+    )
+    how = {"zarr_format": zarr_format, "axis_order": axis_order, "codecs": codecs}
+    array = zarr.open_array(N5Store(tmp_path / "c.n5", **how), path="a")
+    array[...] = values
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a", axis_order=axis_order), values)
+    array.resize((8, 6))
+    expected = np.full((8, 6), fill_value)
+    expected[:7, :5] = values
+    for found in (array, opened(tmp_path / "c.n5", "a", axis_order=axis_order)):
+        np.testing.assert_array_equal(found[...], expected)
+
+
+@pytest.mark.filterwarnings("ignore")  # of data types without a specification
+@pytest.mark.parametrize("values", [[True, False], [0j, 1j], ["", "b"], [0.0, 1.5]])
+def test_xarray_masks_no_default_in_format_2(tmp_path: Path, values: list[Any]) -> None:
+    dataset = xr.Dataset({"v": ("x", values)})
+    dataset.to_zarr(N5Store(tmp_path / "c.n5", zarr_format=2), zarr_format=2)
+    found = xr.open_zarr(N5Store(tmp_path / "c.n5", zarr_format=2))["v"]
+    assert found.values.tolist() == values
+
+
+def test_nodes_that_others_have_removed_are_made_anew(tmp_path: Path) -> None:
+    group = zarr.create_group(N5Store(tmp_path / "c.n5"))
+    for _ in range(2):
+        array = group.create_array("a", shape=(3,), dtype="u1", attributes={"k": 1}, overwrite=True)
+        array[:] = 1
+        group.create_group("g", attributes={"k": 1}, overwrite=True)
+        assert zarr.open_group(N5Store(tmp_path / "c.n5"))["g"].attrs.asdict() == {"k": 1}
+        assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {"k": 1}
+        np.testing.assert_array_equal(opened(tmp_path / "c.n5", "a")[:], [1, 1, 1])
+        shutil.rmtree(tmp_path / "c.n5" / "a")
+        shutil.rmtree(tmp_path / "c.n5" / "g")
+
+
+def test_a_store_that_wraps_one_for_reading_is_for_reading(root: Path) -> None:
+    assert N5Store(LocalStore(root, read_only=True)).read_only
+    assert not N5Store(LocalStore(root)).read_only
+    assert not N5Store(root, read_only=True).with_read_only().read_only
+
+
+def test_a_name_that_looks_unfinished_is_a_name(tmp_path: Path) -> None:
+    group = zarr.create_group(N5Store(tmp_path / "c.n5"))
+    group.create_group("x.partial")
+    assert list(group.keys()) == ["x.partial"]
+
+
+def test_more_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"shape": (2**64, 2), "chunks": (4, 1)},
+        {"dtype": "nope"},
+        {"chunks": "big"},
+        {"chunks": (3,)},
+        {"chunk_aspect_ratio": [0, 1]},
+        {"chunk_aspect_ratio": [1]},
+        {"compression": {"type": "jpeg"}},
+        {"compression": {"type": "blosc", "cname": "snappy"}, "dtype": "bool"},
+        {"path": "attributes.json/x"},
+    ]
+    for how in wrong:
+        with pytest.raises(n5zarr.N5Error):
+            n5zarr.create_array(tmp_path / "c.n5", **({"shape": (3, 5), "dtype": "u1"} | how))
+    for condition in ({"mode": "w", "ndim": 2}, {"mode": "a", "dtype": "u1"}):
+        with pytest.raises(N5UnrepresentableError, match="conditions: expected the mode"):
+            n5zarr.open(tmp_path / "c.n5", path="new", **condition)
+    assert not list(tmp_path.rglob("new"))
+
+
+def test_an_assumed_dataset_is_whole_when_it_is_written(root: Path) -> None:
+    metadata: Any = {
+        "dimensions": [3],
+        "blockSize": [2],
+        "dataType": "uint8",
+        "compression": {"type": "raw"},
+    }
+    store = N5Store(root)
+    array = n5zarr.open(store, "r+", path="new", assume_metadata=metadata)
+    assert isinstance(array, zarr.Array)
+    assert zarr.open_group(store).get("new") is None  # the store that was given knows nothing of it
+    array.attrs["x"] = 1
+    assert document(root, "new") == metadata | {"x": 1}
+
+
+def test_text_can_be_compressed_with_lz4(tmp_path: Path) -> None:
+    array = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(3,), chunks=(2,), dtype=str, compression={"type": "lz4"}
+    )
+    array[:] = ["a", "b" * 500, ""]
+    assert opened(tmp_path / "c.n5", "a")[:].tolist() == ["a", "b" * 500, ""]  # type: ignore[union-attr]
+
+
+def test_axes_follow_the_order_of_the_store(tmp_path: Path) -> None:
+    n5zarr.create_array(
+        N5Store(tmp_path / "c.n5", axis_order="F"),
+        path="a",
+        shape=(2, 3, 5),
+        dtype="u1",
+        axes="xyz",
+        units=["a", "b", "c"],
+        resolution=np.array([1, 2, 3.5]),  # type: ignore[arg-type] # as any sequence
+    )
+    found = document(tmp_path / "c.n5", "a")
+    assert (found["dimensions"], found["axes"]) == ([2, 3, 5], ["x", "y", "z"])
+    assert (found["units"], found["resolution"]) == (["a", "b", "c"], [1, 2, 3.5])
+
+
+def test_a_changed_sign_of_zero_is_a_change(tmp_path: Path) -> None:
+    group = zarr.create_group(N5Store(tmp_path / "c.n5"), attributes={"a": 0.0, "b": 1})
+    group.attrs["a"] = -0.0
+    group.attrs["b"] = 1.0
+    assert (tmp_path / "c.n5" / "attributes.json").read_text()[14:] == '"a":-0.0,"b":1.0}'
