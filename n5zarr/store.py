@@ -427,12 +427,9 @@ class N5Store(Store):
         value = None if document is None else json.dumps(document).encode()
         if document is not None and "consolidated_metadata" in document:
             self._served[key] = json.dumps(document | {"consolidated_metadata": True}).encode()
-        elif value is not None:
-            self._served[key] = value
-        elif key.name == ".zattrs" and node is not None:
-            self._served[key] = b"{}"
         else:
-            self._served.pop(key, None)
+            # where there is nothing, changes start from nothing: others may be making it right now
+            self._served[key] = value or b"{}"
         return value
 
     async def read_node(self, path: str) -> Node | None:

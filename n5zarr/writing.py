@@ -188,7 +188,7 @@ def _v3_array(
     resized = same and old is not None and old.get("shape") != document["shape"]
     return Change(
         attributes=attributes,
-        base=before if same else None,
+        base=before if same or old == {} else None,
         members=KEEP if same else members,
         dimensions=members.dimensions if resized else KEEP,
         names=(
@@ -220,7 +220,7 @@ def _v2_array(
 
 def _is_same(old: dict[str, Any], new: dict[str, Any], identity: tuple[str, ...]) -> bool:
     """Whether two documents describe the same elements, chunks and codecs, however spelled."""
-    if old.get("node_type", "array") != "array":
+    if not old or old.get("node_type", "array") != "array":
         return False
     if all(old.get(key) == new.get(key) for key in identity):
         return True

@@ -57,7 +57,8 @@ def v2_form(data_type: JSON, fill_value: JSON) -> tuple[JSON, JSON]:
         zdtype = parse_dtype(native.newbyteorder(">"), zarr_format=2)  # as native ones are shown
     shown: JSON = zdtype.to_json_scalar(scalar, zarr_format=2)
     # null reads as the default, and xarray masks what is no null
-    is_default = shown == zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
+    default = zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
+    is_default = repr(shown) == repr(default)  # -0.0 is not 0.0
     return zdtype.to_json(zarr_format=2)["name"], None if is_default else shown
 
 
