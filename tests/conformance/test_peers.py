@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import zarr
 
 from n5zarr import N5Store, encode_block
+from n5zarr.format.grid import automatic_block_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +118,19 @@ def test_what_z5py_writes_is_read(tmp_path: Path, dtype: str, options: str) -> N
     for codecs in ("zarr", "n5", "portable"):
         store = N5Store(tmp_path / "c.n5", codecs=codecs)
         same_bits(np.asarray(zarr.open_array(store, path="data")[...]), array)
+
+
+def test_automatic_blocks_are_those_of_tensorstore() -> None:
+    rng = random.Random(1)  # noqa: S311
+    sides = [1, 2, 3, 7, 50, 100, 1000, 4999]
+    for _ in range(150):
+        shape = [rng.choice(sides) for _ in range(rng.randint(1, 5))]
+        ratio = [rng.choice([1, 1, 2, 4, 3, 0.5]) for _ in shape]
+        schema = {
+            "dtype": "uint8",
+            "domain": {"shape": shape},
+            "chunk_layout": {"chunk": {"aspect_ratio": ratio}},
+        }
+        spec = {"driver": "n5", "kvstore": "memory://", "schema": schema}
+        made = tensorstore.open(spec, create=True, delete_existing=True).result()
+        assert automatic_block_size(tuple(shape), ratio) == made.chunk_layout.read_chunk.shape
