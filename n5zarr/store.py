@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
 import warnings
-from functools import cached_property, partial
-from operator import lt
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, get_args, override
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, override
 from weakref import WeakValueDictionary
 
 from zarr.abc.store import (
@@ -28,30 +25,30 @@ from zarr.abc.store import (
     SupportsSyncStore,
 )
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, LocalStore
+from zarr.storage import LocalStore
 
-from n5zarr import local_io, transcode
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.block import BlockHeader
-from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.grid import block_path
 from n5zarr.format.order import AxisOrder
-from n5zarr.format.path import join, local_path, normalize_path
+from n5zarr.format.path import normalize_path
 from n5zarr.hierarchy import Hierarchy, RemoveTree
 from n5zarr.mapping import StoreMapping
-from n5zarr.store_io import run_async, run_sync
-from n5zarr.translate.chunks import (
-    chunk_slice,
-    decode_chunk,
-    encode_chunk,
-    make_block,
-    make_chunk,
+from n5zarr.places import Place, Shards
+from n5zarr.store_io import (
+    delete_sync,
+    read_sync,
+    run_async,
+    run_sync,
+    wrapped_store,
+    write_sync,
 )
 from n5zarr.translate.keys import ChunkKey, MetadataKey, ZarrFormat
-from n5zarr.translate.presentation import Codecs, Content, Presentation
+from n5zarr.translate.presentation import Codecs, Presentation
 from n5zarr.writing import parse_document, remove_document, write_document
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
@@ -63,8 +60,6 @@ if TYPE_CHECKING:
     from n5zarr.hierarchy import Node, Steps
 
 __all__ = ["N5Store"]
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 
 
 class N5Store(Store):
@@ -126,13 +121,16 @@ class N5Store(Store):
         if coords:
             message = "coords=True: not available in this version of n5zarr"
             raise N5UnsupportedError(message, kind="option")
-        self._store = _wrapped(store, storage_options, read_only=read_only)
+        if isinstance(store, N5Store):
+            message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
+            raise N5UnrepresentableError(message, kind="option")
+        self._store = wrapped_store(store, storage_options, read_only=read_only)
         self._hierarchy = Hierarchy(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         self._nodes: dict[str, Node] = {}
         self._served: dict[MetadataKey, bytes] = {}
         self._root_checked = False
         self._warned: set[str] = set()
-        self._recent: dict[str, tuple[bytes, BufferLike]] = {}
+        self._shards = Shards()
         self._locks = _PathLocks()
 
     # ------------------------------------------------------------------ identity
@@ -269,92 +267,55 @@ class N5Store(Store):
     async def _read_chunk(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
         if not isinstance(self._nodes.get(chunk.path), Presentation):
             await self.read_node(chunk.path)
-        found = self._place(chunk)
-        if found is None or not found.in_grid:
+        place = self._place(chunk)
+        if place is None or not place.in_grid:
             return None
-        block = await self._store.get(found.key, cpu.buffer_prototype)
+        block = await self._store.get(place.key, cpu.buffer_prototype)
         if block is None:
             return None
-        part = self._find(block, found)
-        return await asyncio.to_thread(self._make, block, found) if part is None else part
+        part = self._cut(block, place)
+        return await asyncio.to_thread(self._make_chunk, block, place) if part is None else part
 
     def _read_chunk_sync(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
         if not isinstance(self._nodes.get(chunk.path), Presentation):
             self._read_node_sync(chunk.path)
-        found = self._place(chunk)
-        if found is None or not found.in_grid:
+        place = self._place(chunk)
+        if place is None or not place.in_grid:
             return None
-        block = self._read_block_sync(found.key)
+        block = read_sync(self._store, place.key)
         if block is None:
             return None
-        part = self._find(block, found)
-        return self._make(block, found) if part is None else part
+        part = self._cut(block, place)
+        return self._make_chunk(block, place) if part is None else part
 
-    def _read_block_sync(self, key: str) -> Buffer | None:
-        if not isinstance(self._store, LocalStore):
-            return self._sync_store.get_sync(key, prototype=cpu.buffer_prototype)
-        data = local_io.read(Path(self._store.root) / key)
-        return None if data is None else cpu.Buffer.from_bytes(data)
+    def _place(self, chunk: ChunkKey) -> Place | None:
+        return Place.of(chunk, self._nodes.get(chunk.path))
 
-    def _find(self, block: Buffer, place: _Place) -> Buffer | None:
+    def _cut(self, block: Buffer, place: Place) -> Buffer | None:
         """Cut the chunk out of the block; None when it has to be made."""
+        data = _view(block)
         try:
-            data = _view(block)
-            if data[: len(place.shown.full_header)] != place.shown.full_header:
-                self._check_current(data, place)
-            part = chunk_slice(data, place.shown)
+            if isinstance(self._store, LocalStore) and not place.is_expected(data):
+                self._check_current(place)
+            part = place.cut(data)
         except N5Error as err:
             raise err.located(self.block_name(place.path, place.position)) from err.__cause__
         return None if part is None else block[part]
 
-    def _check_current(self, data: memoryview, place: _Place) -> None:
+    def _check_current(self, place: Place) -> None:
         """Look whether a block of unexpected size belongs to another dataset by now."""
-        dataset = place.shown.dataset
-        expected = block_extent(dataset.dimensions, dataset.block_size, place.position)
-        if not isinstance(self._store, LocalStore) or place.shown.content is Content.OBJECTS:
-            return
-        if BlockHeader.from_bytes(data).block_shape in (expected, dataset.block_size):
-            return
         node = self._read_node_sync(place.path)
-        if isinstance(node, Presentation) and node.dataset.block_size == dataset.block_size:
+        block_size = place.shown.dataset.block_size
+        if isinstance(node, Presentation) and node.dataset.block_size == block_size:
             return
         message = "the dataset has been replaced by another one since it was opened; open it again"
         raise N5Error(message, kind="changed")
 
-    def _make(self, block: Buffer, place: _Place) -> BufferLike:
-        shown = place.shown
+    def _make_chunk(self, block: Buffer, place: Place) -> BufferLike:
         try:
-            if shown.transcoded is None:
-                return make_chunk(_view(block), shown)
-            return self._transcode(block, place, shown.transcoded)
+            return place.chunk(_view(block), self._shards)
         except N5Error as err:
             raise err.located(self.block_name(place.path, place.position)) from err.__cause__
-
-    def _transcode(self, block: Buffer, place: _Place, document: str) -> BufferLike:
-        """Make a chunk with zarr's codecs; a shard is asked for in many small ranges."""
-        if '"sharding_indexed"' not in document:
-            return transcode.encode(decode_chunk(_view(block), place.shown), document)
-        stored = block.to_bytes()
-        recent = self._recent.get(place.key)
-        if recent is not None and recent[0] == stored:
-            return recent[1]
-        chunk = transcode.encode(decode_chunk(_view(block), place.shown), document)
-        self._recent = {place.key: (stored, chunk)}
-        return chunk
-
-    def _place(self, chunk: ChunkKey) -> _Place | None:
-        """Find the block of a chunk; None for a chunk of no array."""
-        shown = self._nodes.get(chunk.path)
-        if not isinstance(shown, Presentation):
-            return None
-        coords = chunk.coords
-        if shown.ndim == 0 and coords in ((), (0,)):
-            coords = ()
-        elif len(coords) != shown.ndim:
-            return None
-        position = shown.grid_position(coords)
-        in_grid = all(map(lt, position, shown.grid))
-        return _Place(chunk.path, shown, position, join(chunk.path, block_path(position)), in_grid)
 
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
         """Name container, dataset and block, for messages."""
@@ -555,13 +516,6 @@ class N5Store(Store):
         capable = isinstance(self._store, SupportsSyncStore)
         return capable and getattr(self._store, "_supports_sync_io", True)
 
-    @cached_property
-    def _sync_store(self) -> SupportsSyncStore:
-        if isinstance(self._store, SupportsSyncStore):
-            return self._store
-        message = f"{self}: {type(self._store).__name__} has no synchronous methods"
-        raise N5UnsupportedError(message, kind="option")
-
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Make a store that takes a dataset's document as given instead of reading it.
 
@@ -608,7 +562,10 @@ class N5Store(Store):
             async with self._locks.of(parsed.path):
                 await self._run_located(self._write(parsed, value.to_bytes()), parsed.path)
             return
-        place = await self._writable_place(parsed)
+        place = self._place(parsed)
+        if place is None or not place.is_full:
+            await self.read_node(parsed.path)  # others may have made it, or made it larger
+        place = self._checked_place(parsed)
         block = await asyncio.to_thread(self._make_block, value, place)
         await self._store.set(place.key, cpu.Buffer.from_bytes(block))
 
@@ -618,14 +575,11 @@ class N5Store(Store):
         if isinstance(parsed, MetadataKey):
             self._run_located_sync(self._write(parsed, value.to_bytes()), parsed.path)
             return
-        if not self._is_inner(self._place(parsed)):
-            self._read_node_sync(parsed.path)
+        place = self._place(parsed)
+        if place is None or not place.is_full:
+            self._read_node_sync(parsed.path)  # others may have made it, or made it larger
         place = self._checked_place(parsed)
-        block = self._make_block(value, place)
-        if isinstance(self._store, LocalStore):
-            local_io.write(Path(self._store.root) / place.key, block)
-        else:
-            self._sync_store.set_sync(place.key, cpu.Buffer.from_bytes(block))
+        write_sync(self._store, place.key, self._make_block(value, place))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk unless it is there; a group needs no document to be."""
@@ -668,23 +622,7 @@ class N5Store(Store):
             value = json.dumps(document | {"consolidated_metadata": True}).encode()
         self._served[key] = value
 
-    async def _writable_place(self, chunk: ChunkKey) -> _Place:
-        if not self._is_inner(self._place(chunk)):
-            await self.read_node(chunk.path)
-        return self._checked_place(chunk)
-
-    def _is_inner(self, place: _Place | None) -> bool:
-        """Whether a block has full size, whatever the extent of the array is by now.
-
-        At the end of the array, and beyond, others may have made it larger in the meantime.
-        """
-        if place is None:
-            return False
-        dataset = place.shown.dataset
-        extent = block_extent(dataset.dimensions, dataset.block_size, place.position)
-        return extent == dataset.block_size
-
-    def _checked_place(self, chunk: ChunkKey) -> _Place:
+    def _checked_place(self, chunk: ChunkKey) -> Place:
         place = self._place(chunk)
         if place is not None and place.in_grid:
             return place
@@ -692,12 +630,9 @@ class N5Store(Store):
         message = f"chunk {chunk.coords}: expected a chunk of an array, but {what}"
         raise N5UnrepresentableError(message, kind="path", where=f"{self}: {chunk.path or '/'}")
 
-    def _make_block(self, value: Buffer, place: _Place) -> BufferLike:
-        shown, document = place.shown, place.shown.transcoded
+    def _make_block(self, value: Buffer, place: Place) -> BufferLike:
         try:
-            if document is None:
-                return make_block(_view(value), shown, place.position)
-            return encode_chunk(transcode.decode(_view(value), document), shown, place.position)
+            return place.block(_view(value))
         except N5Error as err:
             raise err.located(self.block_name(place.path, place.position)) from err.__cause__
 
@@ -730,10 +665,8 @@ class N5Store(Store):
                     self._read_node_sync(chunk.path)
                 # also outside of the grid: zarr shrinks an array before it removes its chunks
                 place = self._place(chunk)
-                if place is not None and isinstance(self._store, LocalStore):
-                    local_io.remove(Path(self._store.root) / place.key)
-                elif place is not None:
-                    self._sync_store.delete_sync(place.key)
+                if place is not None:
+                    delete_sync(self._store, place.key)
             case None:
                 pass
 
@@ -785,16 +718,6 @@ class N5Store(Store):
         self.__dict__.update(state, _locks=_PathLocks())
 
 
-class _Place(NamedTuple):
-    """Where the block of a chunk is."""
-
-    path: str
-    shown: Presentation
-    position: N5Tuple
-    key: str
-    in_grid: bool
-
-
 class _PathLocks:
     """Locks for updates of documents in stores that have none of their own."""
 
@@ -809,33 +732,6 @@ def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     if value not in known:
         message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
         raise N5UnrepresentableError(message, kind="option")
-
-
-def _wrapped(
-    store: str | os.PathLike[str] | Store,
-    storage_options: dict[str, Any] | None,
-    *,
-    read_only: bool,
-) -> Store:
-    """Make the store whose keys are N5's."""
-    if isinstance(store, N5Store):
-        message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
-        raise N5UnrepresentableError(message, kind="option")
-    is_url = isinstance(store, str) and _URL.match(store) and not store.startswith("file://")
-    if storage_options is not None and not is_url:
-        message = f"storage_options: expected only with a URL, got them with {store!r}"
-        raise N5UnrepresentableError(message, kind="option")
-    if type(store) is LocalStore:
-        # one form of the same place, so that equality and messages do not depend on the spelling
-        return LocalStore(Path(store.root).resolve(), read_only=store.read_only)
-    if isinstance(store, Store):
-        return store
-    if is_url:
-        return FsspecStore.from_url(
-            str(store), storage_options=storage_options, read_only=read_only
-        )
-    path = Path(local_path(os.fspath(store)))
-    return LocalStore(path.expanduser().resolve(), read_only=True)
 
 
 def _view(block: Buffer) -> memoryview:

@@ -1,29 +1,109 @@
-"""Answering the requests of :mod:`n5zarr.hierarchy` from a zarr store, with and without await."""
+"""The wrapped store, whose keys are N5's: making it, and using it with and without await."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import zarr
+from zarr.abc.store import Store, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import LocalStore
+from zarr.storage import FsspecStore, LocalStore
 
 from n5zarr import local_io
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.path import local_path
 from n5zarr.hierarchy import Entry, Get, List, Remove, RemoveTree, Update, Warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from zarr.abc.store import Store, SupportsSyncStore
+    from zarr.abc.buffer import Buffer
 
+    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.hierarchy import Request, Steps
 
-__all__ = ["run_async", "run_sync"]
+__all__ = [
+    "delete_sync",
+    "read_sync",
+    "run_async",
+    "run_sync",
+    "wrapped_store",
+    "write_sync",
+]
 
 type _Answer = bytes | Sequence[Entry] | None
+
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+
+
+def wrapped_store(
+    store: str | os.PathLike[str] | Store,
+    storage_options: dict[str, Any] | None,
+    *,
+    read_only: bool,
+) -> Store:
+    """Make the store of a container.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        What the user gave.
+    storage_options : dict or None
+        For fsspec, with a URL.
+    read_only : bool
+        Whether a store that is made here refuses to write. Local files are written by
+        :mod:`n5zarr.local_io`, so that zarr's store for them is for reading in any case: it would
+        make the directory of a container that is only looked for.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There are options, but no URL (``kind="option"``).
+    """
+    is_url = isinstance(store, str) and _URL.match(store) and not store.startswith("file://")
+    if storage_options is not None and not is_url:
+        message = f"storage_options: expected only with a URL, got them with {store!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    if type(store) is LocalStore:
+        # one form of the same place, so that equality and messages do not depend on the spelling
+        return LocalStore(Path(store.root).resolve(), read_only=store.read_only)
+    if isinstance(store, Store):
+        return store
+    if is_url:
+        return FsspecStore.from_url(
+            str(store), storage_options=storage_options, read_only=read_only
+        )
+    path = Path(local_path(os.fspath(store)))
+    return LocalStore(path.expanduser().resolve(), read_only=True)
+
+
+def read_sync(store: Store, key: str) -> Buffer | None:
+    """Read a key without await."""
+    if isinstance(store, LocalStore):
+        data = local_io.read(_local_root(store) / key)
+        return None if data is None else cpu.Buffer.from_bytes(data)
+    return _sync_store(store).get_sync(key, prototype=cpu.buffer_prototype)
+
+
+def write_sync(store: Store, key: str, data: BufferLike) -> None:
+    """Write a key without await."""
+    if isinstance(store, LocalStore):
+        local_io.write(_local_root(store) / key, data)
+    else:
+        _sync_store(store).set_sync(key, cpu.Buffer.from_bytes(data))
+
+
+def delete_sync(store: Store, key: str) -> None:
+    """Delete a key without await."""
+    if isinstance(store, LocalStore):
+        local_io.remove(_local_root(store) / key)
+    else:
+        _sync_store(store).delete_sync(key)
 
 
 def run_sync[T](steps: Steps[T], store: Store, warn: Callable[[str], None]) -> T:
@@ -97,16 +177,16 @@ def _answer_local(request: Request, store: Store, warn: Callable[[str], None]) -
 def _answer_sync(request: Request, store: Store, warn: Callable[[str], None]) -> _Answer:
     match request:
         case Get(key):
-            value = _sync_store(store).get_sync(key, prototype=cpu.buffer_prototype)
+            value = read_sync(store, key)
             return None if value is None else value.to_bytes()
         case Warn(message):
             warn(message)
         case Remove(key):
-            _sync_store(store).delete_sync(key)
+            delete_sync(store, key)
         case Update(key, change):
-            old = _sync_store(store).get_sync(key, prototype=cpu.buffer_prototype)
+            old = read_sync(store, key)
             new = change(None if old is None else old.to_bytes())
-            _sync_store(store).set_sync(key, cpu.Buffer.from_bytes(new))
+            write_sync(store, key, new)
             return new
         case _:
             return _without_await(_answer_async(request, store, warn))
@@ -143,9 +223,10 @@ def _local_root(store: Store) -> Path:
 
 
 def _sync_store(store: Store) -> SupportsSyncStore:
-    # zarr's type guards do not narrow; callers have checked
-    assert hasattr(store, "get_sync")  # noqa: S101
-    return store  # type: ignore[return-value]
+    if isinstance(store, SupportsSyncStore):
+        return store
+    message = f"{type(store).__name__} has no synchronous methods; use the asynchronous ones"
+    raise N5UnsupportedError(message, kind="option")
 
 
 async def _entries(store: Store, path: str) -> list[Entry]:

@@ -18,7 +18,7 @@ LAYERS = (
     ("_zarr_compat",),
     ("zarr_types", "zarr_codecs", "transcode"),
     ("hierarchy", "local_io", "mapping"),
-    ("writing", "store_io"),
+    ("writing", "store_io", "places"),
     ("store",),
     ("containers",),
     ("__init__",),

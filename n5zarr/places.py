@@ -1,0 +1,120 @@
+"""Chunks and the blocks that keep them: where, and what becomes of the bytes; no IO."""
+
+from __future__ import annotations
+
+from operator import lt
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from n5zarr import transcode
+from n5zarr.format.block import BlockHeader
+from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.path import join
+from n5zarr.translate.chunks import (
+    chunk_slice,
+    decode_chunk,
+    encode_chunk,
+    make_block,
+    make_chunk,
+)
+from n5zarr.translate.presentation import Content, Presentation
+
+if TYPE_CHECKING:
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.hierarchy import Node
+    from n5zarr.translate.keys import ChunkKey
+
+__all__ = ["Place", "Shards"]
+
+
+class Place(NamedTuple):
+    """Where the block of a chunk is.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset.
+    shown : Presentation
+        How the dataset is shown.
+    position : tuple of int
+        Of the block in the grid, N5 order.
+    key : str
+        Of the block in the container.
+    in_grid : bool
+        Whether the dataset has such a block at its present extent.
+    """
+
+    path: str
+    shown: Presentation
+    position: N5Tuple
+    key: str
+    in_grid: bool
+
+    @classmethod
+    def of(cls, chunk: ChunkKey, node: Node | None) -> Self | None:
+        """Find the block of a chunk; None for a chunk of no array."""
+        if not isinstance(node, Presentation):
+            return None
+        coords = chunk.coords
+        if node.ndim == 0 and coords in ((), (0,)):
+            coords = ()
+        elif len(coords) != node.ndim:
+            return None
+        position = node.grid_position(coords)
+        in_grid = all(map(lt, position, node.grid))
+        return cls(chunk.path, node, position, join(chunk.path, block_path(position)), in_grid)
+
+    @property
+    def extent(self) -> N5Tuple:
+        """What of the block lies inside the dataset, in elements, N5 order."""
+        dataset = self.shown.dataset
+        return block_extent(dataset.dimensions, dataset.block_size, self.position)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the whole block lies inside the dataset."""
+        return self.extent == self.shown.dataset.block_size
+
+    def is_expected(self, data: memoryview) -> bool:
+        """Whether a block has the size that its place has, or that of all blocks."""
+        full = self.shown.full_header
+        if data[: len(full)] == full or self.shown.content is Content.OBJECTS:
+            return True
+        sizes = (self.extent, self.shown.dataset.block_size)
+        return BlockHeader.from_bytes(data).block_shape in sizes
+
+    def cut(self, data: memoryview) -> slice | None:
+        """Find the chunk inside the block; None where :meth:`chunk` has to make it."""
+        return chunk_slice(data, self.shown)
+
+    def chunk(self, data: memoryview, shards: Shards) -> BufferLike:
+        """Make the chunk out of the block."""
+        document = self.shown.transcoded
+        if document is None:
+            return make_chunk(data, self.shown)
+        if '"sharding_indexed"' in document:
+            return shards.chunk(data, self, document)
+        return transcode.encode(decode_chunk(data, self.shown), document)
+
+    def block(self, chunk: memoryview) -> BufferLike:
+        """Make the block out of the chunk, truncated to the extent of the dataset."""
+        document = self.shown.transcoded
+        if document is None:
+            return make_block(chunk, self.shown, self.position)
+        return encode_chunk(transcode.decode(chunk, document), self.shown, self.position)
+
+
+class Shards:
+    """The last shard that was made: zarr asks for it in many small ranges."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, bytes, BufferLike] | None = None
+
+    def chunk(self, data: memoryview, place: Place, document: str) -> BufferLike:
+        """Make the chunk out of the block unless it is the one that was made last."""
+        stored, last = bytes(data), self._last
+        if last is not None and last[:2] == (place.key, stored):
+            return last[2]
+        chunk = transcode.encode(decode_chunk(data, place.shown), document)
+        self._last = place.key, stored, chunk
+        return chunk
