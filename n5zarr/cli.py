@@ -18,7 +18,7 @@ from rich.tree import Tree
 
 import n5zarr
 from n5zarr.containers import sample_path
-from n5zarr.demo import PICTURE, report
+from n5zarr.demo import PICTURE, report, write
 from n5zarr.describe import describe, describe_tree, find_damage, find_leftovers
 from n5zarr.errors import N5Error, N5Warning
 
@@ -270,11 +270,15 @@ def demo(
         console.print("\n[bold]Reading it[/]\n")
         for line in report(path, output):
             console.print(escape(line), soft_wrap=True)
+        console.print("\n[bold]Writing[/]\n")
+        for line in write(path):
+            console.print(escape(line), soft_wrap=True)
     console.print(
         "\n[bold]What happened[/]\n\n"
         "The container is N5, byte for byte as Java writes it: attributes.json files and one file\n"
         "per block, axes x first. n5zarr.N5Store showed it to zarr as Zarr v3, axes z first, and\n"
         "passed full-size blocks through as they are. n5zarr.open decoded the labels itself.\n"
+        "What was written is N5 again, for Java, tensorstore and z5py as for zarr.\n"
     )
     console.print("[bold]What to try next[/]\n")
     for line in (

@@ -17,7 +17,6 @@ from zarr.dtype import parse_dtype
 
 from n5zarr._zarr_compat import sync
 from n5zarr.codecs.block import Block, parse_block
-from n5zarr.codecs.compress import check_writable
 from n5zarr.errors import N5AttributesError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -33,6 +32,7 @@ from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.store import N5Store
 from n5zarr.translate.element import Element
+from n5zarr.translate.members import plain_dataset
 from n5zarr.translate.presentation import Presentation, numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_codecs import N5BlockCodec
 
@@ -351,7 +351,6 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     """
     extent = tuple(map(index, shape))
     how = parse_compression({"type": "raw"} if compression is None else compression)
-    check_writable(how)
     block = _block_size(chunks, extent, chunk_aspect_ratio)
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options
@@ -367,7 +366,8 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     if axes is not None:
         options["dimension_names"] = _one_each("axes", axes, len(extent))
     element = Element(dtype=zdtype.to_native_dtype())
-    element.stored  # noqa: B018 - raises where N5 has no way to keep the dtype
+    # before anything is overwritten
+    plain_dataset(extent, block, element, how, opened.axis_order)
     if opened.zarr_format == 2:
         options["compressors"] = numcodecs_compressor(how)
     elif element.is_native and extent and opened.codecs == "n5":

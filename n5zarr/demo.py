@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from n5zarr.store import N5Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["draw_levels", "report"]
+__all__ = ["draw_levels", "report", "write"]
 
 PICTURE = "n5zarr-demo.png"
 
@@ -62,6 +63,46 @@ def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
         yield "No picture: matplotlib is not installed (pip install 'n5zarr[plot]')."
     else:
         yield f"Wrote {Path(picture).resolve()}: the middle slice of each level of the pyramid."
+
+
+def write(path: str) -> Iterator[str]:
+    """Write a part of the sample into a container of its own, and say what was done.
+
+    Parameters
+    ----------
+    path : str
+        The container to read from, with the dataset ``em/s0``.
+
+    Yields
+    ------
+    str
+        Lines of text.
+    """
+    source = n5zarr.containers.open_node(path, path="em/s0")
+    assert isinstance(source, zarr.Array)  # noqa: S101 - for the type checker
+    with tempfile.TemporaryDirectory() as folder:
+        new = Path(folder) / "new.n5"
+        half = np.asarray(source[::2, ::2, ::2])
+        yield ">>> half = array[::2, ::2, ::2]; half.shape"
+        yield str(half.shape)
+        yield '>>> new = n5zarr.create_array("new.n5/em/half", shape=half.shape, dtype="uint8",'
+        yield '...     chunks=(16, 20, 25), axes="zyx", units=["nm"] * 3, resolution=[40, 16, 16])'
+        made = n5zarr.containers.create_array(
+            new / "em" / "half",
+            shape=half.shape,
+            dtype="uint8",
+            chunks=(16, 20, 25),
+            axes="zyx",
+            units=["nm"] * 3,
+            resolution=[40, 16, 16],
+        )
+        yield ">>> new[:] = half"
+        made[:] = half
+        read = zarr.open_array(N5Store(new), path="em/half", mode="r")
+        yield '>>> (zarr.open(n5zarr.N5Store("new.n5"))["em/half"][:] == half).all()'
+        yield str(bool((np.asarray(read[:]) == half).all()))
+        yield '>>> print(open("new.n5/em/half/attributes.json").read())'
+        yield (new / "em" / "half" / "attributes.json").read_text()
 
 
 def _array(group: zarr.Group, path: str) -> zarr.Array[Any]:

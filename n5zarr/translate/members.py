@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder, N5Tuple
     from n5zarr.translate.element import Element
 
-__all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3"]
+__all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3", "plain_dataset"]
 
 _V3_KEYS = {
     "zarr_format",
@@ -120,7 +120,7 @@ def members_of_v3(document: Mapping[str, Any], element: Element, axis_order: Axi
     """
     codecs = list(document["codecs"])
     chunk_shape = document["chunk_grid"]["configuration"]["chunk_shape"]
-    dataset, plain = _dataset(
+    dataset, plain = plain_dataset(
         document["shape"], chunk_shape, element, nearest_v3(codecs), axis_order
     )
     names = [c.get("name") if isinstance(c, Mapping) else c for c in codecs]
@@ -162,7 +162,7 @@ def members_of_v2(
     """
     shown = {key: document.get(key) for key in ("compressor", "filters", "order")}
     compression = nearest_v2(shown["compressor"], shown["filters"] or ())
-    dataset, plain = _dataset(
+    dataset, plain = plain_dataset(
         document["shape"], document["chunks"], element, compression, axis_order
     )
     derived = Presentation(
@@ -202,14 +202,33 @@ def _recorded_fill(fill_value: JSON, element: Element) -> JSON:
     return None if element.is_native and element.fill_is_zero else fill_value
 
 
-def _dataset(
+def plain_dataset(
     shape: Sequence[int],
     chunk_shape: Sequence[int],
     element: Element,
     compression: Compression,
     axis_order: AxisOrder,
 ) -> tuple[DatasetAttributes, Record]:
-    """Make N5's keys; the record says whether the array has no dimensions."""
+    """Make N5's keys of an array; the record says whether it has no dimensions.
+
+    Parameters
+    ----------
+    shape, chunk_shape : sequence of int
+        In elements, in the order that is shown.
+    element : Element
+        What the elements are.
+    compression : Compression
+        How blocks are compressed.
+    axis_order : {"C", "F"}
+        The order that is shown.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Rank, extent, block size or dtype are beyond N5.
+    N5UnsupportedError
+        The compression can only be read.
+    """
     parts = () if element.n_parts is None else (element.n_parts,)
     dimensions = parts + (present(shape, axis_order) or (1,))
     block_size = parts + (present(chunk_shape, axis_order) or (1,))

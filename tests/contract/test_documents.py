@@ -432,6 +432,16 @@ def test_an_existing_node_is_only_replaced_when_asked_for(tmp_path: Path) -> Non
     n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")[:] = 1
     with pytest.raises(zarr.errors.ContainsArrayError):
         n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")
+    wrong: list[dict[str, Any]] = [
+        {"shape": (2**31,), "chunks": (2**31,)},
+        {"compression": {"type": "jpeg"}},
+        {"axes": "xy"},
+    ]
+    plain: dict[str, Any] = {"shape": (3,), "dtype": "u1", "overwrite": True}
+    for how in wrong:
+        with pytest.raises(n5zarr.N5Error):
+            n5zarr.create_array(tmp_path / "c.n5" / "a", **(plain | how))
+        assert np.asarray(opened(tmp_path / "c.n5", "a")[:]).tolist() == [1, 1, 1]
     array = n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1", overwrite=True)
     np.testing.assert_array_equal(array[:], [0, 0, 0])
 
