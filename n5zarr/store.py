@@ -129,6 +129,7 @@ class N5Store(Store):
         self._nodes: dict[str, Node] = {}
         self._served: dict[MetadataKey, bytes] = {}
         self._root_checked = False
+        self._has_root = False
         self._warned: set[str] = set()
         self._shards = Shards()
         self._locks = _PathLocks()
@@ -613,8 +614,14 @@ class N5Store(Store):
     def _write(self, key: MetadataKey, value: bytes, *, only_new: bool = False) -> Steps[None]:
         document = parse_document(key, value)
         written = yield from write_document(
-            self._hierarchy, key, document, self._served.get(key), only_new=only_new
+            self._hierarchy,
+            key,
+            document,
+            self._served.get(key),
+            only_new=only_new,
+            has_root=self._has_root,
         )
+        self._has_root = True
         if written is None:
             return
         self._kept(key.path, written)
@@ -674,6 +681,7 @@ class N5Store(Store):
         node = yield from self._load(key.path)
         yield from remove_document(self._hierarchy, key, node)
         self._served.pop(key, None)
+        self._has_root = self._has_root and key.path != ""
         if key.name in ("zarr.json", ".zarray"):
             self._hierarchy.given.pop(key.path, None)
             self._hierarchy.unusual.pop(key.path, None)
@@ -696,6 +704,7 @@ class N5Store(Store):
             node = GroupAttributes(attributes={})  # broken, and not wanted any more
         if node is not None or not path:
             yield [RemoveTree(path)]
+            self._has_root = self._has_root and path != ""
         elif path not in self._nodes and path not in self._hierarchy.given:
             return False
         for kept in (self._nodes, self._hierarchy.given, self._hierarchy.unusual):
@@ -711,11 +720,12 @@ class N5Store(Store):
         await self.delete_dir("")
 
     def __getstate__(self) -> dict[str, Any]:
-        # locks belong to a process
-        return {key: value for key, value in self.__dict__.items() if key != "_locks"}
+        # locks belong to a process, and a shard is made again
+        left_out = ("_locks", "_shards")
+        return {key: value for key, value in self.__dict__.items() if key not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _locks=_PathLocks())
+        self.__dict__.update(state, _locks=_PathLocks(), _shards=Shards())
 
 
 class _PathLocks:

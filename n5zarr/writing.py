@@ -80,6 +80,7 @@ def write_document(
     base: bytes | None,
     *,
     only_new: bool = False,
+    has_root: bool = False,
 ) -> Steps[Node | None]:
     """Write a Zarr document.
 
@@ -96,6 +97,8 @@ def write_document(
         from.
     only_new : bool, optional
         Write nothing where the node has a document.
+    has_root : bool, optional
+        Whether the container is known to have a root, so that it is not looked for.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def write_document(
     if fresh.members is None and (yield from _is_group(hierarchy, key.path)):
         # BigStitcher's groups carry the keys of a dataset, which must stay
         fresh, change = replace(fresh, members=KEEP), replace(change, members=KEEP)
-    if key.path:
+    if key.path and not has_root:
         yield from make_root()
     applied: list[Change] = []
 
