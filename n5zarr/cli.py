@@ -215,6 +215,8 @@ def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "shape, C order", _tuple(node["shape_c"]) + _axes(node)
     yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
+    if node["geometry"] is not None:
+        yield "axes, N5 order", _geometry(node["geometry"])
     shown = node["shown_as"]
     is_same = shown == node["data_type"]
     yield "data type", shown if is_same else f"{shown} (stored as {node['data_type']})"
@@ -227,6 +229,15 @@ def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "size as array", _bytes(node["n_bytes"])
     if "n_bytes_stored" in node:
         yield "size on disk", _bytes(node["n_bytes_stored"]) + _ratio(node)
+
+
+def _geometry(geometry: dict[str, Any]) -> str:
+    axes = []
+    for axis in geometry["axes_n5"]:
+        unit = f" {axis['unit']}" if axis["unit"] else ""
+        start = f" from {axis['translation']:g}" if axis["translation"] else ""
+        axes.append(f"{axis['name'] or '?'} {axis['scale']:g}{unit}{start}")
+    return f"{', '.join(axes)}  ({geometry['convention']})"
 
 
 def _ratio(node: dict[str, Any]) -> str:

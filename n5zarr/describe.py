@@ -18,6 +18,7 @@ from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
+from n5zarr.geometry import read_geometry
 from n5zarr.hierarchy import Broken
 from n5zarr.local_io import is_unfinished
 from n5zarr.translate.chunks import stored_chunk
@@ -77,6 +78,7 @@ def describe(
     }
     if isinstance(node, Presentation):
         description |= {"kind": "array", **_describe_array(node)}
+        description["geometry"] = _describe_geometry(opened, node_path, node)
         if size:
             description |= _describe_size(opened, node_path, node)
         return {**description, "attributes": dict(node.dataset.attributes)}
@@ -127,6 +129,26 @@ def _describe_array(shown: Presentation) -> dict[str, JSON]:
     if shown.content not in (Content.STRINGS, Content.OBJECTS):
         description["n_bytes"] = math.prod(dataset.dimensions) * shown.data_type.item_size
     return description
+
+
+def _describe_geometry(opened: N5Store, path: str, shown: Presentation) -> JSON:
+    geometry = read_geometry(opened, path, shown)
+    if geometry is None:
+        return None
+    return {
+        "convention": geometry.convention,
+        "axes_n5": [
+            {
+                "name": axis.name,
+                "type": axis.type,
+                "unit": axis.unit,
+                "scale": axis.scale,
+                "translation": axis.translation,
+                "labels": axis.labels,
+            }
+            for axis in geometry.axes
+        ],
+    }
 
 
 def _in_c(values: tuple[int, ...], shown: Presentation) -> tuple[int, ...]:

@@ -356,6 +356,31 @@ class Hierarchy:
         children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
         return children
 
+    def surroundings(
+        self, path: str
+    ) -> Steps[tuple[list[Mapping[str, JSON]], Presentation | None]]:
+        """Read what stands around a dataset.
+
+        Returns
+        -------
+        above, first : list of mapping, Presentation or None
+            Attributes of the groups above, the nearest first, and the level ``s0`` beside it.
+        """
+        names = path.split("/") if path else []
+        paths = ["/".join(names[:i]) for i in reversed(range(len(names)))]
+        answers = yield [Get(join(above, ATTRIBUTES_JSON)) for above in paths]
+        attributes: list[Mapping[str, JSON]] = []
+        for above, data in zip(paths, answers, strict=True):
+            try:
+                document = parse_json(data) if isinstance(data, bytes) else None
+            except N5Error as err:
+                raise err.located(join(above, ATTRIBUTES_JSON)) from err.__cause__
+            attributes.append(_as_group(document).attributes)
+        first = None
+        if names:
+            first = yield from self.node(join(paths[0], "s0"))
+        return attributes, first if isinstance(first, Presentation) else None
+
     def _sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
         """Read the children that can be shown, and warn of those that cannot."""
         children = yield from self.children(path)

@@ -15,6 +15,7 @@ LAYERS = (
     ("format",),
     ("codecs",),
     ("translate",),
+    ("conventions",),
     ("_zarr_compat",),
     ("zarr_types", "zarr_codecs", "transcode"),
     ("hierarchy", "local_io", "mapping"),
@@ -22,13 +23,14 @@ LAYERS = (
     ("store",),
     ("containers",),
     ("__init__",),
+    ("geometry",),
     ("describe",),
     ("demo",),
     ("cli",),
     ("__main__",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = ("errors", "format", "codecs", "translate", "hierarchy")
+PURE = ("errors", "format", "codecs", "translate", "conventions", "hierarchy")
 IMPURE = {"zarr", "xarray", "asyncio", "os", "pathlib", "fsspec"}
 
 

@@ -1,0 +1,1 @@
+"""Axes, units, scale and offset, in each way of writing them."""

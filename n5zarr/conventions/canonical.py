@@ -1,0 +1,104 @@
+"""n5-universe's canonical form: ``spatialTransform`` on a dataset, or for it on the group above.
+
+``CanonicalMetadataAdapter``, ``SpatialTransformAdapter``; N5 order. An affine transform that mixes
+axes has no coordinates along axes and is not read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.model import Geometry, Node, axes_of, mapping, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["read", "read_group"]
+
+type _Steps = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def read(node: Node) -> Geometry | None:
+    """Read ``spatialTransform`` of the dataset; None where there is none."""
+    return _read(node, mapping(node.attributes.get("spatialTransform")))
+
+
+def read_group(node: Node) -> Geometry | None:
+    """Read what ``multiscales``, an object, of the group above says of the dataset."""
+    for group in node.ancestors[:1]:
+        datasets = mapping(group.get("multiscales")).get("datasets")
+        for entry in datasets if isinstance(datasets, list) else ():
+            if mapping(entry).get("path") == node.path[-1]:
+                return _read(node, mapping(mapping(entry).get("spatialTransform")))
+    return None
+
+
+def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
+    steps = _steps(mapping(spatial.get("transform")), node.ndim) if spatial else None
+    if steps is None:
+        return None
+    unit = spatial.get("unit")
+    listed = spatial.get("axes")
+    entries = [mapping(axis) for axis in listed] if isinstance(listed, list) else []
+    names = [str(axis.get("name", axis.get("label", ""))) for axis in entries]
+    units = [axis.get("unit", unit) for axis in entries]
+    complete = len(names) == node.ndim
+    axes = axes_of(
+        node.ndim,
+        names=names if complete else None,
+        scale=steps[0],
+        translation=steps[1],
+        units=[
+            u if isinstance(u, str) else None for u in (units if complete else [unit] * node.ndim)
+        ],
+    )
+    return Geometry(convention="canonical", axes=axes)
+
+
+_MEMBERS = {
+    "identity": (),
+    "scale": ("scale",),
+    "translation": ("translation",),
+    "scale_offset": ("scale", "offset"),
+}
+
+
+def _steps(transform: Mapping[str, JSON], ndim: int) -> _Steps | None:
+    """Reduce a transform to scale and translation along each axis; None if it is no such one."""
+    match transform.get("type"):
+        case str(kind) if kind in _MEMBERS:
+            found = {name: numbers(transform.get(name), ndim) for name in _MEMBERS[kind]}
+            if None in found.values():
+                return None
+            offset = found.get("offset") or found.get("translation")
+            return found.get("scale") or (1.0,) * ndim, offset or (0.0,) * ndim
+        case "affine":
+            return _diagonal(numbers(transform.get("affine"), ndim * (ndim + 1)), ndim)
+        case "sequence":
+            return _sequence(transform.get("transformations"), ndim)
+        case _:
+            return None
+
+
+def _diagonal(affine: tuple[float, ...] | None, ndim: int) -> _Steps | None:
+    if affine is None:
+        return None
+    rows = [affine[i * (ndim + 1) : (i + 1) * (ndim + 1)] for i in range(ndim)]
+    if any(rows[i][j] for i in range(ndim) for j in range(ndim) if i != j):
+        return None
+    return tuple(rows[i][i] for i in range(ndim)), tuple(row[ndim] for row in rows)
+
+
+def _sequence(transforms: JSON, ndim: int) -> _Steps | None:
+    scale, translation = (1.0,) * ndim, (0.0,) * ndim
+    for transform in transforms if isinstance(transforms, list) else ():
+        steps = _steps(mapping(transform), ndim)
+        if steps is None:
+            return None
+        scale = tuple(a * b for a, b in zip(steps[0], scale, strict=True))
+        translation = tuple(
+            a * t + b for a, t, b in zip(steps[0], translation, steps[1], strict=True)
+        )
+    return scale, translation

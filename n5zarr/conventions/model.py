@@ -1,0 +1,189 @@
+"""What every convention says in its own way: the axes of a dataset and where its elements lie.
+
+Pixel centres, in the whole family: ``physical = scale * index + translation``, and index 0 is the
+centre of the first element.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from n5zarr.format.attributes import DATASET_KEYS
+
+if TYPE_CHECKING:
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+
+__all__ = [
+    "Axis",
+    "Geometry",
+    "Node",
+    "axes_of",
+    "factors",
+    "mapping",
+    "numbers",
+    "shifted",
+    "texts",
+]
+
+_LEVEL = re.compile(r"s([0-9]{1,3})")
+_DEFAULT_NAMES = ("x", "y", "z", "c", "t")
+_TYPES = {"x": "space", "y": "space", "z": "space", "c": "channel", "t": "time"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis of a dataset.
+
+    Parameters
+    ----------
+    name : str
+        ``""`` for an axis without name.
+    scale, translation : float
+        Distance of two elements and position of the first one, in ``unit``.
+    unit : str, optional
+        As it is written; None where nothing is.
+    type : str, optional
+        ``"space"``, ``"time"``, ``"channel"`` or ``""``.
+    labels : tuple of str, optional
+        Names of the elements, where positions have none.
+    """
+
+    name: str
+    scale: float = 1.0
+    translation: float = 0.0
+    unit: str | None = None
+    type: str = ""
+    labels: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """The axes of a dataset in N5 order, and which convention says so."""
+
+    convention: str
+    axes: tuple[Axis, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What conventions look at: a dataset and what stands above it.
+
+    Parameters
+    ----------
+    path : tuple of str
+        Names from the root to the dataset.
+    dimensions : tuple of int
+        Extent in elements, N5 order.
+    attributes : mapping
+        Of the dataset.
+    ancestors : sequence of mapping, optional
+        Attributes of the groups above, the nearest first.
+    first_level : tuple of int, optional
+        Dimensions of ``s0`` beside the dataset, where it is needed and there.
+    voxel_size : tuple, optional
+        Of the setup in BigDataViewer's XML: numbers in the order x, y, z, and their unit.
+    """
+
+    path: tuple[str, ...]
+    dimensions: N5Tuple
+    attributes: Mapping[str, JSON]
+    ancestors: Sequence[Mapping[str, JSON]] = ()
+    first_level: N5Tuple | None = None
+    voxel_size: tuple[tuple[float, ...], str] | None = field(default=None)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.dimensions)
+
+    @property
+    def level(self) -> int | None:
+        """The level of a pyramid that the name ``s<level>`` says."""
+        found = _LEVEL.fullmatch(self.path[-1]) if self.path else None
+        return None if found is None else int(found.group(1))
+
+    @property
+    def own(self) -> Mapping[str, JSON]:
+        """The attributes without N5's own keys."""
+        return {k: v for k, v in self.attributes.items() if k not in DATASET_KEYS}
+
+
+def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:
+    """Read a list of numbers, of a length if one is given; None if it is anything else."""
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        return None
+    given = [v for v in value if isinstance(v, int | float) and not isinstance(v, bool)]
+    return tuple(map(float, given)) if len(given) == len(value) else None
+
+
+def texts(value: JSON, length: int) -> tuple[str, ...] | None:
+    """Read a list of strings of a length; None if it is anything else."""
+    if not isinstance(value, list) or len(value) != length:
+        return None
+    given = [v for v in value if isinstance(v, str)]
+    return tuple(given) if len(given) == length else None
+
+
+def mapping(value: JSON) -> Mapping[str, JSON]:
+    """Read an object; an empty one if it is anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def factors(node: Node) -> tuple[float, ...] | None:
+    """Find the downsampling factors of a level: its own, or those that its parent lists."""
+    own = numbers(node.attributes.get("downsamplingFactors"), node.ndim)
+    if own is not None:
+        return own
+    for group in node.ancestors[:2]:
+        for key in ("downsamplingFactors", "scales"):
+            levels = group.get(key)
+            if isinstance(levels, list) and node.level is not None and node.level < len(levels):
+                return numbers(levels[node.level], node.ndim)
+    return None
+
+
+def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
+    """Give the centre of the first of the averaged elements: half of what was averaged, less one.
+
+    Examples
+    --------
+    >>> shifted((0.25, 1.5), (2, 1))
+    (0.125, 0.0)
+    """
+    return tuple(s * (f - 1) / 2 for s, f in zip(scale, by, strict=True))
+
+
+def axes_of(
+    ndim: int,
+    *,
+    names: Sequence[str] | None = None,
+    scale: Sequence[float] = (),
+    translation: Sequence[float] = (),
+    units: Sequence[str | None] | str | None = None,
+) -> tuple[Axis, ...]:
+    """Put axes together, with default names; what is too short applies to the first axes.
+
+    Examples
+    --------
+    >>> [axis.name for axis in axes_of(6)]
+    ['x', 'y', 'z', 'c', 't', 'd5']
+    """
+    given = names or [*_DEFAULT_NAMES, *(f"d{i}" for i in range(5, ndim))][:ndim]
+    n_scaled = len(scale) if scale else ndim
+    axes = []
+    for i, name in enumerate(given):
+        unit = units if isinstance(units, str) or units is None else units[i]
+        axes.append(
+            Axis(
+                name=name,
+                type=_TYPES.get(name.lower(), ""),
+                scale=scale[i] if i < len(scale) else 1.0,
+                translation=translation[i] if i < len(translation) else 0.0,
+                unit=unit or None if i < n_scaled else None,
+            )
+        )
+    return tuple(axes)

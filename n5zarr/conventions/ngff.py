@@ -1,0 +1,94 @@
+"""OME-NGFF 0.3, 0.4 and 0.5 inside N5: ``multiscales`` of the group above.
+
+n5-universe up to 2 wrote the lists in C order, as the specification of NGFF has them; since 3 they
+are in N5 order. So the names decide: with ``x`` first they are in N5 order, with ``x`` last in C
+order. 0.3 has no transforms: levels are scaled by the ratio of their dimensions, and n5-universe
+takes micrometres.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.model import Geometry, Node, axes_of, mapping, numbers
+from n5zarr.format.order import to_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["read"]
+
+
+def read(node: Node) -> Geometry | None:
+    """Read what the nearest group above says of the dataset; None where none does."""
+    for depth, group in enumerate(node.ancestors, 1):
+        path = "/".join(node.path[-depth:])
+        images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
+        for image in images if isinstance(images, list) else ():
+            found = _read(node, mapping(image), path)
+            if found is not None:
+                return found
+    return None
+
+
+def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
+    listed = image.get("axes")
+    datasets = image.get("datasets")
+    if not isinstance(listed, list) or len(listed) != node.ndim or not isinstance(datasets, list):
+        return None
+    entry = next((mapping(d) for d in datasets if mapping(d).get("path") == path), None)
+    if entry is None:
+        return None
+    old = all(isinstance(axis, str) for axis in listed)
+    entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
+    names = [str(axis.get("name", "")) for axis in entries]
+    units = ["um" if old else axis.get("unit") for axis in entries]
+    types = [axis.get("type", "") for axis in entries]
+    scale, translation = _transform(entry, image, node)
+    in_c = _is_c_order(names)
+    axes = axes_of(
+        node.ndim,
+        names=_ordered(names, in_c=in_c),
+        scale=_ordered(scale, in_c=in_c),
+        translation=_ordered(translation, in_c=in_c),
+        units=_ordered([u if isinstance(u, str) else None for u in units], in_c=in_c),
+    )
+    given = _ordered([str(t) for t in types], in_c=in_c)
+    axes = tuple(replace(a, type=t or a.type) for a, t in zip(axes, given, strict=True))
+    return Geometry(convention="ngff", axes=axes)
+
+
+def _is_c_order(names: Sequence[str]) -> bool:
+    return bool(names) and names[-1].lower() == "x" and names[0].lower() != "x"
+
+
+def _ordered[T](values: Sequence[T], *, in_c: bool) -> tuple[T, ...]:
+    return to_n5(values) if in_c else tuple(values)
+
+
+def _transform(
+    entry: Mapping[str, JSON], image: Mapping[str, JSON], node: Node
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Apply the transforms of the dataset, then those of the image, in the order of the lists."""
+    scale, translation = (1.0,) * node.ndim, (0.0,) * node.ndim
+    if "coordinateTransformations" not in entry and node.first_level is not None:
+        scale = tuple(
+            round(a / b) if b else 1.0
+            for a, b in zip(node.first_level, node.dimensions, strict=True)
+        )
+    for transforms in (
+        entry.get("coordinateTransformations"),
+        image.get("coordinateTransformations"),
+    ):
+        for transform in transforms if isinstance(transforms, list) else ():
+            by = numbers(mapping(transform).get("scale"), node.ndim)
+            to = numbers(mapping(transform).get("translation"), node.ndim)
+            if by is not None:
+                scale = tuple(a * b for a, b in zip(scale, by, strict=True))
+                translation = tuple(a * b for a, b in zip(translation, by, strict=True))
+            if to is not None:
+                translation = tuple(a + b for a, b in zip(translation, to, strict=True))
+    return scale, translation

@@ -1,0 +1,44 @@
+"""Paintera: ``resolution`` and ``offset`` of the group above, or of the dataset itself; N5 order.
+
+Paintera ``PainteraDataMultiScaleParser``: levels share the offset, without a shift. On a single
+dataset n5-universe ``N5GenericSingleScaleMetadataParser`` reads them: there an offset stands for
+the shift. No unit is written.
+"""
+
+from __future__ import annotations
+
+from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers, shifted
+
+__all__ = ["read", "read_group"]
+
+
+def read(node: Node) -> Geometry | None:
+    """Read ``resolution`` of the dataset; None where there is none."""
+    resolution = numbers(node.attributes.get("resolution"), node.ndim)
+    if resolution is None:
+        return None
+    by = factors(node) or (1.0,) * node.ndim
+    offset = numbers(node.attributes.get("offset"), node.ndim)
+    unit = node.attributes.get("unit")
+    axes = axes_of(
+        node.ndim,
+        scale=[r * f for r, f in zip(resolution, by, strict=True)],
+        translation=offset or shifted(resolution, by),
+        units=unit if isinstance(unit, str) else None,
+    )
+    return Geometry(convention="paintera", axes=axes)
+
+
+def read_group(node: Node) -> Geometry | None:
+    """Read ``resolution`` of the group of levels; None where there is none."""
+    group = node.ancestors[0] if node.ancestors else {}
+    resolution = numbers(group.get("resolution"), node.ndim)
+    if resolution is None or node.level is None:
+        return None
+    by = factors(node) or (1.0,) * node.ndim
+    axes = axes_of(
+        node.ndim,
+        scale=[r * f for r, f in zip(resolution, by, strict=True)],
+        translation=numbers(group.get("offset"), node.ndim) or (),
+    )
+    return Geometry(convention="paintera", axes=axes)
