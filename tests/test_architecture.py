@@ -24,7 +24,7 @@ LAYERS = (
     ("containers",),
     ("__init__",),
     ("geometry",),
-    ("describe",),
+    ("describe", "xarray_backend"),
     ("demo",),
     ("cli",),
     ("__main__",),
