@@ -373,12 +373,14 @@ class Hierarchy:
         for above, data in zip(paths, answers, strict=True):
             try:
                 document = parse_json(data) if isinstance(data, bytes) else None
+                attributes.append(_as_group(document).attributes)
             except N5Error as err:
-                raise err.located(join(above, ATTRIBUTES_JSON)) from err.__cause__
-            attributes.append(_as_group(document).attributes)
-        first = None
-        if names:
-            first = yield from self.node(join(paths[0], "s0"))
+                yield [Warn(f"no axes are taken from {join(above, ATTRIBUTES_JSON)}: {err}")]
+                attributes.append({})
+        try:
+            first = (yield from self.node(join(paths[0], "s0"))) if names else None
+        except N5Error:  # whoever opens it will be told
+            first = None
         return attributes, first if isinstance(first, Presentation) else None
 
     def _sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:

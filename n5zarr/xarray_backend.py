@@ -102,7 +102,9 @@ decode_timedelta : optional
             For fsspec, with a URL.
         """
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
-        found, left_out = source.dataset(source.path, source.node())
+        node = source.node()
+        children = source.children(source.path) if isinstance(node, GroupAttributes) else []
+        found, left_out = source.dataset(source.path, node, children)
         if left_out:
             message = (
                 f"{source.opened}: {source.path or '/'}: its datasets do not share their axes: "
@@ -120,35 +122,20 @@ decode_timedelta : optional
             decode_timedelta=decode_timedelta,
         )
 
-    def open_groups_as_dict(  # noqa: PLR0913 - xarray's options and ours
+    def open_groups_as_dict(
         self,
         filename_or_obj: Any,  # noqa: ANN401 - as xarray has it
         *,
-        mask_and_scale: bool = True,
-        decode_times: bool = True,
-        concat_characters: bool = True,
-        decode_coords: bool = True,
-        drop_variables: str | Iterable[str] | None = None,
-        use_cftime: bool | None = None,
-        decode_timedelta: bool | None = None,
         group: str | None = None,
         axis_order: AxisOrder = "C",
         convention: str | None = None,
         storage_options: dict[str, Any] | None = None,
+        **decoding: Any,  # noqa: ANN401 - the other options of open_dataset
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
-        options = {
-            "mask_and_scale": mask_and_scale,
-            "decode_times": decode_times,
-            "concat_characters": concat_characters,
-            "decode_coords": decode_coords,
-            "drop_variables": drop_variables,
-            "use_cftime": use_cftime,
-            "decode_timedelta": decode_timedelta,
-        }
         found = source.groups(source.path, source.node(), "/")
-        return {path: _decoded(dataset, **options) for path, dataset in found.items()}
+        return {path: _decoded(dataset, **decoding) for path, dataset in found.items()}
 
     def open_datatree(
         self,
@@ -163,7 +150,9 @@ def _decoded(dataset: xr.Dataset, **options: Any) -> xr.Dataset:  # noqa: ANN401
     """Decode what xarray may have written, without losing how arrays are kept."""
     decoded = xr.decode_cf(dataset, **options)
     for name, variable in decoded.variables.items():
-        variable.encoding = {**dataset.variables[name].encoding, **variable.encoding}
+        raw = dataset.variables[name]
+        if raw.dims == variable.dims:
+            variable.encoding = {**raw.encoding, **variable.encoding}
     return decoded
 
 
@@ -185,10 +174,12 @@ class _Source:
         convention: str | None,
         storage_options: dict[str, Any] | None,
     ) -> _Source:
-        opened, path = open_container(
+        found, path = open_container(
             source, group or "", axis_order=axis_order, storage_options=storage_options
         )
-        plain = N5Store(opened.store, read_only=True, axis_order=opened.axis_order)
+        # whatever a store object that was given shows
+        how: dict[str, Any] = {"read_only": True, "axis_order": found.axis_order}
+        opened, plain = N5Store(found.store, codecs="n5", **how), N5Store(found.store, **how)
         return cls(opened=opened, plain=plain, path=path, convention=convention)
 
     def node(self) -> Node:
@@ -211,16 +202,18 @@ class _Source:
 
     def groups(self, path: str, node: Node, shown: str) -> dict[str, xr.Dataset]:
         """Open everything below a node, by path below the first one."""
-        dataset, left_out = self.dataset(path, node)
+        children = self.children(path) if isinstance(node, GroupAttributes) else []
+        dataset, left_out = self.dataset(path, node, children)
         found = {shown: dataset}
-        if isinstance(node, GroupAttributes):
-            for name, child in self.children(path):
-                if isinstance(child, GroupAttributes) or name in left_out:
-                    below = f"{shown.rstrip('/')}/{name}"
-                    found |= self.groups(join(path, name), child, below)
+        for name, child in children:
+            if isinstance(child, GroupAttributes) or name in left_out:
+                below = f"{shown.rstrip('/')}/{name}"
+                found |= self.groups(join(path, name), child, below)
         return found
 
-    def dataset(self, path: str, node: Node) -> tuple[xr.Dataset, list[str]]:
+    def dataset(
+        self, path: str, node: Node, children: Sequence[tuple[str, Node]]
+    ) -> tuple[xr.Dataset, list[str]]:
         """Make the Dataset of a node, and name the datasets that do not fit into it."""
         if isinstance(node, Presentation):
             name = path.rpartition("/")[2] or "data"
@@ -228,7 +221,7 @@ class _Source:
             return xr.Dataset({name: variable}, coords=coords), []
         arrays = {
             name: self.variable(join(path, name), child)
-            for name, child in self.children(path)
+            for name, child in children
             if isinstance(child, Presentation)
         }
         attrs = dict(node.attributes)

@@ -224,13 +224,13 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     plain = replace(record, dimension_names=None)
     given = change.attributes if isinstance(change.attributes, Mapping) else {}
     found = derived_names(users, change.ndim)
-    if found is not None and found[0] in given:
-        # an attribute of the users', which must not disappear behind the names that it gives
-        return replace(record, dimension_names=names or [])
-    if _names_of(users, change.ndim) == names:
+    # an attribute of the users' must not disappear behind the names that it gives
+    is_users = found is not None and found[0] in given
+    if _names_of(users, change.ndim) == names and not is_users:
         return plain
     # tensorstore refuses a dataset that has not one axis for each dimension
-    if names is not None and AXES_KEY not in given and change.ndim == change.rank:
+    fits = AXES_KEY not in given and change.ndim == change.rank
+    if names is not None and fits and not is_users:
         as_axes = ["" if name is None else name for name in names]
         trial = {**users, AXES_KEY: as_axes}
         if all(as_axes) and _names_of(trial, change.ndim) == names:
@@ -239,7 +239,7 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     if AXES_KEY not in given and AXES_KEY in users:
         raw.remove(AXES_KEY)  # it was shown as names, which are others now
         users.pop(AXES_KEY)
-        if _names_of(users, change.ndim) == names:
+        if _names_of(users, change.ndim) == names and not is_users:
             return plain
     return replace(record, dimension_names=names or [])
 

@@ -175,6 +175,20 @@ def test_attributes_that_look_like_names_stay_attributes(
     assert document(tmp_path / "c.n5", "a")[key] == ["a", "b"]
 
 
+def test_an_attribute_that_looks_like_names_does_not_bring_others_to_light(tmp_path: Path) -> None:
+    array = zarr.create_array(
+        N5Store(tmp_path / "c.n5"), name="a", shape=(2, 3), dtype="u1", dimension_names=["y", "x"]
+    )
+    array.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]
+    for _ in range(2):
+        found = opened(tmp_path / "c.n5", "a")
+        assert found.metadata.dimension_names == ("y", "x")  # type: ignore[union-attr]
+        assert found.attrs.asdict() == {"_ARRAY_DIMENSIONS": ["y", "x"]}
+    del opened(tmp_path / "c.n5", "a").attrs["_ARRAY_DIMENSIONS"]
+    assert document(tmp_path / "c.n5", "a")["axes"] == ["x", "y"]
+    assert "zarr" not in document(tmp_path / "c.n5", "a")
+
+
 ODD: dict[str, Any] = {
     "dimensions": [1, 2],
     "blockSize": "big",

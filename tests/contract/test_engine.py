@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -159,3 +160,26 @@ def test_a_convention_can_be_forced() -> None:
     by_n5viewer = xr.open_dataset(path, engine="n5", convention="n5viewer")
     assert by_n5viewer["x"].values[1] - by_n5viewer["x"].values[0] == 12
     assert xr.open_dataset(path, engine="n5", convention="imagej").coords == {}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+def test_a_store_object_is_opened_whatever_it_shows(zarr_format: Any, codecs: Any) -> None:
+    store: Any = N5Store(SAMPLE, zarr_format=zarr_format, codecs=codecs)  # xarray's types know none
+    found = xr.open_dataset(store, engine="n5", group="em/s2")
+    xr.testing.assert_identical(found, xr.open_dataset(f"{SAMPLE}/em/s2"))
+
+
+def test_broken_neighbours_do_not_keep_a_dataset_from_being_opened(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "c.n5")
+    (tmp_path / "c.n5" / "em" / "s0" / "attributes.json").write_text('{"dimensions":')
+    assert xr.open_dataset(tmp_path / "c.n5" / "em" / "s1")["x"].attrs == {"units": "nm"}
+    (tmp_path / "c.n5" / "em" / "attributes.json").write_text("{")
+    with pytest.warns(n5zarr.N5Warning, match=r"no axes are taken from em/attributes\.json"):
+        found = xr.open_dataset(tmp_path / "c.n5" / "em" / "s1")
+    assert found["x"].attrs == {"units": "nm"}
+    (tmp_path / "c.n5" / "em" / "attributes.json").unlink()
+    with pytest.warns(n5zarr.N5Warning, match="left out") as warned:
+        tree = xr.open_datatree(tmp_path / "c.n5", engine="n5")
+    assert sorted(tree["em"].children) == ["s1", "s2"]
+    assert len(warned) == 1
