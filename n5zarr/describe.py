@@ -18,7 +18,7 @@ from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
-from n5zarr.geometry import read_geometry
+from n5zarr.geometry import read_placed
 from n5zarr.hierarchy import Broken
 from n5zarr.local_io import is_unfinished
 from n5zarr.translate.chunks import stored_chunk
@@ -132,10 +132,12 @@ def _describe_array(shown: Presentation) -> dict[str, JSON]:
 
 
 def _describe_geometry(opened: N5Store, path: str, shown: Presentation) -> JSON:
-    geometry = read_geometry(opened, path, shown)
+    placed = sync(read_placed(opened, path, shown))
+    geometry = placed.geometry
     if geometry is None:
-        return None
+        return {"problems": placed.problems} if placed.problems else None
     return {
+        **({"problems": placed.problems} if placed.problems else {}),
         "convention": geometry.convention,
         "axes_n5": [
             {

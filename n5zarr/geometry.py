@@ -1,69 +1,300 @@
-"""Where the elements of a dataset lie: what conventions need, read from a container."""
+"""Datasets as variables: their axes, where their elements lie, and which of them belong together.
+
+What conventions need is read from a container here, and what they say is brought into a form that
+xarray and Zarr can show: distinct names of dimensions, and an :class:`~n5zarr.conventions.Axis` for
+each that has positions.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from n5zarr._zarr_compat import sync
-from n5zarr.conventions.bdv import setup_of, voxel_sizes
-from n5zarr.conventions.find import find_geometry
+from n5zarr.conventions.bdv import parse_xml, setup_of
+from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.order import present
+from n5zarr.format.path import join
+from n5zarr.hierarchy import Broken
+from n5zarr.translate.presentation import Presentation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from n5zarr.conventions.model import Geometry
-    from n5zarr.store import N5Store
-    from n5zarr.translate.presentation import Presentation
+    from n5zarr.conventions.bdv import Description
+    from n5zarr.conventions.model import Axis, Geometry
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.hierarchy import Hierarchy, Steps
 
-__all__ = ["read_geometry"]
+__all__ = ["Container", "Layout", "Placed", "find_xml", "read_layout", "read_placed"]
+
+# of the axes: shown as dimensions and coordinates
+_SHOWN_ELSEWHERE = ("axes", "_ARRAY_DIMENSIONS")
 
 
-def read_geometry(
-    opened: N5Store, path: str, shown: Presentation, convention: str | None = None
-) -> Geometry | None:
+class Container(Protocol):
+    """What is needed of an :class:`~n5zarr.N5Store`."""
+
+    @property
+    def hierarchy(self) -> Hierarchy: ...
+
+    async def run[T](self, steps: Steps[T]) -> T: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A dataset as a variable.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset.
+    shown : Presentation
+        The dataset.
+    dims : tuple of str
+        Distinct names of its dimensions, in the order that is shown, as all that follow.
+    axes : mapping of str to Axis
+        Of the dimensions whose elements have positions.
+    geometry : Geometry or None
+        What the convention says, in N5 order.
+    problems : tuple of str
+        What was written of the axes that cannot be meant.
+    coordinates : mapping of str to Placed
+        One-dimensional datasets beside it that are named like a dimension.
+    """
+
+    path: str
+    shown: Presentation
+    dims: tuple[str, ...]
+    axes: Mapping[str, Axis]
+    geometry: Geometry | None
+    problems: tuple[str, ...]
+    coordinates: Mapping[str, Placed]
+
+    @property
+    def name(self) -> str:
+        """Name of the variable: the last element of the path, unless an axis has that name."""
+        name = self.path.rpartition("/")[2] or "data"
+        return f"{name}_" if name in self.dims and len(self.dims) > 1 else name
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Extent of each dimension."""
+        return dict(zip(self.dims, self.shown.shape, strict=True))
+
+    @property
+    def attributes(self) -> dict[str, JSON]:
+        """The attributes that say nothing of the axes."""
+        return {
+            key: value
+            for key, value in other_attributes(self.shown.attributes, self.geometry).items()
+            if key not in _SHOWN_ELSEWHERE and (key != "units" or isinstance(value, str))
+        }
+
+    def is_coordinate_of(self, dim: str, size: int) -> bool:
+        """Whether it gives the positions along a dimension."""
+        return self.sizes == {dim: size}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A group: which of its datasets share their axes.
+
+    Parameters
+    ----------
+    path : str
+        Of the group.
+    attributes : mapping
+        Without what they say of the axes of the datasets.
+    datasets : mapping of str to Placed
+        By name, all of them.
+    groups : mapping of str to GroupAttributes
+        By name, the groups in it.
+    broken : tuple of Broken
+        What cannot be shown.
+    """
+
+    path: str
+    attributes: Mapping[str, JSON]
+    datasets: Mapping[str, Placed]
+    groups: Mapping[str, GroupAttributes]
+    broken: tuple[Broken, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether equally named dimensions have equal sizes and positions, in all datasets."""
+        sizes: dict[str, int] = {}
+        axes: dict[str, Axis] = {}
+        for placed in self.datasets.values():
+            for dim, size in placed.sizes.items():
+                if sizes.setdefault(dim, size) != size:
+                    return False
+            for dim, axis in placed.axes.items():
+                if dim not in self.datasets and axes.setdefault(dim, axis) != axis:
+                    return False
+        # of one name, only the coordinate of a dimension can be beside it
+        return all(name not in sizes or p.dims == (name,) for name, p in self.datasets.items())
+
+    @property
+    def axes(self) -> dict[str, tuple[Axis, int]]:
+        """Positions, and their number, along each dimension that no dataset gives them for."""
+        return {
+            dim: (axis, placed.sizes[dim])
+            for placed in self.datasets.values()
+            for dim, axis in placed.axes.items()
+            if dim not in self.datasets
+        }
+
+
+async def read_placed(
+    container: Container, path: str, shown: Presentation, convention: str | None = None
+) -> Placed:
     """Read the axes of a dataset.
 
     Parameters
     ----------
-    opened : N5Store
-        The container.
+    container : Container
+        Where it lies.
     path : str
         Of the dataset.
     shown : Presentation
         The dataset.
     convention : str, optional
         The only one to try.
-
-    Returns
-    -------
-    Geometry or None
-        None where nothing is said of the axes.
     """
+    above = await container.run(container.hierarchy.above(path))
+    group = path.rpartition("/")[0]
+    first = join(group, "s0")
+    beside = await container.run(container.hierarchy.datasets([first] if path else []))
+    placed = _place(container, path, shown, above, beside.get(first), convention)
+    if not path:
+        return placed
+    wanted = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
+    found = await container.run(container.hierarchy.datasets(wanted))
+    named = {p: _place(container, p, s, above, None, convention) for p, s in found.items()}
+    coordinates = {
+        c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes[c.name])
+    }
+    return replace(placed, coordinates=coordinates)
+
+
+async def read_layout(
+    container: Container, path: str, group: GroupAttributes, convention: str | None = None
+) -> Layout:
+    """Read what lies directly in a group, and which datasets belong together.
+
+    Parameters
+    ----------
+    container : Container
+        Where it lies.
+    path : str
+        Of the group.
+    group : GroupAttributes
+        The group.
+    convention : str, optional
+        The only one to try.
+    """
+    children = await container.run(container.hierarchy.children(path))
+    above = [group.attributes, *await container.run(container.hierarchy.above(path))]
+    arrays = {name: child for name, child in children if isinstance(child, Presentation)}
+    datasets = {
+        name: _place(container, join(path, name), shown, above, arrays.get("s0"), convention)
+        for name, shown in arrays.items()
+    }
+    placed = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
+    return Layout(
+        path=path,
+        attributes=_without_levels(group.attributes) if placed else dict(group.attributes),
+        datasets=datasets,
+        groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
+        broken=tuple(child for _, child in children if isinstance(child, Broken)),
+    )
+
+
+def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Leave out the list of the levels, which the nodes of a tree say."""
+    return {key: value for key, value in attributes.items() if key != "multiscales"}
+
+
+def _place(
+    container: Container,
+    path: str,
+    shown: Presentation,
+    above: Sequence[Mapping[str, JSON]],
+    first: Presentation | None,
+    convention: str | None,
+) -> Placed:
     names = tuple(path.split("/")) if path else ()
-    above, first = sync(opened.run(opened.hierarchy.surroundings(path)))
     node = Node(
         path=names,
-        dimensions=shown.dataset.dimensions,
+        dimensions=present(shown.shape, shown.axis_order),
         attributes=shown.dataset.attributes,
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
-        voxel_size=_voxel_size(getattr(opened, "root", None), names),
+        voxel_size=_voxel_size(getattr(container, "root", None), names),
     )
-    return find_geometry(node, convention)
+    geometry, problems = find_geometry(node, convention)
+    axes = () if geometry is None else present(geometry.axes, shown.axis_order)
+    placed = () if geometry is None else present(geometry.is_placed, shown.axis_order)
+    names_given = [axis.name for axis in axes] or shown.dimension_names or (None,) * shown.ndim
+    dims = _distinct(names_given)
+    return Placed(
+        path=path,
+        shown=shown,
+        dims=dims,
+        axes={
+            dim: axis
+            for dim, axis, is_placed in zip(dims, axes, placed, strict=False)
+            if is_placed
+        },
+        geometry=geometry,
+        problems=problems,
+        coordinates={},
+    )
+
+
+def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
+    """Name every dimension, each differently and so that it can be a path element.
+
+    Examples
+    --------
+    >>> _distinct(["x", None, "x", "a/b"])
+    ('x', 'dim_1', 'dim_2', 'dim_3')
+    """
+    found: list[str] = []
+    for i, name in enumerate(names):
+        usable = name and name not in found and "/" not in name
+        found.append(name if name and usable else f"dim_{i}")
+    return tuple(found)
 
 
 def _voxel_size(root: Path | None, names: tuple[str, ...]) -> tuple[tuple[float, ...], str] | None:
-    """Find the XML that describes a setup: beside it, or beside the container."""
+    """Find the voxel size of a setup in the XML that describes it."""
     setup = setup_of(names)
-    if root is None or setup is None:
+    found = None if root is None or setup is None else find_xml(root.joinpath(*names[:-3]), root)
+    described = None if found is None or setup is None else found.setups.get(setup)
+    if described is None or described.voxel_size is None:
         return None
-    container = root.joinpath(*names[:-3])
+    return described.voxel_size, described.unit
+
+
+def find_xml(container: Path, root: Path) -> Description | None:
+    """Find BigDataViewer's XML: beside the setups, or above them up to beside the container.
+
+    Parameters
+    ----------
+    container : Path
+        The directory of the setups.
+    root : Path
+        That of the container.
+    """
     for folder in (container, *container.parents):
         for xml in sorted(folder.glob("*.xml")):
-            found = voxel_sizes(xml.read_bytes())
-            if found is not None and (folder / found[0]).resolve() == container:
-                return found[1].get(setup)
+            found = parse_xml(xml.read_bytes())
+            if found is not None and (folder / found.location).resolve() == container.resolve():
+                return found
         if folder == root.parent:
             break
     return None

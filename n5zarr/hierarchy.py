@@ -356,16 +356,8 @@ class Hierarchy:
         children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
         return children
 
-    def surroundings(
-        self, path: str
-    ) -> Steps[tuple[list[Mapping[str, JSON]], Presentation | None]]:
-        """Read what stands around a dataset.
-
-        Returns
-        -------
-        above, first : list of mapping, Presentation or None
-            Attributes of the groups above, the nearest first, and the level ``s0`` beside it.
-        """
+    def above(self, path: str) -> Steps[list[Mapping[str, JSON]]]:
+        """Read the attributes of the groups above a node, the nearest first."""
         names = path.split("/") if path else []
         paths = ["/".join(names[:i]) for i in reversed(range(len(names)))]
         answers = yield [Get(join(above, ATTRIBUTES_JSON)) for above in paths]
@@ -377,11 +369,20 @@ class Hierarchy:
             except N5Error as err:
                 yield [Warn(f"no axes are taken from {join(above, ATTRIBUTES_JSON)}: {err}")]
                 attributes.append({})
-        try:
-            first = (yield from self.node(join(paths[0], "s0"))) if names else None
-        except N5Error:  # whoever opens it will be told
-            first = None
-        return attributes, first if isinstance(first, Presentation) else None
+        return attributes
+
+    def datasets(self, paths: Sequence[str]) -> Steps[dict[str, Presentation]]:
+        """Read those of some nodes that are sound datasets; nothing is listed."""
+        answers = yield [Get(join(path, ATTRIBUTES_JSON)) for path in paths]
+        found: dict[str, Presentation] = {}
+        for path, data in zip(paths, answers, strict=True):
+            try:
+                node = (yield from self.classify(path, data)) if isinstance(data, bytes) else None
+            except N5Error:  # whoever opens it will be told
+                continue
+            if isinstance(node, Presentation):
+                found[path] = node
+        return found
 
     def _sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
         """Read the children that can be shown, and warn of those that cannot."""

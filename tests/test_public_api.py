@@ -25,11 +25,16 @@ def test_the_public_names_are_these() -> None:
         "decode_block",
         "encode_block",
         "open",
+        "open_bdv",
+        "open_level",
+        "pyramid_levels",
         "read_block",
         "sample_path",
+        "to_n5",
     }
+    assert set(n5zarr.__all__) <= set(dir(n5zarr))
     for name in (*n5zarr.__all__, *n5zarr.format.__all__):
-        assert name in vars(n5zarr) or name in vars(n5zarr.format)
+        assert hasattr(n5zarr, name) or name in vars(n5zarr.format)
 
 
 def test_public_names_have_docstrings() -> None:

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers, shifted
+from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers_at, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read", "setup_of", "voxel_sizes"]
+__all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "setup_of"]
+
+KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint[0-9]{1,9}")
@@ -39,7 +42,7 @@ def read(node: Node) -> Geometry | None:
     if setup_of(node.path) is None or node.ndim != 3:
         return None
     timepoint = node.ancestors[0] if node.ancestors else {}
-    voxel, unit = node.voxel_size or (numbers(timepoint.get("resolution"), 3), None)
+    voxel, unit = node.voxel_size or (numbers_at(timepoint, "resolution", 3), None)
     voxel = voxel or (1.0, 1.0, 1.0)
     by = factors(node) or (1.0, 1.0, 1.0)
     axes = axes_of(
@@ -51,15 +54,38 @@ def read(node: Node) -> Geometry | None:
     return Geometry(convention="bdv", axes=axes)
 
 
-def voxel_sizes(xml: bytes) -> tuple[str, Mapping[int, tuple[tuple[float, ...], str]]] | None:
-    """Read BigDataViewer's XML.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A view setup: one channel, angle, tile and illumination of an acquisition.
 
-    Returns
-    -------
-    location, sizes : str, mapping of int to (tuple of float, str), or None
-        Where the XML says that the N5 is, relative to the XML, and voxel size and unit of each
-        setup; None for any other XML.
+    Parameters
+    ----------
+    name : str
+        As the XML has it.
+    voxel_size : tuple of float or None
+        In the order x, y, z.
+    unit : str
+        Of the voxel size.
+    attributes : mapping of str to int
+        Numbers of channel, angle, tile and illumination.
     """
+
+    name: str
+    voxel_size: tuple[float, ...] | None
+    unit: str
+    attributes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """BigDataViewer's XML: where it says that the N5 is, relative to the XML, and its setups."""
+
+    location: str
+    setups: Mapping[int, Setup]
+
+
+def parse_xml(xml: bytes) -> Description | None:
+    """Read BigDataViewer's XML; None for any other."""
     if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
         return None  # no such document has them, and they are how an XML can be a bomb
     try:
@@ -69,13 +95,30 @@ def voxel_sizes(xml: bytes) -> tuple[str, Mapping[int, tuple[tuple[float, ...], 
     location = root.findtext(".//ImageLoader/n5")
     if location is None:
         return None
-    sizes = {}
-    for setup in root.iterfind(".//ViewSetup"):
-        try:
-            size = tuple(map(float, (setup.findtext("voxelSize/size") or "").split()))
-            number = int(setup.findtext("id") or "")
-        except ValueError:
-            continue
-        if len(size) == 3:
-            sizes[number] = (size, setup.findtext("voxelSize/unit") or "pixel")
-    return location, sizes
+    setups = {}
+    for element in root.iterfind(".//ViewSetup"):
+        number = _whole(element.findtext("id"))
+        if number is not None:
+            setups[number] = _setup(element)
+    return Description(location=location.strip(), setups=setups)
+
+
+def _setup(element: ElementTree.Element) -> Setup:
+    try:
+        size = tuple(map(float, (element.findtext("voxelSize/size") or "").split()))
+    except ValueError:
+        size = ()
+    listed = {child.tag: _whole(child.text) for child in element.iterfind("attributes/*")}
+    return Setup(
+        name=element.findtext("name") or "",
+        voxel_size=size if len(size) == 3 else None,
+        unit=element.findtext("voxelSize/unit") or "pixel",
+        attributes={key: value for key, value in listed.items() if value is not None},
+    )
+
+
+def _whole(text: str | None) -> int | None:
+    try:
+        return int(text or "")
+    except ValueError:
+        return None

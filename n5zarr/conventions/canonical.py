@@ -1,21 +1,23 @@
 """n5-universe's canonical form: ``spatialTransform`` on a dataset, or for it on the group above.
 
 ``CanonicalMetadataAdapter``, ``SpatialTransformAdapter``; N5 order. An affine transform that mixes
-axes has no coordinates along axes and is not read.
+axes gives no coordinates along them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, mapping, numbers
+from n5zarr.conventions.model import Geometry, Misfit, Node, axes_of, brief, mapping, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["read", "read_group"]
+__all__ = ["KEYS", "read", "read_group"]
+
+KEYS = ("spatialTransform",)
 
 type _Steps = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -36,9 +38,15 @@ def read_group(node: Node) -> Geometry | None:
 
 
 def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
-    steps = _steps(mapping(spatial.get("transform")), node.ndim) if spatial else None
-    if steps is None:
+    if not spatial:
         return None
+    steps = _steps(mapping(spatial.get("transform")), node.ndim)
+    if steps is None:
+        message = (
+            f"spatialTransform: expected a scale and translation along each of {node.ndim} axes, "
+            f"got {brief(spatial.get('transform'))}"
+        )
+        raise Misfit(message)
     unit = spatial.get("unit")
     listed = spatial.get("axes")
     entries = [mapping(axis) for axis in listed] if isinstance(listed, list) else []

@@ -6,21 +6,34 @@ from groups; ImageJ last, which is not among its parsers by default. Names alone
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, canonical, cosem, imagej, n5viewer, neuroglancer, ngff, paintera
-from n5zarr.conventions.model import Geometry, Node, axes_of
-from n5zarr.translate.presentation import derived_names
+from n5zarr.conventions.model import Axis, Geometry, Misfit, Node, axes_of
+from n5zarr.conventions.units import is_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["CONVENTIONS", "find_geometry"]
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "CONVENTIONS",
+    "WRITTEN",
+    "Found",
+    "Written",
+    "describe_axes",
+    "find_geometry",
+    "other_attributes",
+]
 
 
 def _names_only(node: Node) -> Geometry | None:
-    found = derived_names(node.attributes, node.ndim)
-    return found and Geometry(convention="names", axes=axes_of(node.ndim, names=found[1]))
+    names = node.names
+    return names and Geometry(convention="names", axes=axes_of(node.ndim, names=names))
 
 
 CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
@@ -36,9 +49,64 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("imagej", imagej.read),
     ("names", _names_only),
 )
+_LISTS = {
+    key
+    for module in (bdv, canonical, cosem, n5viewer, neuroglancer, ngff, paintera)
+    for key in module.KEYS
+}
 
 
-def find_geometry(node: Node, convention: str | None = None) -> Geometry | None:
+WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
+
+
+class Written(NamedTuple):
+    """How a convention says where a dataset lies.
+
+    Parameters
+    ----------
+    attributes : dict
+        Of the dataset.
+    image, level : dict or None
+        An image in ``multiscales`` of the group, and a member of its ``datasets``.
+    """
+
+    attributes: dict[str, JSON]
+    image: dict[str, JSON] | None = None
+    level: dict[str, JSON] | None = None
+
+
+def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
+    """Write axes in the terms of a convention.
+
+    Parameters
+    ----------
+    convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
+        Which one.
+    axes : sequence of Axis
+        In N5 order.
+    path : str
+        Of the dataset below its group.
+    """
+    match convention:
+        case "cosem":
+            attributes = cosem.write(axes)
+            return Written(attributes, {}, {"path": path, **attributes})
+        case "n5viewer":
+            return Written(n5viewer.write(axes))
+        case "neuroglancer":
+            return Written(neuroglancer.write(axes))
+        case _:
+            return Written({}, *ngff.write(axes, path))
+
+
+class Found(NamedTuple):
+    """The axes of a dataset, and what was written of them that cannot be meant."""
+
+    geometry: Geometry | None
+    problems: tuple[str, ...]
+
+
+def find_geometry(node: Node, convention: str | None = None) -> Found:
     """Find the axes of a dataset.
 
     Parameters
@@ -50,11 +118,63 @@ def find_geometry(node: Node, convention: str | None = None) -> Geometry | None:
 
     Returns
     -------
-    Geometry or None
-        None where no convention, or not the wanted one, says anything.
+    Found
+        The geometry is None where no convention, or not the wanted one, says anything.
     """
+    problems: list[str] = []
     for name, read in CONVENTIONS:
-        found = read(node) if convention in (None, name) else None
+        if convention not in (None, name):
+            continue
+        try:
+            found = read(node)
+        except Misfit as err:
+            problems.append(str(err))
+            continue
         if found is not None:
-            return found
-    return None
+            axes = _sensible(found.axes, problems)
+            return Found(replace(found, axes=axes), tuple(dict.fromkeys(problems)))
+    return Found(None, tuple(dict.fromkeys(problems)))
+
+
+def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
+    """Take away from axes what cannot be meant, and say so."""
+    kept: list[Axis] = []
+    for axis in axes:
+        name = axis.name
+        if name and name in [other.name for other in kept]:
+            problems.append(f"axes: expected distinct names, got {[a.name for a in axes]}")
+            axis = replace(axis, name="")  # noqa: PLW2901
+        if not axis.scale or not math.isfinite(axis.scale) or not math.isfinite(axis.translation):
+            problems.append(
+                f"axis {name!r}: expected a distance of elements other than 0 and a position, got "
+                f"{axis.scale:g} and {axis.translation:g}"
+            )
+            axis = replace(axis, scale=1.0, translation=0.0, unit=None)  # noqa: PLW2901
+        if axis.unit and not is_unit(axis.unit):
+            problems.append(f"axis {name!r}: the unit {axis.unit!r} is none that is known")
+        kept.append(axis)
+    return tuple(kept)
+
+
+def other_attributes(
+    attributes: Mapping[str, JSON], geometry: Geometry | None
+) -> dict[str, JSON]:
+    """Leave out of the attributes of a dataset what its axes say.
+
+    They would be wrong after the first slice.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of the dataset.
+    geometry : Geometry or None
+        What was read from them, if anything was.
+    """
+    if geometry is None or geometry.convention == "names":
+        return dict(attributes)
+    own = imagej.KEYS if geometry.convention == "imagej" else ()
+    return {
+        key: value
+        for key, value in attributes.items()
+        if key not in own and not (key in _LISTS and isinstance(value, list | Mapping))
+    }

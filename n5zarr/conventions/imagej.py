@@ -5,31 +5,37 @@
 
 from __future__ import annotations
 
-from n5zarr.conventions.model import Geometry, Node, axes_of
+from n5zarr.conventions.model import Geometry, Misfit, Node, axes_of, brief
 
-__all__ = ["read"]
+__all__ = ["KEYS", "read"]
+
+_SCALE = {"x": "pixelWidth", "y": "pixelHeight", "z": "pixelDepth", "t": "frameInterval"}
+KEYS = (*_SCALE.values(), "pixelUnit", "xOrigin", "yOrigin", "zOrigin", "fps")
 
 
 def read(node: Node) -> Geometry | None:
     """Read ImageJ's attributes; None where there are none."""
     found = node.attributes
-    if not isinstance(found.get("pixelWidth"), int | float) or "pixelUnit" not in found:
+    if not {"pixelWidth", "pixelUnit"} <= found.keys():
         return None
 
     def number(key: str, default: float) -> float:
-        value = found.get(key)
-        return float(value) if isinstance(value, int | float) and value else default
+        value = found.get(key) or default
+        if not isinstance(value, int | float):
+            message = f"{key}: expected a number, got {brief(value)}"
+            raise Misfit(message)
+        return float(value)
 
     optional = (("c", "numChannels"), ("z", "numSlices"), ("t", "numFrames"))
     names = ["x", "y", *(name for name, key in optional if number(key, 1) > 1)]
     if len(names) != node.ndim:
-        return None
-    scale = {"x": "pixelWidth", "y": "pixelHeight", "z": "pixelDepth", "t": "frameInterval"}
+        message = f"numChannels, numSlices, numFrames: expected {node.ndim} axes, got {names}"
+        raise Misfit(message)
     unit = found["pixelUnit"]
     axes = axes_of(
         node.ndim,
         names=names,
-        scale=[number(scale[name], 1) if name in scale else 1.0 for name in names],
+        scale=[number(_SCALE[name], 1) if name in _SCALE else 1.0 for name in names],
         translation=[number(f"{name}Origin", 0) for name in names],
         units=[unit if name in "xyz" and isinstance(unit, str) else None for name in names],
     )

@@ -6,12 +6,13 @@ centre of the first element.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from n5zarr.format.attributes import DATASET_KEYS
+from n5zarr.translate.presentation import derived_names
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -20,18 +21,27 @@ if TYPE_CHECKING:
 __all__ = [
     "Axis",
     "Geometry",
+    "Misfit",
     "Node",
     "axes_of",
+    "brief",
     "factors",
     "mapping",
     "numbers",
+    "numbers_at",
     "shifted",
     "texts",
+    "texts_at",
+    "unshifted",
 ]
 
 _LEVEL = re.compile(r"s([0-9]{1,3})")
 _DEFAULT_NAMES = ("x", "y", "z", "c", "t")
 _TYPES = {"x": "space", "y": "space", "z": "space", "c": "channel", "t": "time"}
+
+
+class Misfit(ValueError):
+    """What is written in the terms of a convention cannot be meant: says where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +76,21 @@ class Geometry:
 
     convention: str
     axes: tuple[Axis, ...]
+
+    @property
+    def is_placed(self) -> tuple[bool, ...]:
+        """Whether more than the name is known, for each axis.
+
+        Where any axis has a unit, one that is counted from 0 in steps of 1 without a unit has no
+        positions: a channel, most often.
+        """
+        if self.convention == "names":
+            return (False,) * len(self.axes)
+        if not any(axis.unit for axis in self.axes):
+            return (True,) * len(self.axes)
+        return tuple(
+            bool(a.unit or a.labels) or (a.scale, a.translation) != (1, 0) for a in self.axes
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +132,10 @@ class Node:
         return None if found is None else int(found.group(1))
 
     @property
-    def own(self) -> Mapping[str, JSON]:
-        """The attributes without N5's own keys."""
-        return {k: v for k, v in self.attributes.items() if k not in DATASET_KEYS}
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the axes in N5 order that stand on the dataset, if any do."""
+        found = derived_names(self.attributes, self.ndim)
+        return None if found is None else found[1]
 
 
 def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:
@@ -128,6 +154,40 @@ def texts(value: JSON, length: int) -> tuple[str, ...] | None:
     return tuple(given) if len(given) == length else None
 
 
+def brief(value: object) -> str:
+    """Show a value of a document in a message."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def numbers_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[float, ...] | None:
+    """Read a list of numbers of a length, None where there is none.
+
+    Raises
+    ------
+    Misfit
+        Something else stands there.
+    """
+    if found.get(key) is None:
+        return None
+    given = numbers(found[key], length)
+    if given is None:
+        message = f"{key}: expected {length} numbers, got {brief(found[key])}"
+        raise Misfit(message)
+    return given
+
+
+def texts_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[str, ...] | None:
+    """Read a list of strings of a length, None where there is none; see :func:`numbers_at`."""
+    if found.get(key) is None:
+        return None
+    given = texts(found[key], length)
+    if given is None:
+        message = f"{key}: expected {length} strings, got {brief(found[key])}"
+        raise Misfit(message)
+    return given
+
+
 def mapping(value: JSON) -> Mapping[str, JSON]:
     """Read an object; an empty one if it is anything else."""
     return value if isinstance(value, Mapping) else {}
@@ -135,9 +195,13 @@ def mapping(value: JSON) -> Mapping[str, JSON]:
 
 def factors(node: Node) -> tuple[float, ...] | None:
     """Find the downsampling factors of a level: its own, or those that its parent lists."""
-    own = numbers(node.attributes.get("downsamplingFactors"), node.ndim)
+    own = node.attributes.get("downsamplingFactors")
     if own is not None:
-        return own
+        given = numbers(own)
+        if given is None or len(given) > node.ndim:
+            message = f"downsamplingFactors: expected {node.ndim} numbers, got {brief(own)}"
+            raise Misfit(message)
+        return given + (1.0,) * (node.ndim - len(given))  # those of space come first
     for group in node.ancestors[:2]:
         for key in ("downsamplingFactors", "scales"):
             levels = group.get(key)
@@ -155,6 +219,22 @@ def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
     (0.125, 0.0)
     """
     return tuple(s * (f - 1) / 2 for s, f in zip(scale, by, strict=True))
+
+
+def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Find the resolution and the factors that say where a level lies, if its shift is the usual.
+
+    Where it is not, they say something else: read them again to find out.
+
+    Examples
+    --------
+    >>> unshifted([Axis(name="x", scale=0.5, translation=0.125)])
+    ((0.25,), (2.0,))
+    """
+    base = tuple(axis.scale - 2 * axis.translation for axis in axes)
+    if any(not b or axis.scale / b < 1 for b, axis in zip(base, axes, strict=True)):
+        return tuple(axis.scale for axis in axes), (1.0,) * len(axes)
+    return base, tuple(axis.scale / b for b, axis in zip(base, axes, strict=True))
 
 
 def axes_of(

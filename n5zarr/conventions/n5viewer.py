@@ -1,29 +1,106 @@
 """n5-viewer: ``pixelResolution`` of full resolution on every level, and ``downsamplingFactors``.
 
 n5-universe ``N5SingleScaleMetadataParser``; N5 order. Without factors the name ``s<k>`` means 2^k.
-A bare list has no unit; n5-viewer's README takes micrometres.
+A bare list has no unit; n5-viewer's README takes micrometres. ``affineTransform``, the rows of a
+matrix, is applied after.
 """
 
 from __future__ import annotations
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors, mapping, numbers, shifted
+from typing import TYPE_CHECKING
 
-__all__ = ["read"]
+from n5zarr.conventions.model import (
+    Geometry,
+    Misfit,
+    Node,
+    axes_of,
+    brief,
+    factors,
+    mapping,
+    numbers,
+    shifted,
+    unshifted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from n5zarr.conventions.model import Axis
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["KEYS", "read", "write"]
+
+KEYS = ("pixelResolution", "downsamplingFactors", "affineTransform")
 
 
 def read(node: Node) -> Geometry | None:
     """Read ``pixelResolution``; None where there is none."""
     value = node.attributes.get("pixelResolution")
+    if value is None:
+        return None
     resolution = numbers(value) or numbers(mapping(value).get("dimensions"))
     if not resolution or len(resolution) > node.ndim:
-        return None
+        message = f"pixelResolution: expected at most {node.ndim} numbers, got {brief(value)}"
+        raise Misfit(message)
     unit = mapping(value).get("unit") if isinstance(value, dict) else "um"
     by = factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
     by = by[: len(resolution)]
+    scale = tuple(r * f for r, f in zip(resolution, by, strict=True))
+    translation = shifted(resolution, by)
+    after = node.attributes.get("affineTransform")
+    if after is not None:
+        scale, translation = _after(after, scale, translation)
     axes = axes_of(
         node.ndim,
-        scale=[r * f for r, f in zip(resolution, by, strict=True)],
-        translation=shifted(resolution, by),
+        names=node.names,
+        scale=scale,
+        translation=translation,
         units=unit if isinstance(unit, str) else None,
     )
     return Geometry(convention="n5viewer", axes=axes)
+
+
+def _after(
+    matrix: JSON, scale: tuple[float, ...], translation: tuple[float, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Apply the rows of an affine matrix that does not mix axes."""
+    n = len(scale)
+    rows = matrix if isinstance(matrix, list) else []
+    flat = numbers([v for row in rows for v in row] if _is_nested(rows) else rows, n * (n + 1))
+    mixes = flat is None or any(flat[i * (n + 1) + j] for i in range(n) for j in range(n) if i != j)
+    if flat is None or mixes:
+        message = (
+            f"affineTransform: expected {n} rows that do not mix axes, got {brief(matrix)}: "
+            "positions along one axis would depend on another one"
+        )
+        raise Misfit(message)
+    by = flat[:: n + 2]
+    to = flat[n :: n + 1]
+    return (
+        tuple(a * b for a, b in zip(by, scale, strict=True)),
+        tuple(a * t + b for a, t, b in zip(by, translation, to, strict=True)),
+    )
+
+
+def _is_nested(rows: list[JSON]) -> bool:
+    return bool(rows) and all(isinstance(row, list) for row in rows)
+
+
+def write(axes: Sequence[Axis]) -> dict[str, JSON]:
+    """Make the attributes of a dataset from its axes in N5 order.
+
+    Only the axes of space have a resolution, and only one unit; x, y and z come first.
+    """
+    space = [axis for axis in axes if axis.type == "space"]
+    base, by = unshifted(space)
+    unit = next((axis.unit for axis in space), None)
+    attributes: dict[str, JSON] = {
+        "pixelResolution": {"unit": unit or "pixel", "dimensions": list(base)},
+        "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],
+    }
+    to = [a.translation - s for a, s in zip(space, shifted(base, by), strict=True)]
+    if any(to):
+        n = len(space)
+        rows = [[float(i == j) for j in range(n)] + [to[i]] for i in range(n)]
+        attributes["affineTransform"] = [value for row in rows for value in row]
+    return attributes

@@ -3,6 +3,7 @@
 tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order. The factors of
 levels stand on each, or as a list of lists on the group. Neuroglancer counts from the corner of a
 voxel, so that its levels are scaled without a shift; from centre to centre that is the usual half.
+An ``offset`` stands for the shift, as n5-universe's ``N5GenericSingleScaleMetadataParser`` has it.
 """
 
 from __future__ import annotations
@@ -18,30 +19,45 @@ from n5zarr.conventions.model import (
     factors,
     mapping,
     numbers,
+    numbers_at,
     shifted,
     texts,
+    texts_at,
+    unshifted,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["read"]
+__all__ = ["KEYS", "read", "write"]
+
+
+KEYS = (
+    "axes",
+    "units",
+    "resolution",
+    "offset",
+    "pixelResolution",
+    "downsamplingFactors",
+    "scales",
+    "coordinateArrays",
+)
 
 
 def read(node: Node) -> Geometry | None:
-    """Read the array's own keys, and what it lacks from its ancestors; None without any unit."""
-    named = _inherited(node, "axes")
-    names = texts(named, node.ndim)
-    units = texts(_inherited(node, "units"), node.ndim)
-    resolution = numbers(_inherited(node, "resolution"), node.ndim)
-    base = mapping(_inherited(node, "pixelResolution"))
+    """Read the array's own keys, and what it lacks from its ancestors; None with names alone."""
+    names = _inherited(node, "axes", texts_at)
+    units = _inherited(node, "units", texts_at)
+    resolution = _inherited(node, "resolution", numbers_at)
+    base = _inherited_object(node, "pixelResolution")
     if resolution is None and numbers(base.get("dimensions"), node.ndim) is not None:
         resolution = numbers(base.get("dimensions"), node.ndim)
         unit = base.get("unit")
         units = (unit if isinstance(unit, str) else "nm",) * node.ndim
-    if names is None and units is None:
+    labels = _inherited_object(node, "coordinateArrays")
+    if units is None and (names is None or (resolution is None and not labels)):
         return None
     if resolution is None and names is None:
         return None
@@ -51,19 +67,45 @@ def read(node: Node) -> Geometry | None:
         node.ndim,
         names=names,
         scale=[s * f for s, f in zip(scale, by, strict=True)],
-        translation=shifted(scale, by),
+        translation=numbers_at(node.attributes, "offset", node.ndim) or shifted(scale, by),
         units=units,
     )
-    labels = mapping(_inherited(node, "coordinateArrays"))
     axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
     return Geometry(convention="neuroglancer", axes=axes)
 
 
-def _inherited(node: Node, key: str) -> JSON:
-    for attributes in (node.attributes, *node.ancestors):
-        if key in attributes:
-            return attributes[key]
+def write(axes: Sequence[Axis]) -> dict[str, JSON]:
+    """Make the attributes of a dataset from its axes in N5 order; :data:`axes` are its names."""
+    base, by = unshifted(axes)
+    attributes: dict[str, JSON] = {
+        "axes": [axis.name for axis in axes],
+        "units": [axis.unit or "" for axis in axes],
+        "resolution": list(base),
+    }
+    if set(by) != {1.0}:
+        attributes["downsamplingFactors"] = list(by)
+    if tuple(axis.translation for axis in axes) != shifted(base, by):
+        attributes["offset"] = [axis.translation for axis in axes]
+    return attributes
+
+
+def _inherited[T](
+    node: Node, key: str, read_at: Callable[[Mapping[str, JSON], str, int], T | None]
+) -> T | None:
+    """Read a list of the dataset, or of the nearest ancestor that has one of its length."""
+    # text here is not this convention's: CF's units, a word about the resolution
+    if isinstance(node.attributes.get(key), list):
+        return read_at(node.attributes, key, node.ndim)
+    for attributes in node.ancestors:
+        listed = attributes.get(key)
+        if isinstance(listed, list) and len(listed) == node.ndim:
+            return read_at(attributes, key, node.ndim)
     return None
+
+
+def _inherited_object(node: Node, key: str) -> Mapping[str, JSON]:
+    found = (mapping(attributes.get(key)) for attributes in (node.attributes, *node.ancestors))
+    return next((value for value in found if value), {})
 
 
 def _labelled(axis: Axis, labels: Mapping[str, JSON], length: int) -> Axis:

@@ -11,15 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, mapping, numbers
+from n5zarr.conventions.model import Geometry, Misfit, Node, axes_of, brief, mapping, numbers_at
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["read"]
+__all__ = ["KEYS", "read", "write"]
+
+KEYS = ()  # all of it stands on the group
 
 
 def read(node: Node) -> Geometry | None:
@@ -37,11 +40,14 @@ def read(node: Node) -> Geometry | None:
 def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
     listed = image.get("axes")
     datasets = image.get("datasets")
-    if not isinstance(listed, list) or len(listed) != node.ndim or not isinstance(datasets, list):
+    if not isinstance(listed, list) or not isinstance(datasets, list):
         return None
     entry = next((mapping(d) for d in datasets if mapping(d).get("path") == path), None)
     if entry is None:
         return None
+    if len(listed) != node.ndim:
+        message = f"multiscales: axes: expected {node.ndim} of them, got {brief(listed)}"
+        raise Misfit(message)
     old = all(isinstance(axis, str) for axis in listed)
     entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
     names = [str(axis.get("name", "")) for axis in entries]
@@ -84,11 +90,36 @@ def _transform(
         image.get("coordinateTransformations"),
     ):
         for transform in transforms if isinstance(transforms, list) else ():
-            by = numbers(mapping(transform).get("scale"), node.ndim)
-            to = numbers(mapping(transform).get("translation"), node.ndim)
+            by = numbers_at(mapping(transform), "scale", node.ndim)
+            to = numbers_at(mapping(transform), "translation", node.ndim)
             if by is not None:
                 scale = tuple(a * b for a, b in zip(scale, by, strict=True))
                 translation = tuple(a * b for a, b in zip(translation, by, strict=True))
             if to is not None:
                 translation = tuple(a + b for a, b in zip(translation, to, strict=True))
     return scale, translation
+
+
+def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """Make what ``multiscales`` says of an image and of one level of it, in N5 order.
+
+    As n5-universe 3 writes it.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        Of the level, N5 order.
+    path : str
+        Of the level below the group.
+    """
+    entries: list[JSON] = []
+    for axis in axes:
+        entry: dict[str, JSON] = {"name": axis.name}
+        entry |= {"type": axis.type} if axis.type else {}
+        entries.append(entry | ({"unit": axis.unit} if axis.unit else {}))
+    steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
+    if any(axis.translation for axis in axes):
+        to: JSON = [axis.translation for axis in axes]
+        steps.append({"type": "translation", "translation": to})
+    image: dict[str, JSON] = {"version": "0.4", "axes": entries}
+    return image, {"path": path, "coordinateTransformations": steps}

@@ -7,21 +7,26 @@ the shift. No unit is written.
 
 from __future__ import annotations
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers, shifted
+from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers, numbers_at, shifted
 
-__all__ = ["read", "read_group"]
+__all__ = ["KEYS", "read", "read_group"]
+
+KEYS = ("resolution", "offset", "downsamplingFactors")
 
 
 def read(node: Node) -> Geometry | None:
     """Read ``resolution`` of the dataset; None where there is none."""
-    resolution = numbers(node.attributes.get("resolution"), node.ndim)
+    if not isinstance(node.attributes.get("resolution"), list):
+        return None  # a word about it
+    resolution = numbers_at(node.attributes, "resolution", node.ndim)
     if resolution is None:
         return None
     by = factors(node) or (1.0,) * node.ndim
-    offset = numbers(node.attributes.get("offset"), node.ndim)
+    offset = numbers_at(node.attributes, "offset", node.ndim)
     unit = node.attributes.get("unit")
     axes = axes_of(
         node.ndim,
+        names=node.names,
         scale=[r * f for r, f in zip(resolution, by, strict=True)],
         translation=offset or shifted(resolution, by),
         units=unit if isinstance(unit, str) else None,
@@ -38,6 +43,7 @@ def read_group(node: Node) -> Geometry | None:
     by = factors(node) or (1.0,) * node.ndim
     axes = axes_of(
         node.ndim,
+        names=node.names,
         scale=[r * f for r, f in zip(resolution, by, strict=True)],
         translation=numbers(group.get("offset"), node.ndim) or (),
     )

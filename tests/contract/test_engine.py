@@ -17,7 +17,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.xarray_backend import N5BackendEntrypoint
+from n5zarr.xarray.backend import N5BackendEntrypoint
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 METADATA = JAVA / "metadata.n5"

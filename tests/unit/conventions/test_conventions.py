@@ -71,6 +71,10 @@ def test_n5_universe_says_the_same_where_it_understands_the_node(path: str) -> N
     assert {axis["unit"] for axis in axes} == {theirs["unit"]}
 
 
+def geometry_of(dataset: Node, convention: str | None = None) -> Any:
+    return find_geometry(dataset, convention).geometry
+
+
 def node(attributes: dict[str, Any], **how: Any) -> Node:
     return Node(**({"path": ("a", "s1"), "dimensions": (7, 5, 3)} | how), attributes=attributes)
 
@@ -92,23 +96,23 @@ WRONG: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("attributes", WRONG, ids=str)
 def test_what_is_misshapen_says_nothing(attributes: dict[str, Any]) -> None:
-    assert find_geometry(node(attributes)) is None
+    assert geometry_of(node(attributes)) is None
     groups: Any = (
         {"multiscales": [5], "ome": 3, "scales": "x", "resolution": [1]},
         {"multiscales": {}},
     )
-    assert find_geometry(node(attributes, ancestors=groups)) is None
+    assert geometry_of(node(attributes, ancestors=groups)) is None
 
 
 def test_the_names_of_levels_stand_in_for_factors() -> None:
-    geometry = find_geometry(node({"pixelResolution": {"unit": "nm", "dimensions": [4, 4, 40]}}))
+    geometry = geometry_of(node({"pixelResolution": {"unit": "nm", "dimensions": [4, 4, 40]}}))
     assert geometry is not None
     assert [axis.scale for axis in geometry.axes] == [8, 8, 80]
     assert [axis.translation for axis in geometry.axes] == [2, 2, 20]
 
 
 def test_a_resolution_of_three_axes_is_that_of_the_first_three() -> None:
-    geometry = find_geometry(node({"pixelResolution": [4, 4, 40]}, dimensions=(7, 5, 3, 2)))
+    geometry = geometry_of(node({"pixelResolution": [4, 4, 40]}, dimensions=(7, 5, 3, 2)))
     assert geometry is not None
     assert [(axis.name, axis.scale, axis.unit) for axis in geometry.axes] == [
         ("x", 8, "um"),
@@ -130,7 +134,7 @@ def test_transforms_in_sequence_are_applied_one_after_the_other() -> None:
         },
         "unit": "mm",
     }
-    geometry = find_geometry(node({"spatialTransform": spatial}))
+    geometry = geometry_of(node({"spatialTransform": spatial}))
     assert geometry is not None
     assert [axis.scale for axis in geometry.axes] == [20, 30, 40]
     assert [axis.translation for axis in geometry.axes] == [15, 10, 10]
@@ -151,7 +155,7 @@ def test_ngff_applies_the_transforms_of_the_image_after_those_of_the_dataset() -
         ],
         "coordinateTransformations": [{"type": "scale", "scale": [10, 10, 100]}],
     }
-    geometry = find_geometry(node({}, ancestors=({}, {"ome": {"multiscales": [image]}})))
+    geometry = geometry_of(node({}, ancestors=({}, {"ome": {"multiscales": [image]}})))
     assert geometry is not None
     assert [(a.name, a.scale, a.translation, a.unit) for a in geometry.axes] == [
         ("x", 100, 300, None),
@@ -163,11 +167,11 @@ def test_ngff_applies_the_transforms_of_the_image_after_those_of_the_dataset() -
 def test_a_convention_can_be_forced() -> None:
     attributes = json.loads((CONTAINER / "cosem" / "s1" / "attributes.json").read_text())
     both = node(attributes, path=("cosem", "s1"), dimensions=(4, 3, 2))
-    conventions = {name: find_geometry(both, name) for name, _ in CONVENTIONS}
+    conventions = {name: geometry_of(both, name) for name, _ in CONVENTIONS}
     # the redundant `pixelResolution` is for the other two, and is not followed unless forced
     said = {name for name, geometry in conventions.items() if geometry}
     assert said == {"cosem", "n5viewer", "neuroglancer"}
-    found = find_geometry(both)
+    found = geometry_of(both)
     assert found is not None
     assert found.convention == "cosem"
 
@@ -176,4 +180,4 @@ def test_a_convention_can_be_forced() -> None:
     "xml", [b"", b"<a>", b"<SpimData/>", b"<!DOCTYPE a []><SpimData/>", b"\x00"], ids=str
 )
 def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
-    assert bdv.voxel_sizes(xml) is None
+    assert bdv.parse_xml(xml) is None

@@ -1,0 +1,161 @@
+"""``ds.n5``: what microscopists ask of a Dataset or DataArray, most of all of one opened from N5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import join
+from n5zarr.xarray.affine_index import AffineIndex
+from n5zarr.xarray.pyramids import open_level
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from n5zarr.store import N5Store
+
+__all__ = ["N5Accessor", "Origin"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a variable was opened from; stands in its encoding as ``"n5"``."""
+
+    store: N5Store
+    path: str
+    convention: str | None
+    lazy_coords: bool
+
+    def __repr__(self) -> str:
+        return join(str(self.store), self.path)
+
+
+@xr.register_dataset_accessor("n5")
+@xr.register_dataarray_accessor("n5")
+class N5Accessor:
+    """Positions, and the levels of the pyramid that the data were opened from.
+
+    Parameters
+    ----------
+    data : Dataset or DataArray
+        Any; what needs N5 says so.
+
+    Examples
+    --------
+    >>> import xarray as xr, n5zarr
+    >>> ds = xr.open_dataset(n5zarr.sample_path(), engine="n5", group="em/s1")
+    >>> ds.n5.voxel_size, ds.n5.convention
+    ({'z': 40.0, 'y': 16.0, 'x': 16.0}, 'cosem')
+    >>> dict(ds.n5.crop(x=(100, 200)).sizes)
+    {'z': 20, 'y': 48, 'x': 6}
+    >>> dict(ds.n5.level(2).sizes)
+    {'z': 10, 'y': 24, 'x': 32}
+    """
+
+    def __init__(self, data: xr.Dataset | xr.DataArray) -> None:
+        self._data = data
+
+    @property
+    def voxel_size(self) -> dict[Hashable, float]:
+        """Distance of neighbours along each dimension with evenly spaced numbers as coordinate.
+
+        In the unit of the coordinate; a slice with a step has larger ones. Dimensions of one
+        element are left out.
+        """
+        return {
+            dim: step for dim in self._data.dims if (step := _spacing(self._data, dim)) is not None
+        }
+
+    @property
+    def convention(self) -> str | None:
+        """Which convention gave the coordinates, None where the data were not opened from N5."""
+        return next((origin.convention for origin in self._origins()), None)
+
+    def crop(self, **between: tuple[float | None, float | None]) -> Any:  # noqa: ANN401 - as given
+        """Select what lies between two positions, both included, along some dimensions.
+
+        Parameters
+        ----------
+        **between : tuple of float or None
+            By dimension, two positions in the unit of its coordinate, in any order; None is the
+            end of the axis.
+
+        Returns
+        -------
+        Dataset or DataArray
+            A view of what was given.
+
+        Raises
+        ------
+        KeyError
+            There is no such dimension, or it has no coordinate.
+        """
+        data = self._data
+        for dim, (first, last) in between.items():
+            if dim not in data.indexes and dim not in data.xindexes:
+                message = f"{dim!r}: expected a dimension with coordinates, there are " + (
+                    ", ".join(map(repr, data.xindexes)) or "none"
+                )
+                raise KeyError(message)
+            ends = [first, last]
+            if first is not None and last is not None:
+                ends.sort()
+            step = _spacing(data, dim)
+            if step is not None and step < 0:
+                ends.reverse()
+            data = data.sel({dim: slice(*ends)})
+        return data
+
+    def level(self, k: int) -> xr.Dataset:
+        """Open another level of the pyramid that the data were opened from.
+
+        Parameters
+        ----------
+        k : int
+            0 is the finest. The level is opened whole, whatever was selected.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            The data were not opened from a pyramid in N5, or it has no such level
+            (``kind="option"``).
+        """
+        origin = next(self._origins(), None)
+        if origin is None:
+            message = "level: expected data that were opened with engine='n5'"
+            raise N5UnrepresentableError(message, kind="option")
+        return open_level(
+            origin.store,
+            path=origin.path.rpartition("/")[0],
+            level=k,
+            lazy_coords=origin.lazy_coords,
+            **({"chunks": {}} if self._data.chunks else {}),
+        )
+
+    def _origins(self) -> Iterator[Origin]:
+        if isinstance(self._data, xr.DataArray):
+            variables = [self._data.variable]
+        else:
+            variables = [v.variable for v in self._data.data_vars.values()]
+        found = (variable.encoding.get("n5") for variable in variables)
+        return (origin for origin in found if isinstance(origin, Origin))
+
+
+def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
+    """Give the distance of neighbours; None where it is not one number."""
+    index = data.xindexes.get(dim)
+    if isinstance(index, AffineIndex):
+        return index.transform.scale * index.transform.lattice.step
+    if dim not in data.coords or data.sizes[dim] < 2:
+        return None
+    values = data[dim].values
+    if values.dtype.kind not in "fiu":
+        return None
+    steps = np.diff(values.astype(np.float64))
+    tolerance = 1e-6 * abs(steps[0])
+    even = bool((np.abs(steps - steps[0]) <= tolerance).all())
+    return float((values[-1] - values[0]) / (len(values) - 1)) if even and steps[0] else None

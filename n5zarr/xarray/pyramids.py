@@ -1,0 +1,229 @@
+"""Levels of one image: which there are, and the one for a wanted resolution."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from n5zarr._zarr_compat import sync
+from n5zarr.containers import open_container
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.geometry import read_layout
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from zarr.abc.store import Store
+
+    from n5zarr.format.order import AxisOrder
+    from n5zarr.geometry import Placed
+    from n5zarr.store import N5Store
+
+__all__ = ["Level", "open_level", "pyramid_levels"]
+
+_LEVEL = re.compile(r"s[0-9]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """One level of a pyramid.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset, below the root of the container.
+    sizes : dict of str to int
+        Extent in elements of each dimension, in the order that is shown.
+    voxel_size, translation : dict of str to float
+        Distance of elements and position of the first one along each dimension, in ``units``.
+    units : dict of str to str or None
+        As they are written.
+    """
+
+    path: str
+    sizes: dict[str, int]
+    voxel_size: dict[str, float]
+    translation: dict[str, float]
+    units: dict[str, str | None]
+
+
+def pyramid_levels(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    axis_order: AxisOrder = "C",
+    convention: str | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> list[Level]:
+    """Find the levels of a pyramid.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        The group of the levels, or one of them, below ``store``.
+    axis_order : {"C", "F"}, optional
+        Order of the dimensions, ``z, y, x`` or ``x, y, z``.
+    convention : str, optional
+        The only convention of axes to try.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    list of Level
+        The finest first. In a group with datasets ``s0``, ``s1``, ... these; in any other all that
+        have the same dimensions.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this path.
+    N5UnrepresentableError
+        The group has no levels (``kind="option"``); the message names the groups in it.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> for level in n5zarr.pyramid_levels(n5zarr.sample_path(), "em"):
+    ...     print(level.path, level.sizes, level.voxel_size)
+    em/s0 {'z': 40, 'y': 96, 'x': 128} {'z': 20.0, 'y': 8.0, 'x': 8.0}
+    em/s1 {'z': 20, 'y': 48, 'x': 64} {'z': 40.0, 'y': 16.0, 'x': 16.0}
+    em/s2 {'z': 10, 'y': 24, 'x': 32} {'z': 80.0, 'y': 32.0, 'x': 32.0}
+    """
+    opened, group = open_container(
+        store, path, axis_order=axis_order, storage_options=storage_options
+    )
+    return _levels(opened, group, convention)
+
+
+def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
+    node = sync(opened.read_node(path))
+    if node is None:
+        message = f"{opened}: /{path}: expected a group of levels, got nothing there"
+        raise FileNotFoundError(message)
+    if not isinstance(node, GroupAttributes):
+        path = path.rpartition("/")[0]
+        node = sync(opened.read_node(path))
+    layout = sync(read_layout(opened, path, node or GroupAttributes(attributes={}), convention))  # type: ignore[arg-type]
+    named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
+    levels = list((named or layout.datasets).values())
+    if not levels or (not named and layout.agrees) or len({p.dims for p in levels}) > 1:
+        below = ", ".join(layout.groups) or "none"
+        message = (
+            f"{opened}: /{path}: expected datasets that are levels of one image, got "
+            f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    return sorted((_level(placed) for placed in levels), key=_coarseness)
+
+
+def _level(placed: Placed) -> Level:
+    axes = {dim: placed.axes.get(dim) for dim in placed.dims}
+    return Level(
+        path=placed.path,
+        sizes=placed.sizes,
+        voxel_size={dim: 1.0 if axis is None else axis.scale for dim, axis in axes.items()},
+        translation={dim: 0.0 if axis is None else axis.translation for dim, axis in axes.items()},
+        units={dim: None if axis is None else axis.unit for dim, axis in axes.items()},
+    )
+
+
+def _coarseness(level: Level) -> tuple[float, int]:
+    return abs(math.prod(level.voxel_size.values())), -math.prod(level.sizes.values())
+
+
+def open_level(
+    store: str | os.PathLike[str] | Store,
+    resolution: Mapping[str, float] | None = None,
+    *,
+    path: str = "",
+    level: int | None = None,
+    axis_order: AxisOrder = "C",
+    convention: str | None = None,
+    storage_options: dict[str, Any] | None = None,
+    **options: Any,  # noqa: ANN401 - those of xarray.open_dataset
+) -> xr.Dataset:
+    """Open the level of a pyramid that a wanted resolution needs.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    resolution : mapping of str to float, optional
+        By dimension, the distance of elements that is wanted, in the unit of the coordinates. The
+        coarsest level that is at least as fine along all of them is opened; where none is, the
+        finest.
+    path : str, optional
+        The group of the levels, or one of them, below ``store``.
+    level : int, optional
+        The level itself instead, 0 is the finest.
+    axis_order, convention, storage_options : optional
+        As in :func:`pyramid_levels`.
+    **options : optional
+        Others of :func:`xarray.open_dataset`, such as ``chunks={}``.
+
+    Returns
+    -------
+    Dataset
+        One variable, named like the level, with its coordinates.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There are no levels, no such level, or no such dimension (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> ds = n5zarr.open_level(n5zarr.sample_path(), {"x": 16}, path="em")
+    >>> ds.n5.voxel_size
+    {'z': 40.0, 'y': 16.0, 'x': 16.0}
+    """
+    opened, group = open_container(
+        store, path, axis_order=axis_order, storage_options=storage_options
+    )
+    levels = _levels(opened, group, convention)
+    if (resolution is None) == (level is None):
+        message = "expected either a resolution or a level"
+        raise N5UnrepresentableError(message, kind="option")
+    if level is not None:
+        if not 0 <= level < len(levels):
+            message = f"level: expected 0 to {len(levels) - 1}, got {level}"
+            raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
+        chosen = levels[level]
+    else:
+        chosen = _fitting(levels, resolution or {})
+    return xr.open_dataset(
+        opened,  # type: ignore[arg-type] # a store, which xarray's types do not know
+        engine="n5",
+        group=chosen.path,
+        convention=convention,
+        **options,
+    )
+
+
+def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
+    for dim, wanted in resolution.items():
+        if dim not in levels[0].voxel_size or not wanted > 0:
+            message = (
+                f"resolution: expected a number above 0 for any of {', '.join(levels[0].sizes)}, "
+                f"got {dim!r}: {wanted!r}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+    fine = [
+        level
+        for level in levels
+        if all(
+            abs(level.voxel_size[dim]) <= wanted * (1 + 1e-9)
+            for dim, wanted in resolution.items()
+        )
+    ]
+    return (fine or levels[:1])[-1]
