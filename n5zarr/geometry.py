@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from n5zarr.conventions.bdv import parse_xml, setup_of
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
@@ -23,12 +25,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import numpy.typing as npt
+
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.model import Axis, Geometry
     from n5zarr.format.lenient_json import JSON
     from n5zarr.hierarchy import Hierarchy, Steps
 
-__all__ = ["Container", "Layout", "Placed", "find_xml", "read_layout", "read_placed"]
+__all__ = [
+    "Container",
+    "Layout",
+    "Placed",
+    "find_xml",
+    "positions",
+    "read_layout",
+    "read_placed",
+]
 
 # of the axes: shown as dimensions and coordinates
 _SHOWN_ELSEWHERE = ("axes", "_ARRAY_DIMENSIONS")
@@ -38,9 +50,13 @@ class Container(Protocol):
     """What is needed of an :class:`~n5zarr.N5Store`."""
 
     @property
-    def hierarchy(self) -> Hierarchy: ...
+    def hierarchy(self) -> Hierarchy:
+        """The logic of nodes and children."""
+        ...
 
-    async def run[T](self, steps: Steps[T]) -> T: ...
+    async def run[T](self, steps: Steps[T]) -> T:
+        """Run one of its generators."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +164,21 @@ class Layout:
         }
 
 
+def positions(axis: Axis, size: int, *, start: int = 0) -> npt.NDArray[np.float64]:
+    """Compute where the elements of an axis lie; there is no other place that does.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+    size : int
+        How many elements.
+    start : int, optional
+        The first of them.
+    """
+    return np.arange(start, start + size, dtype=np.float64) * axis.scale + axis.translation
+
+
 async def read_placed(
     container: Container, path: str, shown: Presentation, convention: str | None = None
 ) -> Placed:
@@ -245,9 +276,7 @@ def _place(
         shown=shown,
         dims=dims,
         axes={
-            dim: axis
-            for dim, axis, is_placed in zip(dims, axes, placed, strict=False)
-            if is_placed
+            dim: axis for dim, axis, is_placed in zip(dims, axes, placed, strict=False) if is_placed
         },
         geometry=geometry,
         problems=problems,

@@ -27,6 +27,7 @@ from zarr.abc.store import (
 from zarr.buffer import cpu
 from zarr.storage import LocalStore
 
+from n5zarr.coords import CoordsView
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.grid import block_path
@@ -82,7 +83,10 @@ class N5Store(Store):
         ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
         z)``.
     coords : bool, optional
-        Not yet available.
+        Whether axes are shown as coordinates, so that ``xr.open_zarr`` finds names, positions and
+        units. Read only, Zarr v3. Each dataset of a group whose datasets do not share their axes,
+        such as a pyramid, is then a group of its own: ``em/s0`` with the arrays ``s0``, ``z``,
+        ``y`` and ``x``.
     storage_options : dict, optional
         For fsspec, with a URL.
 
@@ -114,12 +118,12 @@ class N5Store(Store):
         storage_options: dict[str, Any] | None = None,
     ) -> None:
         is_read_only = isinstance(store, Store) and store.read_only
-        super().__init__(read_only=read_only or is_read_only)
+        super().__init__(read_only=read_only or is_read_only or coords)
         _check_option("codecs", codecs, get_args(Codecs.__value__))
         _check_option("zarr_format", zarr_format, get_args(ZarrFormat.__value__))
         _check_option("axis_order", axis_order, get_args(AxisOrder.__value__))
-        if coords:
-            message = "coords=True: not available in this version of n5zarr"
+        if coords and zarr_format != 3:
+            message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
             raise N5UnsupportedError(message, kind="option")
         if isinstance(store, N5Store):
             message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
@@ -130,9 +134,10 @@ class N5Store(Store):
         self._served: dict[MetadataKey, bytes] = {}
         self._root_checked = False
         self._has_root = False
-        self._warned: set[str] = set()
+        self.warned: set[str] = set()
         self._shards = Shards()
         self._locks = _PathLocks()
+        self._view = CoordsView(self._copy(self._store, coords=False)) if coords else None
 
     # ------------------------------------------------------------------ identity
 
@@ -150,6 +155,11 @@ class N5Store(Store):
     def axis_order(self) -> AxisOrder:
         """In which order axes are shown."""
         return self._hierarchy.axis_order
+
+    @property
+    def coords(self) -> bool:
+        """Whether axes are shown as coordinates."""
+        return self._view is not None
 
     @property
     def store(self) -> Store:
@@ -174,7 +184,7 @@ class N5Store(Store):
         return str(self._store.root) if isinstance(self._store, LocalStore) else str(self._store)
 
     def __repr__(self) -> str:
-        shown = {"codecs": "zarr", "zarr_format": 3, "axis_order": "C"}
+        shown = {"codecs": "zarr", "zarr_format": 3, "axis_order": "C", "coords": False}
         given = [
             f"{n}={getattr(self, n)!r}"
             for n, default in shown.items()
@@ -187,6 +197,7 @@ class N5Store(Store):
             isinstance(value, N5Store)
             and self._store == value._store
             and self._hierarchy == value._hierarchy
+            and self.coords == value.coords
         )
 
     __hash__ = None  # type: ignore[assignment] # as zarr's own stores
@@ -194,14 +205,18 @@ class N5Store(Store):
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
         wrapped = self._store
+        if self.coords and not read_only:
+            message = "coords=True: expected to be read only, as coordinates are not stored"
+            raise N5UnsupportedError(message, kind="read-only")
         if wrapped.read_only and not read_only and not isinstance(wrapped, LocalStore):
             wrapped = wrapped.with_read_only(read_only=False)
         copied = self._copy(wrapped, read_only=read_only)
         copied._hierarchy = self._hierarchy  # noqa: SLF001 - the arrays are the same
         return copied
 
-    def _copy(self, wrapped: Store, *, read_only: bool, **changes: Any) -> Self:  # noqa: ANN401
-        options = {name: getattr(self, name) for name in ("codecs", "zarr_format", "axis_order")}
+    def _copy(self, wrapped: Store, *, read_only: bool = True, **changes: Any) -> Self:  # noqa: ANN401
+        names = ("codecs", "zarr_format", "axis_order", "coords")
+        options = {name: getattr(self, name) for name in names if name not in changes}
         copied = self.__class__(wrapped, **(options | changes))
         copied._read_only = read_only  # noqa: SLF001 - whatever the wrapped store is
         return copied
@@ -236,6 +251,8 @@ class N5Store(Store):
             The node or block is there, but broken or not supported; the message names container,
             path and block.
         """
+        if self._view is not None:
+            return _finish(await self._view.get(key), prototype, byte_range)
         if isinstance(self._store, LocalStore):
             # one thread for reading and translating, where LocalStore.get would take one to read
             wanted = partial(self.get_sync, key, prototype=prototype, byte_range=byte_range)
@@ -353,6 +370,8 @@ class N5Store(Store):
 
     @override
     async def exists(self, key: str) -> bool:
+        if self._view is not None:
+            return await self._view.exists(key)
         match self._hierarchy.parse_key(key):
             case None:
                 return False
@@ -364,6 +383,10 @@ class N5Store(Store):
                     await self.read_node(chunk.path)
                 place = self._place(chunk)
                 return place is not None and place.in_grid and await self._store.exists(place.key)
+
+    async def read_buffer(self, key: str) -> Buffer | None:
+        """Read a document or a chunk into memory of the host."""
+        return await self.get(key, cpu.buffer_prototype)
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the number of bytes that the container stores below a node.
@@ -432,20 +455,26 @@ class N5Store(Store):
 
     async def run[T](self, steps: Steps[T]) -> T:
         """Run one of the generators of :class:`~n5zarr.hierarchy.Hierarchy` on the container."""
-        return await run_async(steps, self._store, self._warn)
+        return await run_async(steps, self._store, self.warn)
 
     @property
     def hierarchy(self) -> Hierarchy:
         """The logic of nodes, children and blocks."""
         return self._hierarchy
 
-    def _warn(self, message: str) -> None:
+    def warn(self, message: str) -> None:
         """Tell the user something, once per store object."""
-        if message not in self._warned:
-            self._warned.add(message)
+        if message not in self.warned:
+            self.warned.add(message)
             warnings.warn(f"{self}: {message}", N5Warning, stacklevel=2)
 
     # ------------------------------------------------------------------ listing
+
+    @property
+    @override
+    def supports_consolidated_metadata(self) -> bool:
+        # xarray would warn that there is none
+        return self._view is None
 
     @property
     @override
@@ -454,29 +483,36 @@ class N5Store(Store):
 
     @override
     async def list(self) -> AsyncIterator[str]:
-        for key in await self._keys_below(""):
+        for key in await self.keys_below(""):
             yield key
 
     @override
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        for key in await self._keys_below(prefix):
+        for key in await self.keys_below(prefix):
             yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """List what lies directly below a prefix, sorted; broken children only cause a warning."""
+        if self._view is not None:
+            for name in await self._view.names(normalize_path(prefix)):
+                yield name
+            return
         for name in await self._run_located(self._hierarchy.names(normalize_path(prefix)), prefix):
             yield name
 
     @override
     async def is_empty(self, prefix: str) -> bool:
         path = normalize_path(prefix)
-        if await self.read_node(path) is not None:
+        if self._view is None and await self.read_node(path) is not None:
             return False
-        return not await self._keys_below(path)
+        return not await self.keys_below(path)
 
-    async def _keys_below(self, prefix: str) -> Sequence[str]:
+    async def keys_below(self, prefix: str) -> Sequence[str]:
+        """Name every key in a directory, as :meth:`list_prefix` yields them."""
         # zarr means directories, with or without a slash at the end
         path = normalize_path(prefix)
+        if self._view is not None:
+            return [key async for key in self._view.keys(path)]
         return await self._run_located(self._hierarchy.keys_below(path), path)
 
     async def _run_located[T](self, steps: Steps[T], path: str) -> T:
@@ -487,7 +523,7 @@ class N5Store(Store):
 
     def _run_located_sync[T](self, steps: Steps[T], path: str) -> T:
         try:
-            return run_sync(steps, self._store, self._warn)
+            return run_sync(steps, self._store, self.warn)
         except N5Error as err:
             raise self._located(err, path) from err.__cause__
 
@@ -514,7 +550,7 @@ class N5Store(Store):
     @property
     def _supports_sync_io(self) -> bool:
         """Zarr's convention for wrappers: whether the synchronous methods work."""
-        capable = isinstance(self._store, SupportsSyncStore)
+        capable = isinstance(self._store, SupportsSyncStore) and not self.coords
         return capable and getattr(self._store, "_supports_sync_io", True)
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
@@ -693,7 +729,7 @@ class N5Store(Store):
         path = normalize_path(prefix)
         if await self._run_located(self._remove_tree(path), path):
             return
-        for key in await self._keys_below(path):  # within an array
+        for key in await self.keys_below(path):  # within an array
             await self.delete(key)
 
     def _remove_tree(self, path: str) -> Steps[bool]:

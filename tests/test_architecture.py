@@ -20,6 +20,7 @@ LAYERS = (
     ("zarr_types", "zarr_codecs", "transcode"),
     ("hierarchy", "local_io", "mapping"),
     ("writing", "store_io", "places", "geometry"),
+    ("coords",),
     ("store",),
     ("containers",),
     ("describe", "xarray"),

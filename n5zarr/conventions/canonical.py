@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, Misfit, Node, axes_of, brief, mapping, numbers
+from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, mapping, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
             f"spatialTransform: expected a scale and translation along each of {node.ndim} axes, "
             f"got {brief(spatial.get('transform'))}"
         )
-        raise Misfit(message)
+        raise MisfitError(message)
     unit = spatial.get("unit")
     listed = spatial.get("axes")
     entries = [mapping(axis) for axis in listed] if isinstance(listed, list) else []

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, canonical, cosem, imagej, n5viewer, neuroglancer, ngff, paintera
-from n5zarr.conventions.model import Axis, Geometry, Misfit, Node, axes_of
+from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
 from n5zarr.conventions.units import is_unit
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ __all__ = [
 
 
 def _names_only(node: Node) -> Geometry | None:
-    names = node.names
-    return names and Geometry(convention="names", axes=axes_of(node.ndim, names=names))
+    if node.names is None:
+        return None
+    return Geometry(convention="names", axes=axes_of(node.ndim, names=node.names))
 
 
 CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
@@ -127,7 +128,7 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
             continue
         try:
             found = read(node)
-        except Misfit as err:
+        except MisfitError as err:
             problems.append(str(err))
             continue
         if found is not None:
@@ -156,9 +157,7 @@ def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
     return tuple(kept)
 
 
-def other_attributes(
-    attributes: Mapping[str, JSON], geometry: Geometry | None
-) -> dict[str, JSON]:
+def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) -> dict[str, JSON]:
     """Leave out of the attributes of a dataset what its axes say.
 
     They would be wrong after the first slice.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from n5zarr.conventions.model import Geometry, Misfit, Node, axes_of, brief
+from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief
 
 __all__ = ["KEYS", "read"]
 
@@ -23,14 +23,14 @@ def read(node: Node) -> Geometry | None:
         value = found.get(key) or default
         if not isinstance(value, int | float):
             message = f"{key}: expected a number, got {brief(value)}"
-            raise Misfit(message)
+            raise MisfitError(message)
         return float(value)
 
     optional = (("c", "numChannels"), ("z", "numSlices"), ("t", "numFrames"))
     names = ["x", "y", *(name for name, key in optional if number(key, 1) > 1)]
     if len(names) != node.ndim:
         message = f"numChannels, numSlices, numFrames: expected {node.ndim} axes, got {names}"
-        raise Misfit(message)
+        raise MisfitError(message)
     unit = found["pixelUnit"]
     axes = axes_of(
         node.ndim,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Axis",
     "Geometry",
-    "Misfit",
+    "MisfitError",
     "Node",
     "axes_of",
     "brief",
@@ -40,7 +40,7 @@ _DEFAULT_NAMES = ("x", "y", "z", "c", "t")
 _TYPES = {"x": "space", "y": "space", "z": "space", "c": "channel", "t": "time"}
 
 
-class Misfit(ValueError):
+class MisfitError(ValueError):
     """What is written in the terms of a convention cannot be meant: says where and why."""
 
 
@@ -165,7 +165,7 @@ def numbers_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[float,
 
     Raises
     ------
-    Misfit
+    MisfitError
         Something else stands there.
     """
     if found.get(key) is None:
@@ -173,7 +173,7 @@ def numbers_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[float,
     given = numbers(found[key], length)
     if given is None:
         message = f"{key}: expected {length} numbers, got {brief(found[key])}"
-        raise Misfit(message)
+        raise MisfitError(message)
     return given
 
 
@@ -184,7 +184,7 @@ def texts_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[str, ...
     given = texts(found[key], length)
     if given is None:
         message = f"{key}: expected {length} strings, got {brief(found[key])}"
-        raise Misfit(message)
+        raise MisfitError(message)
     return given
 
 
@@ -200,7 +200,7 @@ def factors(node: Node) -> tuple[float, ...] | None:
         given = numbers(own)
         if given is None or len(given) > node.ndim:
             message = f"downsamplingFactors: expected {node.ndim} numbers, got {brief(own)}"
-            raise Misfit(message)
+            raise MisfitError(message)
         return given + (1.0,) * (node.ndim - len(given))  # those of space come first
     for group in node.ancestors[:2]:
         for key in ("downsamplingFactors", "scales"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
     Geometry,
-    Misfit,
+    MisfitError,
     Node,
     axes_of,
     brief,
@@ -41,7 +41,7 @@ def read(node: Node) -> Geometry | None:
     resolution = numbers(value) or numbers(mapping(value).get("dimensions"))
     if not resolution or len(resolution) > node.ndim:
         message = f"pixelResolution: expected at most {node.ndim} numbers, got {brief(value)}"
-        raise Misfit(message)
+        raise MisfitError(message)
     unit = mapping(value).get("unit") if isinstance(value, dict) else "um"
     by = factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
     by = by[: len(resolution)]
@@ -73,7 +73,7 @@ def _after(
             f"affineTransform: expected {n} rows that do not mix axes, got {brief(matrix)}: "
             "positions along one axis would depend on another one"
         )
-        raise Misfit(message)
+        raise MisfitError(message)
     by = flat[:: n + 2]
     to = flat[n :: n + 1]
     return (
@@ -93,7 +93,7 @@ def write(axes: Sequence[Axis]) -> dict[str, JSON]:
     """
     space = [axis for axis in axes if axis.type == "space"]
     base, by = unshifted(space)
-    unit = next((axis.unit for axis in space), None)
+    unit = next((axis.unit for axis in space if axis.unit), None)
     attributes: dict[str, JSON] = {
         "pixelResolution": {"unit": unit or "pixel", "dimensions": list(base)},
         "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],

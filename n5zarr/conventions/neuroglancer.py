@@ -75,10 +75,12 @@ def read(node: Node) -> Geometry | None:
 
 
 def write(axes: Sequence[Axis]) -> dict[str, JSON]:
-    """Make the attributes of a dataset from its axes in N5 order; :data:`axes` are its names."""
+    """Make the attributes of a dataset from its axes in N5 order.
+
+    Their names are those of its dimensions, which Zarr says and the store writes as ``axes``.
+    """
     base, by = unshifted(axes)
     attributes: dict[str, JSON] = {
-        "axes": [axis.name for axis in axes],
         "units": [axis.unit or "" for axis in axes],
         "resolution": list(base),
     }

@@ -11,7 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, Misfit, Node, axes_of, brief, mapping, numbers_at
+from n5zarr.conventions.model import (
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    brief,
+    mapping,
+    numbers_at,
+)
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
@@ -47,7 +55,7 @@ def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
         return None
     if len(listed) != node.ndim:
         message = f"multiscales: axes: expected {node.ndim} of them, got {brief(listed)}"
-        raise Misfit(message)
+        raise MisfitError(message)
     old = all(isinstance(axis, str) for axis in listed)
     entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
     names = [str(axis.get("name", "")) for axis in entries]

@@ -6,16 +6,16 @@ __all__ = ["is_unit"]
 
 _PREFIXES = (
     ("yocto", "y"), ("zepto", "z"), ("atto", "a"), ("femto", "f"), ("pico", "p"), ("nano", "n"),
-    ("micro", "u"), ("micro", "µ"), ("micro", "μ"), ("milli", "m"), ("centi", "c"),  # noqa: RUF001
+    ("micro", "u"), ("micro", "µ"), ("micro", "μ"), ("milli", "m"), ("centi", "c"),
     ("deci", "d"), ("", ""), ("deca", "da"), ("hecto", "h"), ("kilo", "k"), ("mega", "M"),
     ("giga", "G"), ("tera", "T"), ("peta", "P"), ("exa", "E"), ("zetta", "Z"), ("yotta", "Y"),
 )  # fmt: skip
 _BASES = (("meter", "m"), ("metre", "m"), ("second", "s"), ("hertz", "Hz"))
 _OTHERS = (
-    "angstrom Å A foot ft inch in mile mi parsec pc yard yd micron "  # noqa: RUF001
-    "minute min hour h hr day d sec msec usec nsec frame "
-    "pixel px voxel vx pix slice degree deg rad radian"
-).split()
+    *("angstrom", "Å", "A", "foot", "ft", "inch", "in", "mile", "mi", "parsec", "pc", "yard", "yd"),
+    *("micron", "minute", "min", "hour", "h", "hr", "day", "d", "sec", "msec", "usec", "nsec"),
+    *("frame", "pixel", "px", "voxel", "vx", "pix", "slice", "degree", "deg", "rad", "radian"),
+)
 _UNITS = frozenset(
     unit
     for long, short in _PREFIXES

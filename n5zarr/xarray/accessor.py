@@ -1,4 +1,4 @@
-"""``ds.n5``: what microscopists ask of a Dataset or DataArray, most of all of one opened from N5."""
+"""``ds.n5``: what microscopists ask of a Dataset or DataArray, above all if it is from N5."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Origin:
         return join(str(self.store), self.path)
 
 
-@xr.register_dataset_accessor("n5")
-@xr.register_dataarray_accessor("n5")
+@xr.register_dataset_accessor("n5")  # type: ignore[no-untyped-call] # xarray's
+@xr.register_dataarray_accessor("n5")  # type: ignore[no-untyped-call]
 class N5Accessor:
     """Positions, and the levels of the pyramid that the data were opened from.
 
@@ -128,12 +128,13 @@ class N5Accessor:
         if origin is None:
             message = "level: expected data that were opened with engine='n5'"
             raise N5UnrepresentableError(message, kind="option")
+        options: dict[str, Any] = {"chunks": {}} if self._data.chunks else {}
         return open_level(
             origin.store,
             path=origin.path.rpartition("/")[0],
             level=k,
             lazy_coords=origin.lazy_coords,
-            **({"chunks": {}} if self._data.chunks else {}),
+            **options,
         )
 
     def _origins(self) -> Iterator[Origin]:

@@ -162,7 +162,7 @@ class AffineIndex(CoordinateTransformIndex):
             missing = values if size == 0 else values[~within]
             message = f"no position {missing.tolist()} along {self._dim!r}"
             raise KeyError(message)
-        return found
+        return np.asarray(found)
 
     @override
     def join(self, other: Self, how: str = "inner") -> Self:
@@ -201,7 +201,7 @@ class AffineIndex(CoordinateTransformIndex):
         indexes: Sequence[Self],
         dim: Hashable,
         positions: Any = None,
-    ) -> AffineIndex | PandasIndex:
+    ) -> Any:
         first = indexes[0].transform
         end = first.lattice.start
         for index in indexes:

@@ -31,9 +31,8 @@ from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
-from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import join, local_path
-from n5zarr.geometry import read_layout, read_placed
+from n5zarr.geometry import positions, read_layout, read_placed
 from n5zarr.store import N5Store
 from n5zarr.xarray.accessor import Origin  # so that there is ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from n5zarr.conventions.model import Axis
+    from n5zarr.format.order import AxisOrder
     from n5zarr.geometry import Layout, Placed
     from n5zarr.hierarchy import Node
 
@@ -174,8 +174,7 @@ def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
     """
     if axis.labels is not None:
         return xr.Variable((dim,), np.array(axis.labels))
-    values = axis.scale * np.arange(size) + axis.translation
-    return xr.Variable((dim,), values, {"units": axis.unit} if axis.unit else {})
+    return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +279,7 @@ class _Source:
         array = zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3)
         attrs: dict[str, Any] = placed.attributes
         if isinstance(attrs.get("_FillValue"), str) and array.dtype.kind in "fciu":
-            attrs["_FillValue"] = FillValueCoder.decode(attrs["_FillValue"], array.dtype)  # type: ignore[arg-type]
+            attrs["_FillValue"] = FillValueCoder.decode(attrs["_FillValue"], array.dtype)
         wrapped = ZarrArrayWrapper(array)  # type: ignore[no-untyped-call] # xarray's
         data = indexing.LazilyIndexedArray(wrapped)
         # what plain Zarr would say, so that writing Zarr needs no n5zarr to be read

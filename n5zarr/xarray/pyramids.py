@@ -140,7 +140,7 @@ def _coarseness(level: Level) -> tuple[float, int]:
     return abs(math.prod(level.voxel_size.values())), -math.prod(level.sizes.values())
 
 
-def open_level(
+def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
     store: str | os.PathLike[str] | Store,
     resolution: Mapping[str, float] | None = None,
     *,
@@ -222,8 +222,7 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
         level
         for level in levels
         if all(
-            abs(level.voxel_size[dim]) <= wanted * (1 + 1e-9)
-            for dim, wanted in resolution.items()
+            abs(level.voxel_size[dim]) <= wanted * (1 + 1e-9) for dim, wanted in resolution.items()
         )
     ]
     return (fine or levels[:1])[-1]

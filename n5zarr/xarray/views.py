@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
+import dask.array
 import numpy as np
 import xarray as xr
 import zarr
+from zarr.abc.store import Store
 
 from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
@@ -25,8 +26,6 @@ from n5zarr.xarray.backend import coordinate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from zarr.abc.store import Store
-
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.order import AxisOrder
     from n5zarr.geometry import Placed
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["open_bdv"]
 
 # by setup and level, by time point
+da: Any = dask.array  # without types
+
 type _Views = dict[int, dict[str, dict[int, Presentation]]]
 
 
@@ -78,7 +79,7 @@ def open_bdv(
     N5UnrepresentableError
         The time points of one setup differ in size (``kind="option"``).
     """
-    if not isinstance(store, zarr.abc.store.Store) and os.fspath(store).endswith(".xml"):
+    if not isinstance(store, Store) and os.fspath(store).endswith(".xml"):
         xml = os.fspath(store)
         store = _described_by(xml)
     opened, group = open_container(
@@ -109,9 +110,7 @@ def _described_by(xml: str | os.PathLike[str]) -> str:
     return str((Path(xml).parent / description.location).resolve())
 
 
-def _numbered(
-    opened: N5Store, path: str, pattern: str
-) -> list[tuple[int, str, Node]]:
+def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
     """Find the children whose names are a word and a number, by number."""
     children = sync(opened.run(opened.hierarchy.children(path)))
     found = [(re.fullmatch(pattern, name), name, child) for name, child in children]
@@ -168,7 +167,7 @@ class _Stack:
         first = self.placed.shown
         return first.shape, first.data_type, self.placed.dims, tuple(self.placed.axes.items())
 
-    def array(self, timepoints: list[int]) -> da.Array:
+    def array(self, timepoints: list[int]) -> Any:  # noqa: ANN401 - dask's
         shown = self.placed.shown
         dtype = np.dtype(shown.data_type.value)
         parts = [

@@ -143,14 +143,10 @@ def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
         message = f"store: expected one that shows Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")
     how = parse_compression({"type": "raw"} if compression is None else compression)
-    writer = _Writer(
-        opened=opened, convention=convention, how=how, chunks=chunks, compute=compute
-    )
+    writer = _Writer(opened=opened, convention=convention, how=how, chunks=chunks, compute=compute)
     datasets = _datasets(data, path)
     if region is not None or append_dim is not None:
-        changed = [
-            writer.change(at, ds, region, append_dim, mode) for at, ds in datasets.items()
-        ]
+        changed = [writer.change(at, ds, region, append_dim, mode) for at, ds in datasets.items()]
         return _all(changed)
     _prepare(opened, path, mode or "w-")
     added = [writer.add(at, ds, mode or "w-") for at, ds in datasets.items()]
@@ -190,9 +186,9 @@ def _all(parts: Sequence[Delayed | None]) -> Delayed | None:
     delayed = [part for part in parts if part is not None]
     if len(delayed) <= 1:
         return delayed[0] if delayed else None
-    import dask  # noqa: PLC0415 - there is something delayed, so it is there
+    from dask.delayed import delayed as later  # noqa: PLC0415 - something is, so dask is there
 
-    found: Delayed = dask.delayed(list)(delayed)
+    found: Delayed = later(list)(delayed)
     return found
 
 
@@ -211,11 +207,24 @@ class _Writer:
     def add(self, path: str, ds: xr.Dataset, mode: str) -> Delayed | None:
         """Write a Dataset with all that belongs to it."""
         above, _, last = path.rpartition("/")
+        group, described = path, ds
         if last and [str(name) for name in ds.data_vars] == [last] and not ds.attrs:
             described = self._described(above, ds)
             if not described.coords:  # so that levels of a pyramid are beside each other
-                return self._write(above, described, mode="r+" if mode == "r+" else "a")
-        return self._write(path, self._described(path, ds), mode="r+" if mode == "r+" else "a")
+                group = above
+        if group == path:
+            described = self._described(path, ds)
+        if mode in ("a", "r+"):
+            self._check_overwritten(group, ds)
+        return self._write(group, described, mode="r+" if mode == "r+" else "a")
+
+    def _check_overwritten(self, group: str, ds: xr.Dataset) -> None:
+        """Refuse to put data where the attributes that are there say other positions."""
+        for name in ds.data_vars:
+            path = join(group, str(name))
+            if isinstance(sync(self.opened.read_node(path)), Presentation):
+                existing = xr.open_dataset(self.opened, engine="n5", group=path)  # type: ignore[arg-type]
+                _check_fit(existing, ds[[name]], None, f"{self.opened}: {path}")
 
     def _described(self, group: str, ds: xr.Dataset) -> xr.Dataset:
         """Put coordinates into the attributes of the variables, as far as that can be undone."""
@@ -230,12 +239,10 @@ class _Writer:
                 continue
             written[name] = found.words.attributes
             if found.words.image is not None and found.words.level is not None:
-                levels = _with_level(
-                    attributes.get("multiscales"), group, str(name), found.words
-                )
+                levels = _with_level(attributes.get("multiscales"), group, str(name), found.words)
                 if levels is not None:
                     attributes["multiscales"] = levels
-        variables = {name: self._kept(array.variable) for name, array in ds.variables.items()}
+        variables = {name: self._kept(variable) for name, variable in ds.variables.items()}
         for name, more in written.items():
             variables[name].attrs = {**variables[name].attrs, **more}
         dropped = [dim for dim, is_said in said.items() if is_said and dim in ds.coords]
@@ -288,14 +295,9 @@ class _Writer:
         mode: Literal["a", "r+"],
         region: Mapping[Hashable, slice] | None = None,
     ) -> Delayed | None:
+        options: dict[str, Any] = {"mode": mode, "region": region, "compute": self.compute}
         done: Any = ds.to_zarr(
-            self.opened,
-            group=group or None,
-            mode=mode,
-            region=region,  # type: ignore[arg-type] # any name of a dimension
-            consolidated=False,
-            compute=self.compute,
-            zarr_format=3,
+            self.opened, group=group or None, consolidated=False, zarr_format=3, **options
         )
         return None if self.compute else done
 
@@ -432,9 +434,9 @@ def _axis(ds: xr.Dataset, dim: Hashable) -> Axis | None:
         return None
     coord = ds.coords[dim]
     unit = coord.attrs.get("units")
-    if coord.dtype != np.float64 or not coord.size or not isinstance(unit, str | None):
+    if coord.dtype.kind not in "iuf" or not coord.size or not isinstance(unit, str | None):
         return None
-    values = np.asarray(coord.values)
+    values = np.asarray(coord.values, np.float64)
     first = float(values[0])
     scales = list(_scales(values)) if len(values) > 1 else [1.0]
     best = min(scales, key=lambda scale: _n_wrong(scale, first, values))
@@ -464,10 +466,8 @@ def _with_level(listed: JSON, group: str, name: str, words: Written) -> list[JSO
         return None  # nothing but a list of levels
     image_name = group.rpartition("/")[2] if is_level else name
     images = [dict(i) for i in listed if isinstance(i, dict)] if isinstance(listed, list) else []
-    mine = next((i for i in images if i.get("name") == image_name), None)
-    if mine is None:
-        mine = {"name": image_name, "datasets": []}
-        images.append(mine)
+    at = next((i for i, other in enumerate(images) if other.get("name") == image_name), len(images))
+    mine = images[at] if at < len(images) else {"name": image_name}
     before = mine.get("datasets")
     others = [
         entry
@@ -475,7 +475,7 @@ def _with_level(listed: JSON, group: str, name: str, words: Written) -> list[JSO
         if isinstance(entry, dict) and entry.get("path") != level["path"]
     ]
     datasets = sorted([*others, level], key=lambda entry: str(entry.get("path")))
-    mine.update({**image, "datasets": datasets})
+    images[at : at + 1] = [{**mine, **image, "datasets": datasets}]
     return list(images)
 
 
