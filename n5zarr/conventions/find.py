@@ -123,18 +123,18 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
         The geometry is None where no convention, or not the wanted one, says anything.
     """
     problems: list[str] = []
-    for name, read in CONVENTIONS:
-        if convention not in (None, name):
-            continue
-        try:
-            found = read(node)
-        except MisfitError as err:
-            problems.append(str(err))
-            continue
-        if found is not None:
-            axes = _sensible(found.axes, problems)
-            return Found(replace(found, axes=axes), tuple(dict.fromkeys(problems)))
-    return Found(None, tuple(dict.fromkeys(problems)))
+    found = None
+    try:
+        for name, read in CONVENTIONS:
+            found = read(node) if convention in (None, name) else None
+            if found is not None:
+                break
+    except MisfitError as err:  # another convention would say half of it
+        problems.append(str(err))
+        found = _names_only(node)
+    if found is not None:
+        found = replace(found, axes=_sensible(found.axes, problems))
+    return Found(found, tuple(dict.fromkeys(problems)))
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:

@@ -6,7 +6,6 @@ xarray's own ``RangeIndex`` selects by ``method="nearest"`` only and computes ot
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -129,7 +128,8 @@ class AffineIndex(CoordinateTransformIndex):
     def _first_from(self, label: float, *, beyond: bool = False) -> int:
         """Find the first element that lies at a label or, in the direction of the axis, after."""
         size = len(self.transform.lattice)
-        sign = math.copysign(1, self.transform.scale * self.transform.lattice.step)
+        # one element has no direction, and is taken to increase, as pandas does
+        sign = -1 if size > 1 and self.transform.scale * self.transform.lattice.step < 0 else 1
         estimate = float(self.transform.reverse({self.transform.coord_names[0]: label})[self._dim])
         k = int(np.clip(np.floor(estimate) - 1, 0, size))
 
@@ -217,7 +217,7 @@ class AffineIndex(CoordinateTransformIndex):
         return len(self.transform.lattice)
 
     @override
-    def to_pandas_index(self) -> pd.Index[Any]:
+    def to_pandas_index(self) -> pd.Index:
         return pd.Index(self.transform.at(np.arange(len(self))), name=self._dim)
 
     def _repr_inline_(self, max_width: int) -> str:

@@ -365,6 +365,7 @@ class _Writer:
             if dim in part.dims
         }
         part = part.drop_vars([n for n in part.coords if n not in touched])
+        part = part.drop_indexes(list(part.indexes))  # which xarray would not write
         return self._write(group, part, mode="a" if mode == "a" else "r+", region=full)
 
     def _lengthen(self, path: str, ds: xr.Dataset, name: Hashable, dim: Hashable) -> None:
@@ -405,6 +406,9 @@ def _in_words(
         units=[axis.unit for axis in found],
     )
     words = describe_axes(convention, axes, path.rpartition("/")[2])
+    taken = {*array.attrs, *(("units",) if array.dtype.kind in "mM" else ())}
+    if taken & words.attributes.keys():
+        return _Words(None, silent)  # the unit of the values, for one
     image = {**(words.image or {}), "datasets": [words.level]}
     above: dict[str, Any] = {**group_attributes, "multiscales": [image]}
     node = Node(

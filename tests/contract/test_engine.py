@@ -7,6 +7,8 @@ import pickle
 import shutil
 import subprocess
 import sys
+import tracemalloc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +185,208 @@ def test_broken_neighbours_do_not_keep_a_dataset_from_being_opened(tmp_path: Pat
         tree = xr.open_datatree(tmp_path / "c.n5", engine="n5")
     assert sorted(tree["em"].children) == ["s1", "s2"]
     assert len(warned) == 1
+
+
+@pytest.mark.parametrize("lazy_coords", [False, True])
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
+def test_what_xarray_can_do_it_can_do_in_every_convention(
+    truth: dict[str, Any], axis_order: Any, lazy_coords: bool, tmp_path: Path
+) -> None:
+    how: Any = {"group": truth["path"], "axis_order": axis_order, "lazy_coords": lazy_coords}
+    name = truth["path"].rpartition("/")[2]
+    plain = zarr.open_array(N5Store(METADATA, axis_order=axis_order), path=truth["path"])
+    raw = np.asarray(plain[...])
+    dataset = xr.open_dataset(METADATA, engine="n5", **how)
+    array = dataset[name]
+    for axis, dim in enumerate(array.dims):
+        if array[dim].dtype.kind != "f":
+            continue
+        first, second = array[dim].values[:2]
+        near = array.sel({dim: second + 1e-3 * (second - first)}, method="nearest")
+        np.testing.assert_array_equal(near, raw.take(1, axis))
+        between = array.sel({dim: slice(first, second)})
+        np.testing.assert_array_equal(between, raw.take([0, 1], axis))
+    np.testing.assert_array_equal(array + array, raw + raw)
+    dim = array.dims[0]
+    parts = [array.isel({dim: slice(0, 1)}), array.isel({dim: slice(1, None)})]
+    joined = xr.concat(parts, dim)
+    np.testing.assert_array_equal(joined, raw)
+    np.testing.assert_array_equal(joined[dim], array[dim])
+    np.testing.assert_array_equal(dataset.to_dataarray()[0], raw)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(dataset))[name], raw)
+    chunked = xr.open_dataset(METADATA, engine="n5", chunks={}, **how)
+    assert chunked[name].chunks is not None
+    np.testing.assert_array_equal(chunked[name].chunk({dim: 1}).mean(dim), raw.mean(0))
+    dataset.to_zarr(tmp_path / "a.zarr", consolidated=False)
+    found = xr.open_zarr(tmp_path / "a.zarr", consolidated=False)
+    np.testing.assert_array_equal(found[name], raw)
+    assert found[name].dtype == raw.dtype
+    if array[dim].dtype.kind == "f":
+        np.testing.assert_array_equal(found[dim], dataset[dim])
+    # more dimensions than were opened
+    parts[0].expand_dims("more").to_dataset().to_zarr(tmp_path / "b.zarr", consolidated=False)
+    array.attrs = {k: v for k, v in array.attrs.items() if not isinstance(v, dict)}
+    array.to_netcdf(tmp_path / "c.nc", engine="h5netcdf")  # which has no objects as attributes
+    with xr.open_dataset(tmp_path / "c.nc", engine="h5netcdf") as written:
+        np.testing.assert_array_equal(written[name], raw)
+        assert written[name].dtype == raw.dtype
+    assert dataset.load()[name].dtype == raw.dtype
+
+
+@pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
+def test_pint_reads_the_units(truth: dict[str, Any]) -> None:
+    pint = pytest.importorskip("pint_xarray")
+    dataset = xr.open_dataset(METADATA, engine="n5", group=truth["path"]).pint.quantify()
+    units = truth["unit"] if isinstance(truth["unit"], list) else [truth["unit"]] * 3
+    for dim, unit in zip(truth["axes"], units, strict=True):
+        if unit:
+            assert dataset[dim].pint.units == pint.unit_registry.Unit(unit)
+
+
+def test_two_dask_workers_read_and_write(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(host="127.0.0.1", processes=True, **options) as cluster,
+        distributed.Client(cluster),
+    ):
+        for lazy in (False, True):
+            found = xr.open_dataset(
+                SAMPLE, engine="n5", group="em/s0", chunks={}, lazy_coords=lazy
+            )
+            raw = np.asarray(zarr.open_array(N5Store(SAMPLE), path="em/s0")[...])
+            np.testing.assert_array_equal(found["s0"].mean("z"), raw.mean(0))
+        tree = n5zarr.to_n5(found, tmp_path / "c.n5", group="em/s0", compute=False)
+        assert tree is not None
+        tree.compute()
+    again = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="em/s0")
+    np.testing.assert_array_equal(again["s0"], raw)
+
+
+GOOD = {"axes": ["z", "y", "x"], "units": ["nm"] * 3, "scale": [5, 4, 3], "translate": [0, 0, 0]}
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"transform": {**GOOD, "scale": [5, 4]}}, r"scale: expected 3 numbers, got \[5, 4\]"),
+    ({"transform": {**GOOD, "scale": ["5", "4", "3"]}}, "scale: expected 3 numbers"),
+    ({"transform": {**GOOD, "translate": [0]}}, "translate: expected 3 numbers"),
+    ({"transform": {**GOOD, "axes": ["z", "y"]}}, "axes: expected 3 strings"),
+    ({"transform": {**GOOD, "axes": ["z", 1, "x"]}}, "axes: expected 3 strings"),
+    ({"transform": {**GOOD, "units": "nm"}}, "units: expected 3 strings"),
+    ({"pixelResolution": {"unit": "um", "dimensions": ["1", 1, 1]}}, "pixelResolution: expected"),
+    ({"pixelResolution": [1, 2, 3, 4]}, "pixelResolution: expected at most 3 numbers"),
+    ({"pixelResolution": [1, 2, 3], "downsamplingFactors": "2"}, "downsamplingFactors: expected"),
+    ({"pixelResolution": [1, 2, 3], "affineTransform": [1, 2]}, "affineTransform: expected"),
+    ({"pixelResolution": [1, 2, 3], "affineTransform": [1, 1, 0, 0] * 3}, "mix axes"),
+    ({"axes": ["x", "y", "z"], "units": ["nm", "nm"], "resolution": [1, 1, 1]}, "units: expected"),
+    ({"units": ["nm"] * 3, "resolution": [1, 1]}, "resolution: expected 3 numbers"),
+    ({"units": ["nm"] * 3, "resolution": [1, 1, 2], "offset": [1]}, "offset: expected 3 numbers"),
+    ({"resolution": ["a", 1, 1]}, "resolution: expected 3 numbers"),
+    ({"spatialTransform": {"transform": {"type": "warp"}}}, "spatialTransform: expected"),
+    ({"pixelWidth": "0.2", "pixelUnit": "um", "numSlices": 5}, "pixelWidth: expected a number"),
+    ({"pixelWidth": 0.2, "pixelUnit": "um"}, "expected 3 axes"),
+]
+
+
+@pytest.mark.parametrize(("attributes", "message"), BAD, ids=str)
+def test_what_cannot_be_meant_leaves_indices_and_one_warning(
+    tmp_path: Path, attributes: dict[str, Any], message: str
+) -> None:
+    write(tmp_path / "c.n5", attributes)
+    with pytest.warns(n5zarr.N5Warning, match=message) as warned:
+        found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="a")
+    assert len(warned) == 1
+    assert "c.n5: a: " in str(warned[0].message)
+    assert not found.coords
+    np.testing.assert_array_equal(found["a"], np.arange(105).reshape(3, 5, 7))
+    with pytest.warns(n5zarr.N5Warning, match=message):
+        shown = xr.open_zarr(N5Store(tmp_path / "c.n5", coords=True))  # type: ignore[arg-type]
+    assert not shown.coords
+
+
+def write(container: Path, attributes: dict[str, Any]) -> None:
+    array = n5zarr.create_array(container / "a", shape=(3, 5, 7), dtype="u1")
+    array[...] = np.arange(105).reshape(3, 5, 7)
+    document = json.loads((container / "a" / "attributes.json").read_text())
+    (container / "a" / "attributes.json").write_text(json.dumps({**document, **attributes}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "kept"),
+    [
+        ({"scale": [0, 4, 3]}, "axis 'z': expected a distance of elements other than 0", "yx"),
+        ({"scale": [5, 4, 1e999]}, "axis 'x'.*got inf", "zy"),
+        ({"units": ["nm", "furlong", "nm"]}, "unit 'furlong' is none that is known", "zyx"),
+    ],
+)
+def test_one_bad_axis_does_not_spoil_the_others(
+    tmp_path: Path, change: dict[str, Any], message: str, kept: str
+) -> None:
+    write(tmp_path / "c.n5", {"transform": GOOD | change})
+    with pytest.warns(n5zarr.N5Warning, match=message) as warned:
+        found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="a")
+    assert len(warned) == 1
+    assert found["a"].dims == ("z", "y", "x")
+    assert sorted(found.coords) == sorted(kept)
+    assert found["y"].values.tolist() == [0, 4, 8, 12, 16]
+
+
+@pytest.mark.parametrize(
+    ("names", "dims", "n_warnings"),
+    [
+        (["", "", ""], ("dim_0", "dim_1", "dim_2"), 0),
+        (["x", "x", "y"], ("dim_0", "x", "y"), 1),
+        (["a/b", "y", "x"], ("dim_0", "y", "x"), 0),
+        (["a", "y", "x"], ("a", "y", "x"), 0),
+    ],
+)
+@pytest.mark.parametrize("chunks", [None, {}])
+def test_names_of_axes_that_xarray_cannot_have(
+    tmp_path: Path, names: list[str], dims: tuple[str, ...], n_warnings: int, chunks: Any
+) -> None:
+    write(tmp_path / "c.n5", {"transform": GOOD | {"axes": names}})
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="a", chunks=chunks)
+    assert len(warned) == n_warnings
+    (variable,) = found.data_vars.values()
+    assert variable.dims == dims
+    assert variable.name == ("a_" if "a" in dims else "a")
+    assert [float(found[dim][1]) for dim in dims] == [5, 4, 3]
+    np.testing.assert_array_equal(variable, np.arange(105).reshape(3, 5, 7))
+
+
+def test_positions_beside_a_dataset_come_before_its_metadata(tmp_path: Path) -> None:
+    write(tmp_path / "c.n5", {"transform": GOOD})
+    x = n5zarr.create_array(tmp_path / "c.n5" / "x", shape=(7,), dtype="f8", axes="x")
+    x[...] = [1, 2, 4, 8, 16, 32, 64]
+    for group in ("", "a"):
+        found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group=group)
+        assert list(found) == ["a"]
+        assert found["x"].values.tolist() == [1, 2, 4, 8, 16, 32, 64]
+        assert found["y"].values.tolist() == [0, 4, 8, 12, 16]
+
+
+def test_metadata_that_a_slice_would_make_wrong_is_not_an_attribute() -> None:
+    for path in ("cosem/s1", "n5viewer/c0/s1", "neuroglancer/single", "paintera-single", "imagej"):
+        found = xr.open_dataset(METADATA, engine="n5", group=path)
+        (variable,) = found.data_vars.values()
+        assert not variable.attrs.keys() & {
+            "transform", "pixelResolution", "downsamplingFactors", "resolution", "offset", "units",
+            "axes", "pixelWidth", "pixelUnit", "xOrigin",
+        }  # fmt: skip
+
+
+def test_time_and_memory_to_open_do_not_grow_with_lazy_axes(tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "c.n5" / "a", shape=(10**9,) * 3, chunks=(64,) * 3, dtype="u1", axes="zyx",
+        units=["nm"] * 3, resolution=[4, 4, 4],
+    )  # fmt: skip
+    tracemalloc.start()
+    found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="a", lazy_coords=True)
+    part = found.sel(x=slice(4e8, 4e8 + 400), y=slice(0, 40), z=slice(0, 40)).load()
+    text = repr(found) + found._repr_html_()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert part.sizes == {"z": 11, "y": 11, "x": 101}
+    assert "AffineIndex" in text
+    assert peak < 5e6

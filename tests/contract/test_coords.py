@@ -1,0 +1,184 @@
+"""``N5Store(..., coords=True)``: axes as coordinate arrays, for ``xr.open_zarr``."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from zarr.storage import LocalStore, MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr._zarr_compat import sync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+JAVA = Path(__file__).parents[1] / "data" / "java"
+METADATA = JAVA / "metadata.n5"
+SAMPLE = n5zarr.sample_path()
+TRUTH = [json.loads(line) for line in (JAVA / "metadata.truth.jsonl").read_text().splitlines()]
+# groups of one dataset: it is an array of the group
+TOGETHER = ("canonical/ds", "cosem-forder/s0")
+
+
+def opened(store: Any, **options: Any) -> xr.Dataset:
+    return xr.open_zarr(store, **options)
+
+
+@pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+def test_open_zarr_finds_names_positions_and_units(truth: dict[str, Any], axis_order: Any) -> None:
+    path = truth["path"]
+    group, _, name = path.rpartition("/")
+    # at the top of the fixture stand datasets that share no axes
+    where = group if path in TOGETHER else path
+    dataset = opened(N5Store(METADATA, coords=True, axis_order=axis_order), group=where)
+    array = dataset[name]
+    assert list(array.dims) == (truth["axes"] if axis_order == "F" else truth["axes"][::-1])
+    units = truth["unit"] if isinstance(truth["unit"], list) else [truth["unit"]] * 3
+    for i, dim in enumerate(truth["axes"]):
+        labels = truth.get("labels", {}).get(dim)
+        if labels:
+            assert dataset[dim].values.tolist() == labels
+            continue
+        expected = truth["scale"][i] * np.arange(array.sizes[dim]) + truth["translation"][i]
+        np.testing.assert_array_equal(dataset[dim].values, expected)
+        assert dataset[dim].attrs.get("units") == units[i]
+    plain = zarr.open_array(LocalStoreOf(METADATA, axis_order), path=path)
+    assert array.dtype == plain.dtype
+    np.testing.assert_array_equal(array.values, plain[...])
+
+
+def LocalStoreOf(path: Path, axis_order: Any) -> N5Store:  # noqa: N802 - reads like a store
+    return N5Store(LocalStore(path), axis_order=axis_order)
+
+
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+def test_it_is_what_the_engine_opens(codecs: Any) -> None:
+    store = N5Store(SAMPLE, coords=True, codecs=codecs)
+    for group in ("em/s0", "em/s1", "em/s2", "labels"):
+        expected = xr.open_dataset(SAMPLE, engine="n5", group=group)
+        xr.testing.assert_identical(opened(store, group=group).load(), expected)
+    tree = xr.open_datatree(store, engine="zarr")
+    assert sorted(tree.groups) == ["/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels"]
+
+
+def test_the_hierarchy_is_consistent() -> None:
+    store = N5Store(SAMPLE, coords=True)
+    root = zarr.open_group(store, mode="r")
+    members = dict(root.members(max_depth=None))
+    assert {"em/s1", "em/s1/s1", "em/s1/x", "labels/s0", "labels/z"} <= set(members)
+    keys = sync(all_keys(store, ""))
+    assert len(keys) == len(set(keys))
+    for key in keys:
+        assert sync(store.exists(key)), key
+        assert sync(store.get(key, zarr.buffer.default_buffer_prototype())), key
+    for prefix in ("em", "em/s1", "em/s1/s1", "em/s1/x", "em/s1/s1/c", "em/s1/s1/c/0"):
+        below = sync(all_keys(store, prefix))
+        assert below == [k for k in keys if k.startswith(f"{prefix}/")]
+        names = sync(all_names(store, prefix))
+        assert names == sorted({k[len(prefix) + 1 :].split("/")[0] for k in below})
+    for nothing in ("em/zarr.json/x", "em/s9/zarr.json", "em/s1/q/zarr.json", "em/s1/x/c/1"):
+        assert not sync(store.exists(nothing))
+    assert sync(store.is_empty("em/s9"))
+
+
+async def all_keys(store: N5Store, prefix: str) -> list[str]:
+    return [key async for key in store.list_prefix(prefix)]
+
+
+async def all_names(store: N5Store, prefix: str) -> list[str]:
+    return [name async for name in store.list_dir(prefix)]
+
+
+def test_it_can_be_pickled_and_is_read_only() -> None:
+    store = N5Store(SAMPLE, coords=True)
+    again = pickle.loads(pickle.dumps(store))
+    assert again == store
+    assert store != N5Store(SAMPLE)
+    assert "coords=True" in repr(store)
+    xr.testing.assert_identical(opened(again, group="em/s2"), opened(store, group="em/s2"))
+    assert store.read_only
+    with pytest.raises(ValueError, match="read-only"):
+        zarr.open_group(store, mode="r+").attrs["a"] = 1
+    with pytest.raises(n5zarr.N5Error, match="coordinates are not stored"):
+        store.with_read_only(read_only=False)
+
+
+def test_a_root_that_is_a_dataset_is_a_group_of_it(tmp_path: Path) -> None:
+    array = n5zarr.create_array(
+        tmp_path, shape=(3, 5), dtype="u2", axes="yx", units=["um", "um"], resolution=[2, 3]
+    )
+    array[...] = np.arange(15).reshape(3, 5)
+    dataset = opened(N5Store(tmp_path, coords=True))
+    assert list(dataset) == ["data"]
+    assert dataset["x"].values.tolist() == [0, 3, 6, 9, 12]
+    np.testing.assert_array_equal(dataset["data"], np.arange(15).reshape(3, 5))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "seconds", "milliseconds", "days"])
+def test_time_stays_numbers(tmp_path: Path, unit: str) -> None:
+    n5zarr.create_array(
+        tmp_path / "c.n5" / "movie", shape=(4, 3), dtype="u1", axes="tx",
+        units=[unit, "nm"], resolution=[0.5, 2],
+    )  # fmt: skip
+    for found in (
+        opened(N5Store(tmp_path / "c.n5", coords=True)),
+        xr.open_dataset(tmp_path / "c.n5", engine="n5"),
+        xr.open_dataset(tmp_path / "c.n5", engine="n5", group="movie"),
+    ):
+        assert found["t"].dtype == "float64"
+        assert found["t"].values.tolist() == [0, 0.5, 1, 1.5]
+        assert found["t"].attrs["units"].rstrip("s") == unit.rstrip("s")
+
+
+def test_what_changes_is_seen_when_the_group_is_opened_again(tmp_path: Path) -> None:
+    make: Callable[..., Any] = n5zarr.create_array
+    make(tmp_path / "a", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2])
+    store = N5Store(tmp_path, coords=True)
+    assert opened(store)["x"].values.tolist() == [0, 2, 4]
+    make(tmp_path / "b", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2])
+    assert sorted(opened(store)) == ["a", "b"]
+    make(tmp_path / "c", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[9])
+    assert sorted(opened(store)) == []  # they no longer share their axes
+    assert opened(store, group="c")["x"].values.tolist() == [0, 9, 18]
+
+
+def test_axes_too_long_for_xarray_are_left_without_positions(tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "a", shape=(10**9, 3), chunks=(64, 64), dtype="u1", axes="yx",
+        units=["nm", "nm"], resolution=[2, 2],
+    )  # fmt: skip
+    with pytest.warns(n5zarr.N5Warning, match="lazy_coords=True"):
+        dataset = opened(N5Store(tmp_path, coords=True))
+    assert list(dataset.coords) == ["x"]
+
+
+def test_coordinates_longer_than_a_chunk(tmp_path: Path) -> None:
+    n = 2**20 + 7
+    n5zarr.create_array(
+        tmp_path / "a", shape=(n,), chunks=(2**16,), dtype="u1", axes="x", units=["nm"],
+        resolution=[0.1], offset=[3],
+    )  # fmt: skip
+    found = opened(N5Store(tmp_path, coords=True))["x"].values
+    np.testing.assert_array_equal(found, 0.1 * np.arange(n) + 3)
+
+
+def test_any_store_can_be_below(tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "a", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2]
+    )
+    names = [p for p in tmp_path.rglob("*") if p.is_file()]
+    kept = {
+        p.relative_to(tmp_path).as_posix(): zarr.buffer.cpu.Buffer.from_bytes(p.read_bytes())
+        for p in names
+    }
+    dataset = opened(N5Store(MemoryStore(dict(kept)), coords=True))
+    assert dataset["x"].values.tolist() == [0, 2, 4]

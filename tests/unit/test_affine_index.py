@@ -1,0 +1,161 @@
+"""Lazy coordinates against ordinary ones, which are the oracle."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from n5zarr.xarray.affine_index import AffineIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCALES = st.floats(1e-3, 1e3).flatmap(lambda v: st.sampled_from([v, -v]))
+PLACES = st.floats(-1e4, 1e4)
+
+
+def both(n: int, scale: float, translation: float) -> tuple[xr.DataArray, xr.DataArray]:
+    values = scale * np.arange(n) + translation
+    ordinary = xr.DataArray(np.arange(n), dims="x", coords={"x": ("x", values, {"units": "nm"})})
+    index = AffineIndex.along("x", n, scale, translation)
+    lazy = xr.DataArray(np.arange(n), dims="x", coords=xr.Coordinates.from_xindex(index))
+    lazy["x"].attrs["units"] = "nm"
+    return ordinary, lazy
+
+
+def assert_same(lazy: xr.DataArray, ordinary: xr.DataArray) -> None:
+    np.testing.assert_array_equal(lazy.values, ordinary.values)
+    np.testing.assert_array_equal(lazy["x"].values, ordinary["x"].values)
+    assert lazy.dims == ordinary.dims
+
+
+@given(n=st.integers(0, 50), scale=SCALES, translation=PLACES)
+def test_positions_have_the_same_bits(n: int, scale: float, translation: float) -> None:
+    ordinary, lazy = both(n, scale, translation)
+    assert_same(lazy, ordinary)
+    assert isinstance(lazy.xindexes["x"], AffineIndex)
+
+
+@given(
+    n=st.integers(1, 50), scale=SCALES, translation=PLACES,
+    start=st.integers(-60, 60) | st.none(), stop=st.integers(-60, 60) | st.none(),
+    step=st.integers(1, 7) | st.integers(-7, -1) | st.none(),
+)  # fmt: skip
+def test_slices_by_index(
+    n: int, scale: float, translation: float, start: Any, stop: Any, step: Any
+) -> None:
+    ordinary, lazy = both(n, scale, translation)
+    wanted = slice(start, stop, step)
+    part = lazy.isel(x=wanted)
+    assert_same(part, ordinary.isel(x=wanted))
+    assert isinstance(part.xindexes["x"], AffineIndex)
+    assert_same(part.isel(x=slice(1, None, 2)), ordinary.isel(x=wanted).isel(x=slice(1, None, 2)))
+
+
+@given(
+    n=st.integers(1, 50), scale=SCALES, translation=PLACES, data=st.data(),
+    how=st.sampled_from(["on", "between", "open"]),
+)  # fmt: skip
+def test_slices_by_position(
+    n: int, scale: float, translation: float, data: st.DataObject, how: str
+) -> None:
+    ordinary, lazy = both(n, scale, translation)
+    values = ordinary["x"].values
+    i, j = (data.draw(st.integers(0, n - 1)) for _ in range(2))
+    first, last = float(values[min(i, j)]), float(values[max(i, j)])
+    if how == "between":
+        first, last = first - scale * 0.3, last + scale * 0.3
+    wanted = slice(None if how == "open" else first, last)
+    if len(np.unique(values)) == n:
+        assert_same(lazy.sel(x=wanted), ordinary.sel(x=wanted))
+
+
+@given(n=st.integers(1, 50), scale=SCALES, translation=PLACES, data=st.data())
+def test_labels(n: int, scale: float, translation: float, data: st.DataObject) -> None:
+    ordinary, lazy = both(n, scale, translation)
+    values = ordinary["x"].values
+    chosen = [data.draw(st.integers(0, n - 1)) for _ in range(3)]
+    assert int(lazy.sel(x=values[chosen[0]])) == int(ordinary.sel(x=values[chosen[0]]))
+    assert_same(lazy.sel(x=values[chosen]), ordinary.sel(x=values[chosen]))
+    near = values[chosen] + 0.3 * scale
+    assert_same(lazy.sel(x=near, method="nearest"), ordinary.sel(x=near, method="nearest"))
+    points = xr.DataArray(near, dims="points")
+    found = lazy.sel(x=points, method="nearest")
+    assert found.dims == ("points",)
+    np.testing.assert_array_equal(found, ordinary.sel(x=points, method="nearest"))
+
+
+def test_what_is_not_there_is_a_key_error() -> None:
+    _, lazy = both(5, 2.0, 1.0)
+    with pytest.raises(KeyError):
+        lazy.sel(x=2.0)
+    with pytest.raises(KeyError):
+        lazy.sel(x=2.0, method="nearest", tolerance=0.5)
+    assert int(lazy.sel(x=1.2, method="nearest", tolerance=0.5)) == 0
+    with pytest.raises(ValueError, match="nearest"):
+        lazy.sel(x=2.0, method="pad")
+
+
+def slices(n: int) -> st.SearchStrategy[slice]:
+    return st.tuples(st.integers(0, n), st.integers(0, n)).map(lambda t: slice(min(t), max(t)))
+
+
+@given(a=slices(20), b=slices(20), join=st.sampled_from(["inner", "left", "right", "outer"]))
+def test_parts_of_one_axis_align(a: slice, b: slice, join: Any) -> None:
+    ordinary, lazy = both(20, 0.1, 3.0)
+    touching = max(a.start, b.start) <= min(a.stop, b.stop)
+    if not touching:
+        return  # what lies between is not of both
+    expected = xr.align(ordinary.isel(x=a), ordinary.isel(x=b), join=join)
+    found = xr.align(lazy.isel(x=a), lazy.isel(x=b), join=join)
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+OPERATIONS: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
+    "add": lambda a: a + a.isel(x=slice(2, 5)),
+    "concat": lambda a: xr.concat([a.isel(x=slice(0, 3)), a.isel(x=slice(3, None))], "x"),
+    "concat-far": lambda a: xr.concat([a.isel(x=slice(0, 3)), a.isel(x=slice(5, 7))], "x"),
+    "reindex": lambda a: a.reindex_like(a.isel(x=slice(2, 5))),
+    "rename": lambda a: a.rename(x="y").isel(y=slice(1, 3)).rename(y="x"),
+    "expand": lambda a: a.expand_dims("q").isel(q=0),
+    "array": lambda a: a.isel(x=[3, 1, 1]),
+    "negative": lambda a: a.isel(x=np.array([-1, -2])),
+    "copy": lambda a: copy.deepcopy(a),
+    "pickle": lambda a: pickle.loads(pickle.dumps(a)),
+    "sortby": lambda a: a.sortby("x", ascending=False),
+    "where": lambda a: a.where(a["x"] > 3.2, drop=True),
+    "series": lambda a: a.to_series().to_xarray(),
+    "coarsen": lambda a: a.coarsen(x=2).mean(),  # type: ignore[attr-defined]
+    "interp": lambda a: a.astype(float).isel(x=slice(0, 4)),
+    "scalar": lambda a: a.isel(x=slice(3, 4)).squeeze().expand_dims("x"),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_give_what_ordinary_coordinates_give(name: str) -> None:
+    ordinary, lazy = both(8, 0.1, 3.0)
+    assert_same(OPERATIONS[name](lazy), OPERATIONS[name](ordinary))
+
+
+def test_different_grids_are_not_joined() -> None:
+    _, lazy = both(8, 0.1, 3.0)
+    _, other = both(8, 0.2, 3.0)
+    with pytest.raises(ValueError, match="lazy_coords=False"):
+        lazy + other
+    assert not lazy.xindexes["x"].equals(other.xindexes["x"])
+
+
+def test_axes_of_any_length_need_no_memory() -> None:
+    index = AffineIndex.along("x", 10**15, 4.0, 0.5)
+    coords = xr.Dataset(coords=xr.Coordinates.from_xindex(index))
+    part = coords.sel(x=slice(4e12, 4e12 + 9)).isel(x=slice(None, None, 2))
+    assert part["x"].values.tolist() == [4e12 + 0.5, 4e12 + 8.5]
+    assert "AffineIndex" in repr(coords)
