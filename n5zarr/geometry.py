@@ -234,6 +234,11 @@ async def read_layout(
         name: _place(container, join(path, name), shown, above, arrays.get("s0"), convention)
         for name, shown in arrays.items()
     }
+    alone = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
+    for name, one in datasets.items():
+        beside = {d: alone[d] for d in one.dims if d in alone and d != name}
+        fitting = {d: c for d, c in beside.items() if c.is_coordinate_of(d, one.sizes[d])}
+        datasets[name] = replace(one, coordinates=fitting)
     placed = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
     return Layout(
         path=path,

@@ -6,7 +6,8 @@ What ``group`` may name:
 - a group whose datasets agree in the axes that they share: one Dataset of all; one-dimensional ones
   that are named like an axis are its coordinates;
 - a group whose datasets do not agree, such as a pyramid: an empty Dataset with a warning; in a
-  DataTree each of its datasets is a node of its own.
+  DataTree each of its datasets is a node of its own. So it is where a group holds datasets and,
+  deeper, others that do not agree with them, which no DataTree can hold otherwise.
 """
 
 from __future__ import annotations
@@ -177,6 +178,18 @@ def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
     return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})
 
 
+def _is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
+    """Whether two nodes of a tree can stand above each other: one inherits from the other."""
+    for dim in above.dims:
+        if dim in below.dims:
+            if above.sizes[dim] != below.sizes[dim]:
+                return False
+            indexes = above.xindexes.get(dim), below.xindexes.get(dim)
+            if None not in indexes and not indexes[0].equals(indexes[1]):  # type: ignore[union-attr]
+                return False
+    return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Source:
     """A container, what of it is wanted, and how."""
@@ -221,15 +234,21 @@ class _Source:
     def groups(self, path: str, group: GroupAttributes, shown: str) -> dict[str, xr.Dataset]:
         """Open everything below a group, by path below the first one."""
         layout = self.layout(path, group)
-        found = {shown: self.together(layout)}
-        apart = {} if layout.agrees else layout.datasets
-        for name in sorted([*layout.groups, *apart]):
-            below = f"{shown.rstrip('/')}/{name}"
-            if name in apart:
-                found[below] = self.single(apart[name])
-            else:
-                found |= self.groups(join(path, name), layout.groups[name], below)
-        return found
+        whole = self.together(layout)
+        below = {
+            found: dataset
+            for name, child in sorted(layout.groups.items())
+            for found, dataset in self.groups(
+                join(path, name), child, f"{shown.rstrip('/')}/{name}"
+            ).items()
+        }
+        if layout.agrees and all(_is_aligned(whole, dataset) for dataset in below.values()):
+            return {shown: whole, **below}
+        apart = {
+            f"{shown.rstrip('/')}/{name}": self.single(placed)
+            for name, placed in layout.datasets.items()
+        }
+        return {shown: xr.Dataset(attrs=whole.attrs), **dict(sorted({**apart, **below}.items()))}
 
     def together(self, layout: Layout) -> xr.Dataset:
         """Make the Dataset of a group, an empty one where its datasets do not agree."""

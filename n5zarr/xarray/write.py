@@ -63,7 +63,7 @@ def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
     group: str = "",
     convention: Convention = "cosem",
     compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
-    chunks: Mapping[Hashable, int] | Literal["auto"] | None = None,
+    chunks: Mapping[Any, int] | Literal["auto"] | None = None,
     compute: bool = True,
     mode: Literal["w", "w-", "a", "r+"] | None = None,
     region: Region | None = None,
@@ -199,7 +199,7 @@ class _Writer:
     opened: N5Store
     convention: str
     how: Compression
-    chunks: Mapping[Hashable, int] | Literal["auto"] | None
+    chunks: Mapping[Any, int] | Literal["auto"] | None
     compute: bool
 
     # ------------------------------------------------------------------ new datasets

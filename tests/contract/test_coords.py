@@ -29,7 +29,8 @@ TOGETHER = ("canonical/ds", "cosem-forder/s0")
 
 
 def opened(store: Any, **options: Any) -> xr.Dataset:
-    return xr.open_zarr(store, **options)
+    found: xr.Dataset = xr.open_zarr(store, **options)
+    return found
 
 
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
@@ -62,7 +63,7 @@ def LocalStoreOf(path: Path, axis_order: Any) -> N5Store:  # noqa: N802 - reads 
 
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
 def test_it_is_what_the_engine_opens(codecs: Any) -> None:
-    store = N5Store(SAMPLE, coords=True, codecs=codecs)
+    store: Any = N5Store(SAMPLE, coords=True, codecs=codecs)
     for group in ("em/s0", "em/s1", "em/s2", "labels"):
         expected = xr.open_dataset(SAMPLE, engine="n5", group=group)
         xr.testing.assert_identical(opened(store, group=group).load(), expected)
@@ -145,9 +146,9 @@ def test_what_changes_is_seen_when_the_group_is_opened_again(tmp_path: Path) -> 
     store = N5Store(tmp_path, coords=True)
     assert opened(store)["x"].values.tolist() == [0, 2, 4]
     make(tmp_path / "b", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2])
-    assert sorted(opened(store)) == ["a", "b"]
+    assert set(opened(store)) == {"a", "b"}
     make(tmp_path / "c", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[9])
-    assert sorted(opened(store)) == []  # they no longer share their axes
+    assert set(opened(store)) == set()  # they no longer share their axes
     assert opened(store, group="c")["x"].values.tolist() == [0, 9, 18]
 
 

@@ -266,8 +266,7 @@ def test_chunks_of_dask_are_put_together_into_blocks(tmp_path: Path) -> None:
 
 def test_the_data_can_be_written_later(tmp_path: Path) -> None:
     tree = xr.open_datatree(SAMPLE, engine="n5", chunks={})
-    later = n5zarr.to_n5(tree, tmp_path / "c.n5", compute=False)
-    assert later is not None
+    later: Any = n5zarr.to_n5(tree, tmp_path / "c.n5", compute=False)
     assert not xr.open_datatree(tmp_path / "c.n5", engine="n5")["em/s0/s0"].any()
     later.compute()
     found = xr.open_datatree(tmp_path / "c.n5", engine="n5")
@@ -284,7 +283,7 @@ def test_what_exists_is_not_lost(tmp_path: Path) -> None:
         n5zarr.to_n5(dataset * 2, tmp_path / "c.n5")
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
     n5zarr.to_n5(dataset.rename(image="other"), tmp_path / "c.n5", mode="a")
-    assert sorted(opened(tmp_path / "c.n5")) == ["image", "other"]
+    assert set(opened(tmp_path / "c.n5")) == {"image", "other"}
     n5zarr.to_n5(dataset * 2, tmp_path / "c.n5", mode="a")
     np.testing.assert_array_equal(opened(tmp_path / "c.n5")["image"], dataset["image"] * 2)
     n5zarr.to_n5(dataset * 3, tmp_path / "c.n5", mode="r+")

@@ -128,12 +128,12 @@ OPERATIONS: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
     "expand": lambda a: a.expand_dims("q").isel(q=0),
     "array": lambda a: a.isel(x=[3, 1, 1]),
     "negative": lambda a: a.isel(x=np.array([-1, -2])),
-    "copy": lambda a: copy.deepcopy(a),
+    "copy": copy.deepcopy,
     "pickle": lambda a: pickle.loads(pickle.dumps(a)),
     "sortby": lambda a: a.sortby("x", ascending=False),
     "where": lambda a: a.where(a["x"] > 3.2, drop=True),
-    "series": lambda a: a.to_series().to_xarray(),
-    "coarsen": lambda a: a.coarsen(x=2).mean(),  # type: ignore[attr-defined]
+    "series": lambda a: xr.DataArray.from_series(a.to_series()),
+    "coarsen": lambda a: a.coarsen(x=2).mean(),
     "interp": lambda a: a.astype(float).isel(x=slice(0, 4)),
     "scalar": lambda a: a.isel(x=slice(3, 4)).squeeze().expand_dims("x"),
 }

@@ -1,0 +1,276 @@
+"""Levels, BigDataViewer's views, and ``ds.n5``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import n5zarr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SAMPLE = n5zarr.sample_path()
+METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
+
+
+def pyramid(path: Path, scales: list[tuple[float, float]], names: list[str]) -> None:
+    for name, scale in zip(names, scales, strict=True):
+        shape = tuple(int(120 / s) for s in scale)
+        array = n5zarr.create_array(
+            path / name, shape=shape, dtype="u1", axes="yx", units=["um", "um"], resolution=scale
+        )
+        array[...] = len(name)
+
+
+@pytest.mark.parametrize(
+    ("resolution", "level"),
+    [
+        ({"x": 16}, "s1"), ({"x": 15.9}, "s0"), ({"x": 31}, "s1"), ({"x": 32}, "s2"),
+        ({"x": 1000}, "s2"), ({"x": 1}, "s0"), ({"x": 32, "z": 40}, "s1"),
+        ({"z": 79, "y": 99}, "s1"), ({}, "s2"),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["em", "em/s0", "em/s2"])
+def test_the_coarsest_level_that_is_fine_enough(
+    resolution: dict[str, float], level: str, path: str
+) -> None:
+    found = n5zarr.open_level(SAMPLE, resolution, path=path)
+    assert list(found) == [level]
+    xr.testing.assert_identical(found, xr.open_dataset(SAMPLE, engine="n5", group=f"em/{level}"))
+    assert list(n5zarr.open_level(f"{SAMPLE}/{path}", resolution, chunks={})) == [level]
+
+
+def test_levels_are_sorted_by_size_and_not_by_name(tmp_path: Path) -> None:
+    names = [f"s{k}" for k in range(11)]
+    scales = [(2.0**k, 2.0 ** (k // 2)) for k in range(11)]
+    pyramid(tmp_path / "c.n5", scales[:6], [*names[:5], "s10"])
+    found = n5zarr.pyramid_levels(tmp_path / "c.n5")
+    assert [level.path for level in found] == ["s0", "s1", "s2", "s3", "s4", "s10"]
+    assert found[5].voxel_size == {"y": 32, "x": 4}
+    assert list(n5zarr.open_level(tmp_path / "c.n5", level=5)) == ["s10"]
+
+
+def test_levels_of_any_name(tmp_path: Path) -> None:
+    pyramid(tmp_path / "c.n5", [(4, 4), (1, 1), (2, 2)], ["mag4", "mag1", "mag2"])
+    assert [n.path for n in n5zarr.pyramid_levels(tmp_path / "c.n5")] == ["mag1", "mag2", "mag4"]
+
+
+def test_what_is_no_pyramid_says_where_one_may_be() -> None:
+    with pytest.raises(n5zarr.N5Error, match="groups in it: em, labels"):
+        n5zarr.pyramid_levels(SAMPLE)
+    with pytest.raises(FileNotFoundError):
+        n5zarr.pyramid_levels(SAMPLE, "nothing")
+    wrong: list[dict[str, Any]] = [
+        {"level": 3}, {"level": -1}, {"resolution": {"q": 1}}, {"resolution": {"x": 0}}, {},
+        {"level": 1, "resolution": {"x": 1}},
+    ]  # fmt: skip
+    for options in wrong:
+        with pytest.raises(n5zarr.N5Error, match="expected"):
+            n5zarr.open_level(SAMPLE, path="em", **options)
+
+
+@pytest.mark.parametrize("path", ["n5viewer/c0", "neuroglancer/multi", "ngff-0.3", "paintera/data"])
+def test_levels_in_every_convention(path: str) -> None:
+    first, second = n5zarr.pyramid_levels(METADATA, path)
+    assert [first.path, second.path] == [f"{path}/s0", f"{path}/s1"]
+    assert [second.voxel_size[d] / first.voxel_size[d] for d in "xyz"] == [2, 2, 2]
+    ordered = n5zarr.pyramid_levels(METADATA, path, axis_order="F")[1]
+    assert list(ordered.sizes) == ["x", "y", "z"]
+
+
+# ---------------------------------------------------------------------- ds.n5
+
+
+@pytest.mark.parametrize("lazy_coords", [False, True])
+def test_the_accessor(lazy_coords: bool) -> None:
+    dataset = xr.open_dataset(SAMPLE, engine="n5", group="em/s1", lazy_coords=lazy_coords)
+    size = {"z": 40, "y": 16, "x": 16}
+    for data in (dataset, dataset["s1"]):
+        assert data.n5.voxel_size == size
+        assert data.n5.convention == "cosem"
+        assert data.isel(x=slice(None, None, 3)).n5.voxel_size == {**size, "x": 48}
+        cropped = data.n5.crop(x=(100, 200), z=(None, 90), y=(300, 200))
+        assert cropped["x"].values.tolist() == [100, 116, 132, 148, 164, 180, 196]
+        assert cropped["z"].values.tolist() == [10, 50, 90]
+        assert cropped["y"].values.tolist() == [212, 228, 244, 260, 276, 292]
+        assert cropped.n5.convention == "cosem"
+        assert list(cropped.n5.level(2)) == ["s2"]
+        with pytest.raises(KeyError, match="expected a dimension with coordinates"):
+            data.n5.crop(q=(1, 2))
+        with pytest.raises(n5zarr.N5Error, match="expected 0 to 2"):
+            data.n5.level(3)
+    level = xr.open_dataset(SAMPLE, engine="n5", group="em/s1", chunks={}).n5.level(0)
+    assert level["s0"].chunks is not None
+
+
+def test_the_accessor_of_other_data() -> None:
+    array = xr.DataArray(np.zeros((3, 2)), dims=("y", "x"), coords={"y": [9.0, 7.0, 5.0]})
+    assert array.n5.voxel_size == {"y": -2}
+    assert array.n5.convention is None
+    assert array.n5.crop(y=(6, 10))["y"].values.tolist() == [9, 7]
+    with pytest.raises(n5zarr.N5Error, match="engine='n5'"):
+        array.n5.level(0)
+    uneven = array.assign_coords(y=[1.0, 2.0, 4.0])
+    assert uneven.n5.voxel_size == {}
+    times = array.assign_coords(y=np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[ns]"))
+    assert times.n5.voxel_size == {}
+
+
+# ---------------------------------------------------------------------- views of BigDataViewer
+
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<SpimData version="0.2"><SequenceDescription>
+<ImageLoader format="bdv.n5" version="1.0"><n5 type="relative">{n5}</n5></ImageLoader>
+<ViewSetups>{setups}</ViewSetups></SequenceDescription></SpimData>
+"""
+SETUP = """<ViewSetup><id>{k}</id><name>tile {k}</name><size>7 5 3</size>
+<voxelSize><unit>um</unit><size>0.2 0.3 {z}</size></voxelSize>
+<attributes><channel>{k}</channel><tile>{tile}</tile></attributes></ViewSetup>"""
+
+
+def views(
+    container: Path,
+    shapes: Mapping[tuple[int, int], tuple[int, ...]],
+    n_levels: int = 2,
+) -> dict[tuple[int, int, int], np.ndarray[Any, Any]]:
+    written = {}
+    rng = np.random.default_rng(3)
+    for (setup, timepoint), shape in shapes.items():
+        for level in range(n_levels):
+            extent = tuple(-(-n // 2**level) for n in shape)
+            values = rng.integers(1, 999, extent).astype("u2")
+            path = container / f"setup{setup}" / f"timepoint{timepoint}" / f"s{level}"
+            attributes: Any = {"downsamplingFactors": [2**level] * 3}
+            n5zarr.create_array(path, shape=extent, dtype="u2", attributes=attributes)[...] = values
+            written[setup, timepoint, level] = values
+    return written
+
+
+def write_xml(path: Path, n5: str, n_setups: int, z: float = 1.5) -> None:
+    setups = "".join(SETUP.format(k=k, z=z, tile=10 + k) for k in range(n_setups))
+    path.write_text(XML.format(n5=n5, setups=setups))
+
+
+def test_setups_and_time_points_are_stacked(tmp_path: Path) -> None:
+    container = tmp_path / "dataset.n5"
+    shapes = {(s, t): (3, 5, 7) for s in (0, 1, 10) for t in (0, 2, 11) if (s, t) != (1, 2)}
+    written = views(container, shapes)
+    write_xml(tmp_path / "dataset.xml", "dataset.n5", 11)
+    for location in (container, tmp_path / "dataset.xml"):
+        tree = n5zarr.open_bdv(location)
+        assert list(tree.children) == ["s0", "s1"]
+        scales: Any = tree["s1"]
+        for level in (0, 1):
+            data: Any = tree[f"s{level}/data"]
+            assert data.dims == ("setup", "timepoint", "z", "y", "x")
+            assert data.chunks is not None
+            assert data["setup"].values.tolist() == [0, 1, 10]
+            assert data["timepoint"].values.tolist() == [0, 2, 11]
+            assert data["setup_name"].values.tolist() == ["tile 0", "tile 1", "tile 10"]
+            assert data["channel"].values.tolist() == [0, 1, 10]
+            assert data["tile"].values.tolist() == [10, 11, 20]
+            for (s, t, k), values in written.items():
+                if k == level:
+                    np.testing.assert_array_equal(data.sel(setup=s, timepoint=t), values)
+            assert not data.sel(setup=1, timepoint=2).any()  # a view that is missing
+        np.testing.assert_allclose(scales["x"].values[:2], [0.1, 0.5])
+        np.testing.assert_allclose(scales["z"].values[:2], [0.75, 3.75])
+        assert tree["s1"]["z"].attrs == {"units": "um"}
+    ordered: Any = n5zarr.open_bdv(container, axis_order="F")["s0/data"]
+    assert ordered.dims == ("setup", "timepoint", "x", "y", "z")
+    np.testing.assert_array_equal(ordered[0, 0], written[0, 0, 0].T)
+
+
+def test_setups_of_different_sizes_stay_apart(tmp_path: Path) -> None:
+    container = tmp_path / "d.n5"
+    written = views(container, {(0, 0): (3, 5, 7), (1, 0): (4, 5, 7)})
+    tree: Any = n5zarr.open_bdv(container)
+    assert sorted(tree.children) == ["setup0", "setup1"]
+    np.testing.assert_array_equal(tree["setup1/s1/data"][0], written[1, 0, 1])
+    views(container, {(1, 1): (3, 5, 7)})
+    with pytest.raises(n5zarr.N5Error, match=r"setup1/timepoint1/s0: expected uint16 \(4, 5, 7\)"):
+        n5zarr.open_bdv(container)
+
+
+def test_voxel_sizes_that_differ_keep_setups_apart(tmp_path: Path) -> None:
+    views(tmp_path / "d.n5", {(0, 0): (3, 5, 7), (1, 0): (3, 5, 7)})
+    setups = (SETUP.format(k=k, z=k + 1, tile=0) for k in (0, 1))
+    text = XML.format(n5="d.n5", setups="".join(setups))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "dataset.xml").write_text(text)
+    assert sorted(n5zarr.open_bdv(tmp_path / "d.n5").children) == ["s0", "s1"]
+    (tmp_path / "d.xml").write_text(text)
+    tree: Any = n5zarr.open_bdv(tmp_path / "d.n5")
+    assert tree["setup1/s0"]["z"].values.tolist() == [0, 2, 4]
+
+
+def test_views_of_java_and_what_is_none(tmp_path: Path) -> None:
+    shutil.copytree(METADATA / "bdv", tmp_path / "c.n5")
+    tree: Any = n5zarr.open_bdv(METADATA, path="bdv")
+    assert tree["s0/data"].dims == ("setup", "timepoint", "z", "y", "x")
+    assert tree["s0"]["x"].values[1] == 0.25
+    xml = n5zarr.open_bdv(METADATA / "bdv" / "dataset.xml")
+    xr.testing.assert_identical(xml.load(), tree.load())
+    with pytest.raises(FileNotFoundError, match="expected groups setup0"):
+        n5zarr.open_bdv(SAMPLE)
+    (tmp_path / "other.xml").write_text("<a/>")
+    with pytest.raises(n5zarr.N5Error, match="BigDataViewer's XML"):
+        n5zarr.open_bdv(tmp_path / "other.xml")
+    described = tmp_path / "elsewhere.xml"
+    write_xml(described, "c.n5", 1, z=9)
+    for xml_file in (tmp_path / "c.n5").glob("*.xml"):
+        xml_file.unlink()
+    forced: Any = n5zarr.open_bdv(tmp_path / "c.n5", xml=described)
+    assert forced["s0"]["setup_name"].values.tolist() == ["tile 0"]
+
+
+def test_a_tree_mirrors_setups_and_channels() -> None:
+    tree: Any = xr.open_datatree(METADATA, engine="n5")
+    assert tree["canonical/ds/ds"]["x"].values[0] == 10
+    assert tree["canonical/ms/s0/s0"]["x"].values[0] == 0
+    assert tree["bdv/setup0/timepoint0/s1/s1"].dims == ("z", "y", "x")
+    assert tree["n5viewer/c0/s0"]["x"].attrs == {"units": "um"}
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "expected"),
+    [
+        # C order in `transform`; the array's own pixelResolution is x first
+        ("02-openorganelle-fibsem-array-s3.json", "a", "cosem"),
+        ("04-cosem-F-ordering-array.json", "a", "cosem"),
+        ("19-bdv-s0-array.json", "setup0/timepoint0/s0", "bdv"),
+        ("23-n5viewer-pixelResolution-object.json", "a", "n5viewer"),
+        ("24-n5viewer-pixelResolution-array.json", "a", "n5viewer"),
+        ("25-n5-universe-canonical-affine.json", "a", "canonical"),
+    ],
+)
+def test_real_documents_give_positions(
+    tmp_path: Path, name: str, group: str, expected: str
+) -> None:
+    document = json.loads((METADATA.parents[1] / "attributes" / name).read_text())
+    (tmp_path / "c.n5" / group).mkdir(parents=True)
+    (tmp_path / "c.n5" / group / "attributes.json").write_text(json.dumps(document))
+    found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group=group, lazy_coords=True)
+    assert found.n5.convention == expected
+    size = found.n5.voxel_size
+    if expected == "cosem":
+        scale = document["transform"]["scale"]
+        in_c = document["transform"].get("ordering") != "F"
+        assert list(size.values()) == (scale if in_c else scale[::-1])
+    elif expected == "n5viewer":
+        given = document["pixelResolution"]
+        numbers = given["dimensions"] if isinstance(given, dict) else given
+        factors = document.get("downsamplingFactors", [1, 1, 1])
+        products = [n * f for n, f in zip(numbers, factors, strict=True)]
+        assert list(size.values()) == products[::-1]
+    elif expected == "canonical":
+        affine = document["spatialTransform"]["transform"]["affine"]
+        assert list(size.values()) == [affine[10], affine[5], affine[0]]
