@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from n5zarr.codecs.block import Block, decode_block, encode_block
 from n5zarr.containers import create_array, read_block, sample_path
 from n5zarr.containers import open_node as open  # noqa: A004 - as zarr.open
-from n5zarr.errors import N5Error, N5Warning
+from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 from n5zarr.store import N5Store
 from n5zarr.zarr_codecs import N5Block, N5BlockCodec
 
@@ -54,7 +54,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
     if name not in _LATER:
         message = f"module 'n5zarr' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_LATER[name]), name)
+    try:
+        return getattr(import_module(_LATER[name]), name)
+    except ModuleNotFoundError as err:
+        raise N5MissingDependencyError(err.name or "", f"n5zarr.{name}", "xarray") from err
 
 
 def __dir__() -> list[str]:

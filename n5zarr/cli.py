@@ -217,6 +217,8 @@ def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
     if node["geometry"] is not None:
         yield "axes, N5 order", _geometry(node["geometry"])
+    for problem in node.get("axes_problems", ()):
+        yield "axes, not understood", problem
     shown = node["shown_as"]
     is_same = shown == node["data_type"]
     yield "data type", shown if is_same else f"{shown} (stored as {node['data_type']})"

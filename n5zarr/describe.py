@@ -78,7 +78,7 @@ def describe(
     }
     if isinstance(node, Presentation):
         description |= {"kind": "array", **_describe_array(node)}
-        description["geometry"] = _describe_geometry(opened, node_path, node)
+        description |= _describe_geometry(opened, node_path, node)
         if size:
             description |= _describe_size(opened, node_path, node)
         return {**description, "attributes": dict(node.dataset.attributes)}
@@ -131,13 +131,13 @@ def _describe_array(shown: Presentation) -> dict[str, JSON]:
     return description
 
 
-def _describe_geometry(opened: N5Store, path: str, shown: Presentation) -> JSON:
+def _describe_geometry(opened: N5Store, path: str, shown: Presentation) -> dict[str, JSON]:
     placed = sync(read_placed(opened, path, shown))
     geometry = placed.geometry
+    problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
     if geometry is None:
-        return {"problems": placed.problems} if placed.problems else None
-    return {
-        **({"problems": placed.problems} if placed.problems else {}),
+        return {"geometry": None, **problems}
+    described: dict[str, JSON] = {
         "convention": geometry.convention,
         "axes_n5": [
             {
@@ -151,6 +151,7 @@ def _describe_geometry(opened: N5Store, path: str, shown: Presentation) -> JSON:
             for axis in geometry.axes
         ],
     }
+    return {"geometry": described, **problems}
 
 
 def _in_c(values: tuple[int, ...], shown: Presentation) -> tuple[int, ...]:

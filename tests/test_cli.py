@@ -134,3 +134,11 @@ def test_without_typer_the_command_says_what_to_install() -> None:
     assert done.stderr == (
         "n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'\n"
     )
+
+
+def test_info_says_what_of_the_axes_cannot_be_meant(tmp_path: Path) -> None:
+    transform: dict[str, list[object]] = {"axes": ["y", "x"], "scale": ["4", 4]}
+    where = tmp_path / "c.n5" / "a"
+    n5zarr.create_array(where, shape=(3, 5), dtype="u1", attributes={"transform": dict(transform)})
+    output = run("info", str(where))
+    assert 'axes, not understood  transform.scale: expected 2 numbers, got ["4", 4]' in output

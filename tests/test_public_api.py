@@ -58,3 +58,14 @@ def test_importing_n5zarr_loads_no_optional_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_needs_xarray_says_so() -> None:
+    code = (
+        "import sys; sys.modules['xarray'] = None\n"
+        "import n5zarr\n"
+        "try:\n    n5zarr.to_n5\n"
+        "except ImportError as err:\n    print(err)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'n5zarr[xarray]'" in done.stdout

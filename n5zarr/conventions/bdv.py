@@ -42,7 +42,10 @@ def read(node: Node) -> Geometry | None:
     if setup_of(node.path) is None or node.ndim != 3:
         return None
     timepoint = node.ancestors[0] if node.ancestors else {}
-    voxel, unit = node.voxel_size or (numbers_at(timepoint, "resolution", 3), None)
+    voxel, unit = node.voxel_size or (
+        numbers_at(timepoint, "resolution", 3, "group of the levels: "),
+        None,
+    )
     voxel = voxel or (1.0, 1.0, 1.0)
     by = factors(node) or (1.0, 1.0, 1.0)
     axes = axes_of(

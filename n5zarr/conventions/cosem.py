@@ -26,12 +26,12 @@ KEYS = ("transform",)
 def read(node: Node) -> Geometry | None:
     """Read ``transform``; None where there is none."""
     transform = mapping(node.attributes.get("transform"))
-    names = texts_at(transform, "axes", node.ndim)
-    scale = numbers_at(transform, "scale", node.ndim)
+    names = texts_at(transform, "axes", node.ndim, "transform.")
+    scale = numbers_at(transform, "scale", node.ndim, "transform.")
     if names is None or scale is None:
         return None
-    translation = numbers_at(transform, "translate", node.ndim) or (0.0,) * node.ndim
-    units = texts_at(transform, "units", node.ndim) or ("",) * node.ndim
+    translation = numbers_at(transform, "translate", node.ndim, "transform.") or (0.0,) * node.ndim
+    units = texts_at(transform, "units", node.ndim, "transform.") or ("",) * node.ndim
     if transform.get("ordering") != "F":
         names, scale = to_n5(names), to_n5(scale)
         translation, units = to_n5(translation), to_n5(units)

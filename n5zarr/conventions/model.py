@@ -160,8 +160,21 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def numbers_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[float, ...] | None:
+def numbers_at(
+    found: Mapping[str, JSON], key: str, length: int, within: str = ""
+) -> tuple[float, ...] | None:
     """Read a list of numbers of a length, None where there is none.
+
+    Parameters
+    ----------
+    found : mapping
+        Where the key stands.
+    key : str
+        Its name.
+    length : int
+        How many numbers there have to be.
+    within : str, optional
+        What ``found`` is, for the message.
 
     Raises
     ------
@@ -172,18 +185,20 @@ def numbers_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[float,
         return None
     given = numbers(found[key], length)
     if given is None:
-        message = f"{key}: expected {length} numbers, got {brief(found[key])}"
+        message = f"{within}{key}: expected {length} numbers, got {brief(found[key])}"
         raise MisfitError(message)
     return given
 
 
-def texts_at(found: Mapping[str, JSON], key: str, length: int) -> tuple[str, ...] | None:
+def texts_at(
+    found: Mapping[str, JSON], key: str, length: int, within: str = ""
+) -> tuple[str, ...] | None:
     """Read a list of strings of a length, None where there is none; see :func:`numbers_at`."""
     if found.get(key) is None:
         return None
     given = texts(found[key], length)
     if given is None:
-        message = f"{key}: expected {length} strings, got {brief(found[key])}"
+        message = f"{within}{key}: expected {length} strings, got {brief(found[key])}"
         raise MisfitError(message)
     return given
 

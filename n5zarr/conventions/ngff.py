@@ -98,8 +98,8 @@ def _transform(
         image.get("coordinateTransformations"),
     ):
         for transform in transforms if isinstance(transforms, list) else ():
-            by = numbers_at(mapping(transform), "scale", node.ndim)
-            to = numbers_at(mapping(transform), "translation", node.ndim)
+            by = numbers_at(mapping(transform), "scale", node.ndim, "multiscales: ")
+            to = numbers_at(mapping(transform), "translation", node.ndim, "multiscales: ")
             if by is not None:
                 scale = tuple(a * b for a, b in zip(scale, by, strict=True))
                 translation = tuple(a * b for a, b in zip(translation, by, strict=True))

@@ -51,7 +51,7 @@ class N5Accessor:
     >>> ds.n5.voxel_size, ds.n5.convention
     ({'z': 40.0, 'y': 16.0, 'x': 16.0}, 'cosem')
     >>> dict(ds.n5.crop(x=(100, 200)).sizes)
-    {'z': 20, 'y': 48, 'x': 6}
+    {'z': 20, 'y': 48, 'x': 7}
     >>> dict(ds.n5.level(2).sizes)
     {'z': 10, 'y': 24, 'x': 32}
     """
@@ -96,7 +96,7 @@ class N5Accessor:
         """
         data = self._data
         for dim, (first, last) in between.items():
-            if dim not in data.indexes and dim not in data.xindexes:
+            if dim not in data.xindexes:  # `indexes` would compute lazy ones
                 message = f"{dim!r}: expected a dimension with coordinates, there are " + (
                     ", ".join(map(repr, data.xindexes)) or "none"
                 )
