@@ -66,7 +66,8 @@ class _Coordinate:
 
     def document(self) -> dict[str, JSON]:
         unit = self.axis.unit
-        shown = unit[:-1] if unit in _TIME else unit
+        # what xarray would take for dates is left out
+        shown = unit[:-1] if unit in _TIME else None if unit and " since " in unit else unit
         is_text = self.axis.labels is not None
         chunk = self.size if is_text else _CHUNK
         codec: JSON = {"name": "vlen-utf8"} if is_text else _LITTLE
@@ -179,6 +180,14 @@ class CoordsView:
 
     async def _document(self, path: str) -> dict[str, JSON] | None:
         path = normalize_path(path)
+        found = await self._known_document(path)
+        above = path.rpartition("/")[0]
+        if found is None and path and above in self.groups:  # others may have made it
+            del self.groups[above]
+            found = await self._known_document(path)
+        return found
+
+    async def _known_document(self, path: str) -> dict[str, JSON] | None:
         member = await self._member(path)
         if isinstance(member, _Coordinate):
             return member.document()

@@ -106,7 +106,8 @@ class Placed:
         return {
             key: value
             for key, value in other_attributes(self.shown.attributes, self.geometry).items()
-            if key not in _SHOWN_ELSEWHERE and (key != "units" or isinstance(value, str))
+            if not (key in _SHOWN_ELSEWHERE and isinstance(value, list))
+            and (key != "units" or isinstance(value, str))
         }
 
     def is_coordinate_of(self, dim: str, size: int) -> bool:
@@ -274,7 +275,9 @@ def _place(
     geometry, problems = find_geometry(node, convention)
     axes = () if geometry is None else present(geometry.axes, shown.axis_order)
     placed = () if geometry is None else present(geometry.is_placed, shown.axis_order)
-    names_given = [axis.name for axis in axes] or shown.dimension_names or (None,) * shown.ndim
+    names_given: Sequence[str | None] = [axis.name for axis in axes]
+    if geometry is None or geometry.convention == "names":  # the record knows better
+        names_given = shown.dimension_names or (None,) * shown.ndim
     dims = _distinct(names_given)
     return Placed(
         path=path,
@@ -299,7 +302,7 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
     """
     found: list[str] = []
     for i, name in enumerate(names):
-        usable = name and name not in found and "/" not in name
+        usable = name not in (None, "", ".", "..", *found) and "/" not in str(name)
         found.append(name if name and usable else f"dim_{i}")
     return tuple(found)
 
@@ -326,7 +329,10 @@ def find_xml(container: Path, root: Path) -> Description | None:
     """
     for folder in (container, *container.parents):
         for xml in sorted(folder.glob("*.xml")):
-            found = parse_xml(xml.read_bytes())
+            try:
+                found = parse_xml(xml.read_bytes())
+            except OSError:  # a directory, a broken link, not ours to read
+                continue
             if found is not None and (folder / found.location).resolve() == container.resolve():
                 return found
         if folder == root.parent:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -137,8 +138,8 @@ def test_without_typer_the_command_says_what_to_install() -> None:
 
 
 def test_info_says_what_of_the_axes_cannot_be_meant(tmp_path: Path) -> None:
-    transform: dict[str, list[object]] = {"axes": ["y", "x"], "scale": ["4", 4]}
+    attributes: dict[str, Any] = {"transform": {"axes": ["y", "x"], "scale": ["4", 4]}}
     where = tmp_path / "c.n5" / "a"
-    n5zarr.create_array(where, shape=(3, 5), dtype="u1", attributes={"transform": dict(transform)})
+    n5zarr.create_array(where, shape=(3, 5), dtype="u1", attributes=attributes)
     output = run("info", str(where))
     assert 'axes, not understood  transform.scale: expected 2 numbers, got ["4", 4]' in output

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers_at, shifted
+from n5zarr.conventions.model import (
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    factors,
+    numbers_at,
+    shifted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +50,9 @@ def read(node: Node) -> Geometry | None:
     if setup_of(node.path) is None or node.ndim != 3:
         return None
     timepoint = node.ancestors[0] if node.ancestors else {}
+    if node.voxel_size is not None and len(node.voxel_size[0]) != 3:
+        message = f"voxelSize in the XML: expected 3 numbers, got {list(node.voxel_size[0])}"
+        raise MisfitError(message)
     voxel, unit = node.voxel_size or (
         numbers_at(timepoint, "resolution", 3, "group of the levels: "),
         None,
@@ -66,7 +77,7 @@ class Setup:
     name : str
         As the XML has it.
     voxel_size : tuple of float or None
-        In the order x, y, z.
+        In the order x, y, z; whatever numbers are written.
     unit : str
         Of the voxel size.
     attributes : mapping of str to int
@@ -93,7 +104,7 @@ def parse_xml(xml: bytes) -> Description | None:
         return None  # no such document has them, and they are how an XML can be a bomb
     try:
         root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
-    except ElementTree.ParseError:
+    except (ElementTree.ParseError, LookupError, ValueError):  # or an unknown encoding
         return None
     location = root.findtext(".//ImageLoader/n5")
     if location is None:
@@ -107,14 +118,15 @@ def parse_xml(xml: bytes) -> Description | None:
 
 
 def _setup(element: ElementTree.Element) -> Setup:
+    text = element.findtext("voxelSize/size")
     try:
-        size = tuple(map(float, (element.findtext("voxelSize/size") or "").split()))
+        size = None if text is None else tuple(map(float, text.split()))
     except ValueError:
         size = ()
     listed = {child.tag: _whole(child.text) for child in element.iterfind("attributes/*")}
     return Setup(
         name=element.findtext("name") or "",
-        voxel_size=size if len(size) == 3 else None,
+        voxel_size=size,
         unit=element.findtext("voxelSize/unit") or "pixel",
         attributes={key: value for key, value in listed.items() if value is not None},
     )

@@ -50,11 +50,13 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("imagej", imagej.read),
     ("names", _names_only),
 )
-_LISTS = {
+_KEYS = {
     key
     for module in (bdv, canonical, cosem, n5viewer, neuroglancer, ngff, paintera)
     for key in module.KEYS
 }
+_OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
+_OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
 
 
 WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
@@ -175,5 +177,12 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     return {
         key: value
         for key, value in attributes.items()
-        if key not in own and not (key in _LISTS and isinstance(value, list | Mapping))
+        if key not in own and not (key in _KEYS and _says_axes(key, value, len(geometry.axes)))
     }
+
+
+def _says_axes(key: str, value: JSON, ndim: int) -> bool:
+    """Whether a value is one that a convention has under this key, and not a user's own."""
+    if isinstance(value, list):
+        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
+    return isinstance(value, Mapping) and key in _OBJECTS

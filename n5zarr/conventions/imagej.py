@@ -20,11 +20,15 @@ def read(node: Node) -> Geometry | None:
         return None
 
     def number(key: str, default: float) -> float:
-        value = found.get(key) or default
+        value = found.get(key, default)
         if not isinstance(value, int | float):
             message = f"{key}: expected a number, got {brief(value)}"
             raise MisfitError(message)
         return float(value)
+
+    def scale(name: str) -> float:
+        given = number(_SCALE[name], 1) if name in _SCALE else 1.0
+        return 1.0 if name == "t" and not given else given  # no interval is written as 0
 
     optional = (("c", "numChannels"), ("z", "numSlices"), ("t", "numFrames"))
     names = ["x", "y", *(name for name, key in optional if number(key, 1) > 1)]
@@ -35,7 +39,7 @@ def read(node: Node) -> Geometry | None:
     axes = axes_of(
         node.ndim,
         names=names,
-        scale=[number(_SCALE[name], 1) if name in _SCALE else 1.0 for name in names],
+        scale=[scale(name) for name in names],
         translation=[number(f"{name}Origin", 0) for name in names],
         units=[unit if name in "xyz" and isinstance(unit, str) else None for name in names],
     )

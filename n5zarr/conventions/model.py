@@ -143,7 +143,10 @@ def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:
     if not isinstance(value, list) or (length is not None and len(value) != length):
         return None
     given = [v for v in value if isinstance(v, int | float) and not isinstance(v, bool)]
-    return tuple(map(float, given)) if len(given) == len(value) else None
+    try:
+        return tuple(map(float, given)) if len(given) == len(value) else None
+    except OverflowError:  # an integer of hundreds of digits
+        return None
 
 
 def texts(value: JSON, length: int) -> tuple[str, ...] | None:
@@ -221,7 +224,8 @@ def factors(node: Node) -> tuple[float, ...] | None:
         for key in ("downsamplingFactors", "scales"):
             levels = group.get(key)
             if isinstance(levels, list) and node.level is not None and node.level < len(levels):
-                return numbers(levels[node.level], node.ndim)
+                listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
+                return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
     return None
 
 

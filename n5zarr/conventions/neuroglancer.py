@@ -21,7 +21,6 @@ from n5zarr.conventions.model import (
     numbers,
     numbers_at,
     shifted,
-    texts,
     texts_at,
     unshifted,
 )
@@ -111,4 +110,4 @@ def _inherited_object(node: Node, key: str) -> Mapping[str, JSON]:
 
 
 def _labelled(axis: Axis, labels: Mapping[str, JSON], length: int) -> Axis:
-    return replace(axis, labels=texts(labels.get(axis.name), length)) if labels else axis
+    return replace(axis, labels=texts_at(labels, axis.name, length, "coordinateArrays: "))

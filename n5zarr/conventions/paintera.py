@@ -45,6 +45,6 @@ def read_group(node: Node) -> Geometry | None:
         node.ndim,
         names=node.names,
         scale=[r * f for r, f in zip(resolution, by, strict=True)],
-        translation=numbers(group.get("offset"), node.ndim) or (),
+        translation=numbers_at(group, "offset", node.ndim, "group of the levels: ") or (),
     )
     return Geometry(convention="paintera", axes=axes)

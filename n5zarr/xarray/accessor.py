@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
@@ -21,17 +20,37 @@ if TYPE_CHECKING:
 __all__ = ["N5Accessor", "Origin"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Where a variable was opened from; stands in its encoding as ``"n5"``."""
+class Origin(str):  # noqa: SLOT000 - slots would not be pickled
+    """Where a variable was opened from, as text, and how.
+
+    It stands in the encoding of the variable as ``"source"``, which every writer of xarray's leaves
+    out.
+    """
 
     store: N5Store
     path: str
     convention: str | None
+    forced: str | None
     lazy_coords: bool
+    scale: float | None  # of a coordinate
 
-    def __repr__(self) -> str:
-        return join(str(self.store), self.path)
+    @classmethod
+    def of(
+        cls,
+        store: N5Store,
+        path: str,
+        *,
+        convention: str | None = None,
+        forced: str | None = None,
+        lazy_coords: bool = False,
+        scale: float | None = None,
+    ) -> Self:
+        """Make one of a store and a path in it."""
+        found = cls(join(str(store), path))
+        found.store, found.path = store, path
+        found.convention, found.forced = convention, forced
+        found.lazy_coords, found.scale = lazy_coords, scale
+        return found
 
 
 @xr.register_dataset_accessor("n5")  # type: ignore[no-untyped-call] # xarray's
@@ -104,8 +123,7 @@ class N5Accessor:
             ends = [first, last]
             if first is not None and last is not None:
                 ends.sort()
-            step = _spacing(data, dim)
-            if step is not None and step < 0:
+            if _is_decreasing(data, dim):
                 ends.reverse()
             data = data.sel({dim: slice(*ends)})
         return data
@@ -133,6 +151,7 @@ class N5Accessor:
             origin.store,
             path=origin.path.rpartition("/")[0],
             level=k,
+            convention=origin.forced,
             lazy_coords=origin.lazy_coords,
             **options,
         )
@@ -142,16 +161,26 @@ class N5Accessor:
             variables = [self._data.variable]
         else:
             variables = [v.variable for v in self._data.data_vars.values()]
-        found = (variable.encoding.get("n5") for variable in variables)
+        found = (variable.encoding.get("source") for variable in variables)
         return (origin for origin in found if isinstance(origin, Origin))
+
+
+def _is_decreasing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> bool:
+    index = data.xindexes[dim]
+    if isinstance(index, AffineIndex):
+        return index.transform.scale * index.transform.lattice.step < 0
+    values = data.indexes[dim]
+    return len(values) > 1 and bool(values.is_monotonic_decreasing)
 
 
 def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
     """Give the distance of neighbours; None where it is not one number."""
+    if data.sizes[dim] < 2:
+        return None
     index = data.xindexes.get(dim)
     if isinstance(index, AffineIndex):
         return index.transform.scale * index.transform.lattice.step
-    if dim not in data.coords or data.sizes[dim] < 2:
+    if dim not in data.coords:
         return None
     values = data[dim].values
     if values.dtype.kind not in "fiu":

@@ -90,15 +90,20 @@ class AffineIndex(CoordinateTransformIndex):
     def isel(
         self, indexers: Mapping[Any, int | slice | np.ndarray | xr.Variable]
     ) -> AffineIndex | PandasIndex | None:
-        wanted = indexers[self.transform.dim]
+        wanted = indexers[self._dim]
         if isinstance(wanted, slice):
             return type(self)(self.transform.on(self.transform.lattice[wanted]))
+        if isinstance(wanted, xr.Variable) and wanted.dims != (self._dim,):
+            return None  # points, along another dimension
         positions = np.asarray(wanted.values if isinstance(wanted, xr.Variable) else wanted)
         if positions.ndim != 1:
             return None
-        positions = np.arange(len(self.transform.lattice))[positions]
-        dims = wanted.dims if isinstance(wanted, xr.Variable) else (self.transform.dim,)
-        return PandasIndex(self.transform.at(positions), dims[0])
+        if positions.dtype.kind == "b":
+            positions = np.flatnonzero(positions)
+        size = len(self)
+        return PandasIndex(
+            self.transform.at(np.where(positions < 0, positions + size, positions)), self._dim
+        )
 
     @override
     def sel(
@@ -111,13 +116,18 @@ class AffineIndex(CoordinateTransformIndex):
 
         (label,) = labels.values()
         if isinstance(label, slice):
-            return IndexSelResult({self.transform.dim: self._between(label)})
+            return IndexSelResult({self._dim: self._between(label)})
         values = np.asarray(label)
-        positions = self._positions(values.ravel(), method, tolerance).reshape(values.shape)
-        if isinstance(label, xr.Variable | xr.DataArray):
-            return IndexSelResult({self.transform.dim: xr.Variable(label.dims, positions)})
-        found = int(positions) if positions.ndim == 0 else positions
-        return IndexSelResult({self.transform.dim: found})
+        if values.dtype.kind == "b":
+            positions: npt.NDArray[Any] = values
+        else:
+            positions = self._positions(values.ravel(), method, tolerance).reshape(values.shape)
+        if isinstance(label, xr.Variable):
+            return IndexSelResult({self._dim: xr.Variable(label.dims, positions)})
+        if isinstance(label, xr.DataArray):
+            found = xr.DataArray(positions, coords=label.coords, dims=label.dims)
+            return IndexSelResult({self._dim: found})
+        return IndexSelResult({self._dim: int(positions) if positions.ndim == 0 else positions})
 
     def _between(self, label: slice) -> slice:
         size = len(self.transform.lattice)
@@ -155,9 +165,16 @@ class AffineIndex(CoordinateTransformIndex):
             message = f"method={method!r}: with lazy_coords only None and 'nearest'"
             raise ValueError(message)
         exact = self.transform.reverse({self.transform.coord_names[0]: values})[self._dim]
-        found = np.clip(np.rint(exact), 0, max(size - 1, 0)).astype(np.intp)
-        distance = np.abs(self.transform.at(found) - values)
-        within = distance <= (0 if method is None else np.inf if tolerance is None else tolerance)
+        # the nearest of three, since the division rounds; half way the larger, as pandas has it
+        middle = np.nan_to_num(np.clip(exact, 0, max(size - 1, 0)))
+        beside = np.array([[-1], [0], [1]])
+        near = np.clip(np.rint(middle).astype(np.intp) + beside, 0, max(size - 1, 0))
+        at = self.transform.at(near)
+        distance = np.abs(at - values)
+        larger = np.where(distance == distance.min(0), at, -np.inf).argmax(0)
+        found = np.take_along_axis(near, larger[None], 0)[0]
+        limit = 0 if method is None else np.inf if tolerance is None else tolerance
+        within = distance.min(0) <= limit
         if size == 0 or not within.all():
             missing = values if size == 0 else values[~within]
             message = f"no position {missing.tolist()} along {self._dim!r}"
@@ -166,19 +183,30 @@ class AffineIndex(CoordinateTransformIndex):
 
     @override
     def join(self, other: Self, how: str = "inner") -> Self:
-        mine, theirs = self.transform.lattice, self._grid_of(other)
         if how in ("left", "right"):
             return self if how == "left" else other
-        choose = (max, min) if how == "inner" else (min, max)
-        joined = range(
-            choose[0](mine.start, theirs.start), choose[1](mine.stop, theirs.stop), mine.step
-        )
+        if not len(self) or not len(other):
+            return self if bool(len(self)) == (how == "outer") else other
+        mine, theirs = self.transform.lattice, self._grid_of(other)
+        if how == "inner":
+            joined = range(max(mine.start, theirs.start), min(mine.stop, theirs.stop), mine.step)
+        else:
+            joined = range(min(mine.start, theirs.start), max(mine.stop, theirs.stop), mine.step)
+            if max(mine.start, theirs.start) > min(mine.stop, theirs.stop):
+                message = (
+                    f"there is a gap between the positions along {self._dim!r}, which lazy "
+                    "coordinates cannot join; open with lazy_coords=False"
+                )
+                raise ValueError(message)
         return type(self)(self.transform.on(joined))
 
     @override
     def reindex_like(self, other: Self) -> dict[Hashable, Any]:
+        if not len(self) or not len(other):
+            return {self._dim: np.full(len(other), -1)}
         mine, theirs = self.transform.lattice, self._grid_of(other)
-        positions = np.arange(len(theirs)) + (theirs.start - mine.start) // mine.step
+        first = (theirs.start - mine.start) // mine.step
+        positions = np.arange(len(theirs)) + first
         positions[(positions < 0) | (positions >= len(mine))] = -1
         return {self._dim: positions}
 
@@ -202,16 +230,30 @@ class AffineIndex(CoordinateTransformIndex):
         dim: Hashable,
         positions: Any = None,
     ) -> Any:
-        first = indexes[0].transform
-        end = first.lattice.start
-        for index in indexes:
-            lattice = index.transform.lattice
-            same = first.is_of_grid(index.transform) and lattice.step == first.lattice.step
-            if positions is not None or not same or lattice.start != end:
-                values = np.concatenate([i.transform.at(np.arange(len(i))) for i in indexes])
-                return PandasIndex(values, dim)
-            end += lattice.step * len(lattice)
-        return cls(first.on(range(first.lattice.start, end, first.lattice.step)))
+        joined = None if positions is not None else _joined(indexes)
+        if joined is not None:
+            return cls(joined)
+        values = np.concatenate([index.to_pandas_index().to_numpy() for index in indexes])
+        if positions is not None:
+            values = values[np.argsort(np.concatenate([np.asarray(p) for p in positions]))]
+        return PandasIndex(values, dim)
+
+    # what PandasIndex.concat asks of the others
+
+    @property
+    def dim(self) -> str:
+        """The dimension."""
+        return self._dim
+
+    @property
+    def index(self) -> pd.Index:
+        """The positions, all of them."""
+        return self.to_pandas_index()
+
+    @property
+    def coord_dtype(self) -> np.dtype[np.float64]:
+        """The dtype of positions."""
+        return np.dtype(np.float64)
 
     def __len__(self) -> int:
         return len(self.transform.lattice)
@@ -223,3 +265,19 @@ class AffineIndex(CoordinateTransformIndex):
     def _repr_inline_(self, max_width: int) -> str:
         text = f"AffineIndex(scale={self.transform.scale:g}, size={len(self)})"
         return text if len(text) <= max_width else "AffineIndex"
+
+
+def _joined(indexes: Sequence[Any]) -> _Affine | None:
+    """Put parts that follow each other on one axis together; None where they do not."""
+    if not all(isinstance(index, AffineIndex) for index in indexes):
+        return None  # what was selected one by one is held
+    first = indexes[0].transform
+    end = first.lattice.start
+    for index in indexes:
+        lattice = index.transform.lattice
+        same = first.is_of_grid(index.transform) and lattice.step == first.lattice.step
+        if not same or lattice.start != end:
+            return None
+        end += lattice.step * len(lattice)
+    joined: _Affine = first.on(range(first.lattice.start, end, first.lattice.step))
+    return joined

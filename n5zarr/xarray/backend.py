@@ -30,7 +30,8 @@ from zarr.storage import MemoryStore
 
 from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
-from n5zarr.errors import N5Warning
+from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
 from n5zarr.geometry import positions, read_layout, read_placed
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from n5zarr.geometry import Layout, Placed
     from n5zarr.hierarchy import Node
 
-__all__ = ["N5BackendEntrypoint", "coordinate"]
+__all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned", "warn_of"]
 
 
 class N5BackendEntrypoint(BackendEntrypoint):
@@ -178,7 +179,14 @@ def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
     return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})
 
 
-def _is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
+def warn_of(opened: N5Store, placed: Placed) -> None:
+    """Say what was written of the axes of a dataset that cannot be meant."""
+    if placed.problems:
+        message = f"{opened}: {placed.path or '/'}: {'; '.join(placed.problems)}"
+        warnings.warn(message, N5Warning, stacklevel=3)
+
+
+def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
     """Whether two nodes of a tree can stand above each other: one inherits from the other."""
     for dim in above.dims:
         if dim in below.dims:
@@ -209,6 +217,10 @@ class _Source:
         convention: str | None,
         storage_options: dict[str, Any] | None,
     ) -> _Source:
+        known = {name for name, _ in CONVENTIONS}
+        if convention not in (None, *known):
+            message = f"convention: expected one of {', '.join(sorted(known))}, got {convention!r}"
+            raise N5UnrepresentableError(message, kind="option")
         found, path = open_container(
             source, group or "", axis_order=axis_order, storage_options=storage_options
         )
@@ -242,7 +254,7 @@ class _Source:
                 join(path, name), child, f"{shown.rstrip('/')}/{name}"
             ).items()
         }
-        if layout.agrees and all(_is_aligned(whole, dataset) for dataset in below.values()):
+        if layout.agrees and all(is_aligned(whole, dataset) for dataset in below.values()):
             return {shown: whole, **below}
         apart = {
             f"{shown.rstrip('/')}/{name}": self.single(placed)
@@ -286,15 +298,16 @@ class _Source:
                 decoded = decoded.assign_coords(xr.Coordinates.from_xindex(index))
                 decoded[dim].attrs.update({"units": axis.unit} if axis.unit else {})
             else:
-                decoded = decoded.assign_coords({dim: coordinate(dim, axis, size)})
+                computed = coordinate(dim, axis, size)
+                # so that it is known of a single element, too
+                computed.encoding["source"] = Origin.of(self.opened, dim, scale=axis.scale)
+                decoded = decoded.assign_coords({dim: computed})
         decoded.encoding["source"] = str(self.opened)
         return decoded
 
     def variable(self, placed: Placed) -> xr.Variable:
         """Make the lazy variable of a dataset."""
-        if placed.problems:
-            message = f"{self.opened}: {placed.path or '/'}: {'; '.join(placed.problems)}"
-            warnings.warn(message, N5Warning, stacklevel=2)
+        warn_of(self.opened, placed)
         array = zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3)
         attrs: dict[str, Any] = placed.attributes
         if isinstance(attrs.get("_FillValue"), str) and array.dtype.kind in "fciu":
@@ -310,10 +323,11 @@ class _Source:
             "preferred_chunks": dict(zip(placed.dims, array.chunks, strict=True)),
             "compressors": plain.compressors,
             "filters": plain.filters,
-            "n5": Origin(
-                store=self.opened,
-                path=placed.path,
+            "source": Origin.of(
+                self.opened,
+                placed.path,
                 convention=None if placed.geometry is None else placed.geometry.convention,
+                forced=self.convention,
                 lazy_coords=self.lazy_coords,
             ),
         }

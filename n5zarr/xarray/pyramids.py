@@ -11,6 +11,7 @@ import xarray as xr
 
 from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
+from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.geometry import read_layout
@@ -41,7 +42,8 @@ class Level:
     sizes : dict of str to int
         Extent in elements of each dimension, in the order that is shown.
     voxel_size, translation : dict of str to float
-        Distance of elements and position of the first one along each dimension, in ``units``.
+        Distance of elements and position of the first one along each dimension that has positions,
+        in ``units``.
     units : dict of str to str or None
         As they are written.
     """
@@ -115,29 +117,30 @@ def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
     layout = sync(read_layout(opened, path, node or GroupAttributes(attributes={}), convention))  # type: ignore[arg-type]
     named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
     levels = list((named or layout.datasets).values())
-    if not levels or (not named and layout.agrees) or len({p.dims for p in levels}) > 1:
+    ranks = {placed.shown.ndim for placed in levels}
+    if not levels or len(ranks) > 1 or (not named and (layout.agrees or _named_apart(levels))):
         below = ", ".join(layout.groups) or "none"
         message = (
             f"{opened}: /{path}: expected datasets that are levels of one image, got "
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
         raise N5UnrepresentableError(message, kind="option")
-    return sorted((_level(placed) for placed in levels), key=_coarseness)
+    # the finest has most elements, whatever is written of their distance
+    return sorted(map(_level, levels), key=lambda level: -math.prod(level.sizes.values()))
+
+
+def _named_apart(levels: list[Placed]) -> bool:
+    return len({placed.dims for placed in levels}) > 1
 
 
 def _level(placed: Placed) -> Level:
-    axes = {dim: placed.axes.get(dim) for dim in placed.dims}
     return Level(
         path=placed.path,
         sizes=placed.sizes,
-        voxel_size={dim: 1.0 if axis is None else axis.scale for dim, axis in axes.items()},
-        translation={dim: 0.0 if axis is None else axis.translation for dim, axis in axes.items()},
-        units={dim: None if axis is None else axis.unit for dim, axis in axes.items()},
+        voxel_size={dim: axis.scale for dim, axis in placed.axes.items()},
+        translation={dim: axis.translation for dim, axis in placed.axes.items()},
+        units={dim: axis.unit for dim, axis in placed.axes.items()},
     )
-
-
-def _coarseness(level: Level) -> tuple[float, int]:
-    return abs(math.prod(level.voxel_size.values())), -math.prod(level.sizes.values())
 
 
 def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
@@ -158,7 +161,7 @@ def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
     store : path, URL or zarr store
         A container, or anywhere in one.
     resolution : mapping of str to float, optional
-        By dimension, the distance of elements that is wanted, in the unit of the coordinates. The
+        By dimension, the distance of elements that is wanted, in the finest level's unit. The
         coarsest level that is at least as fine along all of them is opened; where none is, the
         finest.
     path : str, optional
@@ -214,15 +217,25 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
     for dim, wanted in resolution.items():
         if dim not in levels[0].voxel_size or not wanted > 0:
             message = (
-                f"resolution: expected a number above 0 for any of {', '.join(levels[0].sizes)}, "
-                f"got {dim!r}: {wanted!r}"
+                "resolution: expected a number above 0 for a dimension with positions, "
+                f"{', '.join(levels[0].voxel_size) or 'which there is none'}, got {dim!r}: "
+                f"{wanted!r}; level= chooses without"
             )
             raise N5UnrepresentableError(message, kind="option")
     fine = [
         level
         for level in levels
         if all(
-            abs(level.voxel_size[dim]) <= wanted * (1 + 1e-9) for dim, wanted in resolution.items()
+            _size_in(levels[0].units[dim], level, dim) <= wanted * (1 + 1e-9)
+            for dim, wanted in resolution.items()
         )
     ]
     return (fine or levels[:1])[-1]
+
+
+def _size_in(unit: str | None, level: Level, dim: str) -> float:
+    """Give the voxel size of a level in the unit of the finest; infinite where it is not known."""
+    by = ratio(level.units.get(dim), unit)
+    return (
+        math.inf if by is None or dim not in level.voxel_size else abs(level.voxel_size[dim]) * by
+    )

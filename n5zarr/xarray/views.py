@@ -21,7 +21,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.geometry import find_xml, read_placed
 from n5zarr.translate.presentation import Presentation
-from n5zarr.xarray.backend import coordinate
+from n5zarr.xarray.backend import coordinate, warn_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,6 +149,7 @@ class _Stack:
         self.shown = shown
         number, first = next(iter(shown.items()))
         self.placed: Placed = sync(read_placed(opened, self.path(number), first))
+        warn_of(opened, self.placed)
         for other, found in shown.items():
             if (found.shape, found.data_type) != (first.shape, first.data_type):
                 message = (

@@ -7,53 +7,50 @@ trying that they come back bit for bit; the others as one-dimensional datasets.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import index
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
-import zarr
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
-from n5zarr.conventions.find import WRITTEN, Written, describe_axes, find_geometry
-from n5zarr.conventions.model import Axis, Node, axes_of
+from n5zarr.conventions.find import WRITTEN
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
-from n5zarr.geometry import read_layout, read_placed
+from n5zarr.geometry import read_layout
 from n5zarr.translate.presentation import Presentation, zarr_compressors
-from n5zarr.xarray.backend import coordinate
+from n5zarr.xarray.backend import is_aligned
+from n5zarr.xarray.change import CF_ENCODING, change, check_fit, in_whole_blocks, open_existing
+from n5zarr.xarray.words import Words, in_words, with_level, without_levels
 from n5zarr.zarr_codecs import N5BlockCodec
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
     from dask.delayed import Delayed
     from zarr.abc.store import Store
 
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.geometry import Placed
     from n5zarr.store import N5Store
+    from n5zarr.xarray.change import Region
 
 __all__ = ["to_n5"]
 
 type Convention = Literal["cosem", "n5viewer", "neuroglancer", "ngff"]
-type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 _NATIVE = {np.dtype(t.value) for t in DataType if t.is_numeric}
-# what decoding leaves there and encoding needs
-_CF = (
-    "units", "calendar", "dtype", "scale_factor", "add_offset", "_FillValue", "missing_value",
-    "coordinates", "grid_mapping", "_Unsigned",
-)  # fmt: skip
 
 
 def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
@@ -72,9 +69,9 @@ def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
 ) -> Delayed | None:
     """Write to N5, so that ``xr.open_dataset(engine="n5")`` gives the same back.
 
-    A DataArray, or a Dataset of one variable with the name of ``group``'s last element, becomes the
-    dataset ``group`` itself if all its coordinates can be written as metadata: so levels of a
-    pyramid stand where other tools look for them.
+    A DataArray, whatever its name, or a Dataset of one variable with the name of ``group``'s last
+    element, becomes the dataset ``group`` itself if all its coordinates can be written as metadata:
+    so levels of a pyramid stand where other tools look for them. Levels in a DataTree do, too.
 
     Parameters
     ----------
@@ -139,18 +136,30 @@ def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
         message = "append_dim: expected either a region or a dimension to append along, got both"
         raise N5UnrepresentableError(message, kind="option")
     opened, path = open_container(store, group, storage_options=storage_options)
-    if opened.axis_order != "C" or opened.zarr_format != 3:
+    if opened.axis_order != "C" or opened.zarr_format != 3 or opened.coords:
         message = f"store: expected one that shows Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")
     how = parse_compression({"type": "raw"} if compression is None else compression)
+    parts = _parts(data, path)
+    _check_chunks(chunks, parts)
     writer = _Writer(opened=opened, convention=convention, how=how, chunks=chunks, compute=compute)
-    datasets = _datasets(data, path)
     if region is not None or append_dim is not None:
-        changed = [writer.change(at, ds, region, append_dim, mode) for at, ds in datasets.items()]
+        changed = [
+            change(
+                opened,
+                part.path,
+                part.data,
+                region=region,
+                append_dim=append_dim,
+                by_one=mode == "a",
+                compute=compute,
+            )
+            for part in parts
+            if part.data.variables
+        ]
         return _all(changed)
     _prepare(opened, path, mode or "w-")
-    added = [writer.add(at, ds, mode or "w-") for at, ds in datasets.items()]
-    return _all(added)
+    return _all([writer.add(part, mode or "w-") for part in parts])
 
 
 def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
@@ -159,15 +168,70 @@ def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
         raise N5UnrepresentableError(message, kind="option")
 
 
-def _datasets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> dict[str, xr.Dataset]:
-    """Name the groups to be written, and what goes into each."""
-    if isinstance(data, xr.DataTree):
-        nodes = {node.path.strip("/"): node for node in data.subtree}
-        return {join(path, at): node.to_dataset() for at, node in nodes.items()}
+def _check_chunks(chunks: object, parts: Sequence[_Part]) -> None:
+    if not isinstance(chunks, Mapping):
+        _check_option("chunks", chunks, (None, "auto"))
+        return
+    dims = {dim for part in parts for dim in part.data.dims}
+    for dim, size in chunks.items():
+        if dim not in dims or not isinstance(size, int | np.integer) or size < 1:
+            message = (
+                "chunks: expected a number of elements above 0 for any of "
+                f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+
+
+class _Part(NamedTuple):
+    """A Dataset to be written.
+
+    Parameters
+    ----------
+    path : str
+        Where.
+    data : Dataset
+        What.
+    is_level : bool
+        Whether its one variable may be the dataset ``path`` itself.
+    """
+
+    path: str
+    data: xr.Dataset
+    is_level: bool
+
+
+def _parts(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[_Part]:
+    """Name the groups and datasets to be written, and what goes into each."""
+    last = path.rpartition("/")[2]
     if isinstance(data, xr.DataArray):
-        name = data.name if data.name is not None else path.rpartition("/")[2] or "data"
-        return {path: data.to_dataset(name=name)}
-    return {path: data}
+        name = last or (data.name if data.name is not None else "data")
+        return [_Part(path, data.to_dataset(name=name), is_level=bool(last))]
+    if isinstance(data, xr.Dataset):
+        return [_Part(path, data, is_level=_is_named(data, last))]
+    parts = []
+    for node in data.subtree:
+        at = join(path, node.path.strip("/"))
+        found = node.to_dataset()
+        is_level = node.parent is not None and _is_one_of_levels(node)
+        is_root_level = node.parent is None and not node.children
+        name = at.rpartition("/")[2]
+        parts.append(_Part(at, found, (is_level or is_root_level) and _is_named(found, name)))
+    return parts
+
+
+def _is_named(data: xr.Dataset, name: str) -> bool:
+    """Whether a Dataset is no more than one variable of this name."""
+    return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
+
+
+def _is_one_of_levels(node: xr.DataTree) -> bool:
+    """Whether a node of a tree, as a dataset beside others, will be opened as a node again."""
+    parent = node.parent
+    if parent is None or node.children or parent.to_dataset(inherit=False).variables:
+        return False
+    beside = [other.to_dataset() for name, other in parent.children.items() if not other.children]
+    named = [d for d in beside if len(d.data_vars) == 1]
+    return any(not is_aligned(one, other) for one in named for other in named)
 
 
 def _prepare(opened: N5Store, path: str, mode: str) -> None:
@@ -204,61 +268,102 @@ class _Writer:
 
     # ------------------------------------------------------------------ new datasets
 
-    def add(self, path: str, ds: xr.Dataset, mode: str) -> Delayed | None:
+    def add(self, part: _Part, mode: str) -> Delayed | None:
         """Write a Dataset with all that belongs to it."""
-        above, _, last = path.rpartition("/")
-        group, described = path, ds
-        if last and [str(name) for name in ds.data_vars] == [last] and not ds.attrs:
-            described = self._described(above, ds)
+        how: Literal["a", "r+"] = "r+" if mode == "r+" else "a"
+        if part.is_level:
+            above = part.path.rpartition("/")[0]
+            existing, described = self._described(above, part.data)
             if not described.coords:  # so that levels of a pyramid are beside each other
-                group = above
-        if group == path:
-            described = self._described(path, ds)
-        if mode in ("a", "r+"):
-            self._check_overwritten(group, ds)
-        return self._write(group, described, mode="r+" if mode == "r+" else "a")
+                self._check_beside(existing, part.data, described)
+                return self._write(above, described, how)
+            if isinstance(sync(self.opened.read_node(part.path)), Presentation):
+                message = (
+                    f"{self.opened}: {part.path}: expected data with the positions that the "
+                    f"dataset has, got others along {', '.join(map(str, described.coords))}"
+                )
+                raise N5UnrepresentableError(message, kind="option")
+        existing, described = self._described(part.path, part.data)
+        self._check_beside(existing, part.data, described)
+        return self._write(part.path, described, how)
 
-    def _check_overwritten(self, group: str, ds: xr.Dataset) -> None:
-        """Refuse to put data where the attributes that are there say other positions."""
-        for name in ds.data_vars:
-            path = join(group, str(name))
-            if isinstance(sync(self.opened.read_node(path)), Presentation):
-                existing = xr.open_dataset(self.opened, engine="n5", group=path)  # type: ignore[arg-type]
-                _check_fit(existing, ds[[name]], None, f"{self.opened}: {path}")
+    def _described(self, group: str, ds: xr.Dataset) -> tuple[Mapping[str, Placed], xr.Dataset]:
+        """Put coordinates into the attributes of the variables, as far as that can be undone.
 
-    def _described(self, group: str, ds: xr.Dataset) -> xr.Dataset:
-        """Put coordinates into the attributes of the variables, as far as that can be undone."""
-        attributes = {**self._group_attributes(group), **ds.attrs}
+        Returns
+        -------
+        existing, described : mapping of str to Placed, Dataset
+            What is in the group already, and what is to be written.
+        """
+        node = sync(self.opened.read_node(group))
+        existing: Mapping[str, Placed] = {}
+        before: dict[str, Any] = {}
+        if isinstance(node, GroupAttributes):
+            existing = sync(read_layout(self.opened, group, node)).datasets
+            before = dict(node.attributes)
+        new = [str(name) for name in ds.data_vars if str(name) not in existing]
+        attributes = {**without_levels(before, new), **ds.attrs}
+        above = sync(self.opened.run(self.opened.hierarchy.above(group)))
         written: dict[Hashable, dict[str, JSON]] = {}
-        said: dict[Hashable, bool] = {}  # of each dimension: in the attributes of all variables
+        said: dict[Hashable, bool] = {}  # of each dimension: by the attributes of all variables
         for name, array in ds.data_vars.items():
-            found = _in_words(self.convention, ds, array, join(group, str(name)), attributes)
+            path = join(group, str(name))
+            if str(name) in existing:
+                found = Words(None, self._said_of(path, ds[[name]]))
+            else:
+                found = in_words(self.convention, ds, array, path, [attributes, *above])
             for dim in array.dims:
                 said[dim] = said.get(dim, True) and dim in found.dims
-            if found.words is None:
-                continue
-            written[name] = found.words.attributes
-            if found.words.image is not None and found.words.level is not None:
-                levels = _with_level(attributes.get("multiscales"), group, str(name), found.words)
-                if levels is not None:
-                    attributes["multiscales"] = levels
+            if found.words is not None:
+                written[name] = found.words.attributes
+                attributes = with_level(attributes, group, str(name), found.words)
         variables = {name: self._kept(variable) for name, variable in ds.variables.items()}
         for name, more in written.items():
             variables[name].attrs = {**variables[name].attrs, **more}
         dropped = [dim for dim, is_said in said.items() if is_said and dim in ds.coords]
         named = [name for name in ds.coords if name not in dropped]
         kept = {name: variable for name, variable in variables.items() if name not in dropped}
-        return xr.Dataset(kept, attrs=attributes).set_coords(named)
+        return existing, xr.Dataset(kept, attrs=attributes).set_coords(named)
 
-    def _group_attributes(self, group: str) -> dict[str, Any]:
-        node = sync(self.opened.read_node(group))
-        return dict(node.attributes) if isinstance(node, GroupAttributes) else {}
+    def _said_of(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
+        """Name the dimensions whose positions a dataset that exists has already.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            It has others.
+        """
+        existing = open_existing(self.opened, path)
+        check_fit(existing, ds, {}, f"{self.opened}: {path}")
+        return frozenset(d for d in ds.dims if d in existing.coords or d not in ds.coords)
+
+    def _check_beside(
+        self, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
+    ) -> None:
+        """Refuse coordinates that would be those of datasets with other positions.
+
+        A one-dimensional dataset gives the positions of all that lie beside it.
+        """
+        for dim in ds.dims:
+            if dim not in ds.coords:
+                continue
+            size = ds.sizes[dim]
+            stored = existing.get(str(dim))
+            beside: list[Placed] = []
+            if stored is not None and stored.is_coordinate_of(str(dim), size):
+                beside = [stored]
+            elif dim in described.coords:
+                others = (p for name, p in existing.items() if name not in ds.data_vars)
+                beside = [p for p in others if p.sizes.get(str(dim)) == size and dim in p.axes]
+            for placed in beside:
+                there = open_existing(self.opened, placed.path)
+                check_fit(there, ds[[dim]], {}, f"{self.opened}: {placed.path}")
 
     def _kept(self, variable: xr.Variable) -> xr.Variable:
         """Say how a variable is kept: blocks, compression, fill value 0."""
         kept = variable.to_base_variable()
         block = self._block_size(kept)
-        encoding = {key: value for key, value in kept.encoding.items() if key in _CF}
+        encoding = {key: value for key, value in kept.encoding.items() if key in CF_ENCODING}
         if kept.dtype.kind == "f":
             encoding.setdefault("_FillValue", None)  # NaN is a value
         encoded = np.dtype(encoding.get("dtype", kept.dtype))
@@ -273,11 +378,10 @@ class _Writer:
         else:
             encoding["compressors"] = zarr_compressors(self.how)
         kept.encoding = {**encoding, "chunks": block} if kept.ndim else encoding
-        return _in_whole_blocks(kept, block, (0,) * kept.ndim)
+        return in_whole_blocks(kept, block, (0,) * kept.ndim)
 
     def _block_size(self, variable: xr.Variable) -> tuple[int, ...]:
         if isinstance(self.chunks, str | None):
-            _check_option("chunks", self.chunks, (None, "auto"))
             source = variable.encoding.get("chunks") if self.chunks is None else None
             if source is not None and len(source) == variable.ndim:
                 return tuple(map(index, source))
@@ -287,296 +391,9 @@ class _Writer:
             return tuple(map(index, sizes))
         return automatic
 
-    def _write(
-        self,
-        group: str,
-        ds: xr.Dataset,
-        *,
-        mode: Literal["a", "r+"],
-        region: Mapping[Hashable, slice] | None = None,
-    ) -> Delayed | None:
-        options: dict[str, Any] = {"mode": mode, "region": region, "compute": self.compute}
+    def _write(self, group: str, ds: xr.Dataset, mode: Literal["a", "r+"]) -> Delayed | None:
+        options: dict[str, Any] = {"mode": mode, "compute": self.compute}
         done: Any = ds.to_zarr(
             self.opened, group=group or None, consolidated=False, zarr_format=3, **options
         )
         return None if self.compute else done
-
-    # ------------------------------------------------------------------ existing datasets
-
-    def change(
-        self,
-        path: str,
-        ds: xr.Dataset,
-        region: Region | None,
-        append_dim: Hashable | None,
-        mode: str | None,
-    ) -> Delayed | None:
-        """Write a part of datasets that exist, or make them longer."""
-        node = sync(self.opened.read_node(path))
-        where = f"{self.opened}: {path or '/'}"
-        if node is None:
-            message = f"{where}: expected what is to be changed, got nothing there"
-            raise FileNotFoundError(message)
-        if isinstance(node, Presentation):
-            group = path.rpartition("/")[0]
-            placed = sync(read_placed(self.opened, path, node))
-            datasets = {placed.name: placed, **placed.coordinates}
-            axes = {d: (a, placed.sizes[d]) for d, a in placed.axes.items() if d not in datasets}
-        else:
-            group = path
-            layout = sync(read_layout(self.opened, path, node))
-            datasets, axes = dict(layout.datasets), layout.axes
-        existing = xr.open_dataset(self.opened, engine="n5", group=path)  # type: ignore[arg-type]
-        if append_dim is not None:
-            expected = _after(existing, ds, append_dim, axes, where)
-            wanted = {append_dim: slice(existing.sizes[append_dim], None)}
-            mode = "a"  # one call writes all of the block at the end
-        else:
-            wanted = _slices(existing, ds, region or {}, where)
-            expected = existing.isel(wanted)
-        _check_fit(expected, ds, append_dim, where)
-        missing = [name for name in ds.data_vars if str(name) not in datasets]
-        if missing:
-            message = f"{where}: expected variables that exist, got {missing} too"
-            raise N5UnrepresentableError(message, kind="option")
-        touched = [
-            name
-            for name, variable in ds.variables.items()
-            if str(name) in datasets
-            and set(variable.dims) & wanted.keys()
-            and (append_dim is not None or name in ds.data_vars)
-        ]
-        if append_dim is not None:
-            for name in touched:
-                self._lengthen(datasets[str(name)].path, ds, name, append_dim)
-            wanted = {append_dim: slice(existing.sizes[append_dim], None)}
-        kept = {
-            name: _in_whole_blocks(
-                ds.variables[name].to_base_variable(),
-                datasets[str(name)].shown.chunk_shape,
-                [wanted.get(d, slice(0)).start or 0 for d in ds.variables[name].dims],
-            )
-            for name in touched
-        }
-        part = xr.Dataset(kept, attrs=self._group_attributes(group))
-        full = {
-            dim: slice(found.start or 0, (found.start or 0) + part.sizes[dim])
-            for dim, found in wanted.items()
-            if dim in part.dims
-        }
-        part = part.drop_vars([n for n in part.coords if n not in touched])
-        part = part.drop_indexes(list(part.indexes))  # which xarray would not write
-        return self._write(group, part, mode="a" if mode == "a" else "r+", region=full)
-
-    def _lengthen(self, path: str, ds: xr.Dataset, name: Hashable, dim: Hashable) -> None:
-        array = zarr.open_array(self.opened, path=path, mode="r+", zarr_format=3)
-        axis = ds.variables[name].dims.index(dim)
-        shape = list(array.shape)
-        shape[axis] += ds.sizes[dim]
-        array.resize(tuple(shape))
-
-
-@dataclass(frozen=True)
-class _Words:
-    """How a convention puts the axes of a variable, and of which dimensions that says all."""
-
-    words: Written | None
-    dims: frozenset[Hashable]
-
-
-def _in_words(
-    convention: str,
-    ds: xr.Dataset,
-    array: xr.DataArray,
-    path: str,
-    group_attributes: Mapping[str, Any],
-) -> _Words:
-    """Write the axes of a variable, and read them again to see what was understood."""
-    silent = frozenset(dim for dim in array.dims if dim not in ds.coords)
-    given = {dim: _axis(ds, dim) for dim in array.dims}
-    if not any(given.values()):
-        return _Words(None, silent)
-    names = [str(dim) for dim in array.dims][::-1]
-    found = [given[dim] or Axis(name=str(dim)) for dim in array.dims][::-1]
-    axes = axes_of(
-        len(names),
-        names=names,
-        scale=[axis.scale for axis in found],
-        translation=[axis.translation for axis in found],
-        units=[axis.unit for axis in found],
-    )
-    words = describe_axes(convention, axes, path.rpartition("/")[2])
-    taken = {*array.attrs, *(("units",) if array.dtype.kind in "mM" else ())}
-    if taken & words.attributes.keys():
-        return _Words(None, silent)  # the unit of the values, for one
-    image = {**(words.image or {}), "datasets": [words.level]}
-    above: dict[str, Any] = {**group_attributes, "multiscales": [image]}
-    node = Node(
-        path=tuple(path.split("/")),
-        dimensions=array.shape[::-1],
-        attributes={"axes": list(names), **array.attrs, **words.attributes},
-        ancestors=(above,),
-    )
-    read = find_geometry(node).geometry
-    if read is None or [axis.name for axis in read.axes] != names:
-        return _Words(None, silent)
-    said = set(silent)
-    for dim, axis, is_placed in zip(array.dims, read.axes[::-1], read.is_placed[::-1], strict=True):
-        if dim in silent and is_placed:
-            return _Words(None, silent)  # where there are no positions none may be read
-        if dim in ds.coords and is_placed:
-            wanted = ds.coords[dim].variable.to_base_variable()
-            got = coordinate(dim, axis, ds.sizes[dim])
-            if got.dtype == wanted.dtype and got.identical(wanted):  # type: ignore[no-untyped-call]
-                said.add(dim)
-    return _Words(words, frozenset(said))
-
-
-def _axis(ds: xr.Dataset, dim: Hashable) -> Axis | None:
-    """Find scale and translation of an evenly spaced coordinate; None for any other."""
-    if dim not in ds.coords or ds.coords[dim].dims != (dim,):
-        return None
-    coord = ds.coords[dim]
-    unit = coord.attrs.get("units")
-    if coord.dtype.kind not in "iuf" or not coord.size or not isinstance(unit, str | None):
-        return None
-    values = np.asarray(coord.values, np.float64)
-    first = float(values[0])
-    scales = list(_scales(values)) if len(values) > 1 else [1.0]
-    best = min(scales, key=lambda scale: _n_wrong(scale, first, values))
-    near = np.abs(best * np.arange(len(values)) + first - values) <= 1e-9 * abs(best)
-    if not best or not np.isfinite(values).all() or not near.all():
-        return None
-    return Axis(name=str(dim), scale=best, translation=first, unit=unit)
-
-
-def _n_wrong(scale: float, first: float, values: np.ndarray[Any, Any]) -> int:
-    return int(np.count_nonzero(scale * np.arange(len(values)) + first != values))
-
-
-def _scales(values: np.ndarray[Any, Any]) -> Iterable[float]:
-    """Give what may have been the distance of the elements before positions were rounded."""
-    for found in ((values[-1] - values[0]) / (len(values) - 1), values[1] - values[0]):
-        yield float(found)
-        for digits in (15, 14, 13, 12, 9, 6):
-            yield float(f"{found:.{digits}g}")
-
-
-def _with_level(listed: JSON, group: str, name: str, words: Written) -> list[JSON] | None:
-    """Put a level into ``multiscales``, beside the others of its image."""
-    is_level = name[:1] == "s" and name[1:].isdigit()
-    image, level = dict(words.image or {}), words.level or {}
-    if not is_level and not image:
-        return None  # nothing but a list of levels
-    image_name = group.rpartition("/")[2] if is_level else name
-    images = [dict(i) for i in listed if isinstance(i, dict)] if isinstance(listed, list) else []
-    at = next((i for i, other in enumerate(images) if other.get("name") == image_name), len(images))
-    mine = images[at] if at < len(images) else {"name": image_name}
-    before = mine.get("datasets")
-    others = [
-        entry
-        for entry in (before if isinstance(before, list) else [])
-        if isinstance(entry, dict) and entry.get("path") != level["path"]
-    ]
-    datasets = sorted([*others, level], key=lambda entry: str(entry.get("path")))
-    images[at : at + 1] = [{**mine, **image, "datasets": datasets}]
-    return list(images)
-
-
-def _in_whole_blocks(
-    variable: xr.Variable, block: Sequence[int], start: Sequence[int]
-) -> xr.Variable:
-    """Put dask's chunks together so that no block belongs to two of them."""
-    if variable.chunks is None:
-        return variable
-    aligned = {}
-    for dim, chunks, b, first in zip(variable.dims, variable.chunks, block, start, strict=True):
-        ends = first + np.cumsum(chunks)[:-1]
-        if (ends % b).any():
-            step = max(1, round(max(chunks) / b)) * b
-            stop = first + sum(chunks)
-            edges = [first, *range((first // step + 1) * step, stop, step), stop]
-            aligned[dim] = tuple(np.diff(edges).tolist())
-    return variable.chunk(aligned) if aligned else variable
-
-
-def _slices(
-    existing: xr.Dataset, ds: xr.Dataset, region: Region, where: str
-) -> dict[Hashable, slice]:
-    """Say which part is meant of every dimension that is named."""
-    named: Mapping[Any, slice | str] = (
-        dict.fromkeys((d for d in ds.dims if d in ds.indexes), "auto")
-        if isinstance(region, str)
-        else region
-    )
-    found: dict[Hashable, slice] = {}
-    for dim, wanted in named.items():
-        if dim not in ds.dims or dim not in existing.dims:
-            message = f"region: expected dimensions of the data, got {dim!r}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        if isinstance(wanted, slice):
-            start, stop, step = wanted.indices(existing.sizes[dim])
-            if step != 1 or stop - start != ds.sizes[dim]:
-                message = f"region: {dim!r}: expected a slice of {ds.sizes[dim]}, got {wanted}"
-                raise N5UnrepresentableError(message, kind="option", where=where)
-            found[dim] = slice(start, stop)
-            continue
-        if dim not in ds.indexes or dim not in existing.indexes:
-            message = f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        places = existing.indexes[dim].get_indexer(ds.indexes[dim])
-        if (places < 0).any() or (np.diff(places) != 1).any():
-            message = (
-                f"region: {dim!r}: expected a run of the positions in the container, got "
-                f"{ds.indexes[dim].tolist()[:3]}..."
-            )
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        found[dim] = slice(int(places[0]), int(places[-1]) + 1)
-    return found
-
-
-def _after(
-    existing: xr.Dataset,
-    ds: xr.Dataset,
-    dim: Hashable,
-    axes: Mapping[str, tuple[Axis, int]],
-    where: str,
-) -> xr.Dataset:
-    """Say what the positions of appended data have to be."""
-    if dim not in existing.dims or dim not in ds.dims:
-        message = f"append_dim: expected a dimension of both, got {dim!r}; there are " + ", ".join(
-            map(repr, existing.dims)
-        )
-        raise N5UnrepresentableError(message, kind="option", where=where)
-    expected = existing.drop_dims([dim])
-    if str(dim) in axes:
-        axis, size = axes[str(dim)]
-        more = coordinate(dim, axis, size + ds.sizes[dim])
-        expected = expected.assign_coords({dim: more[size:]})
-    return expected
-
-
-def _check_fit(
-    expected: xr.Dataset, ds: xr.Dataset, append_dim: Hashable | None, where: str
-) -> None:
-    """Refuse data whose positions are not those of the place where they are put."""
-    for dim in ds.dims:
-        if dim in expected.dims and expected.sizes[dim] != ds.sizes[dim]:
-            message = f"{dim!r}: expected {expected.sizes[dim]} elements, got {ds.sizes[dim]}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        if dim not in expected.coords or dim not in ds.coords:
-            continue
-        wanted, got = expected[dim].values, ds[dim].values
-        if wanted.dtype.kind == "f" and got.dtype.kind in "iuf" and len(wanted) > 1:
-            same = np.allclose(wanted, got, rtol=0, atol=1e-6 * abs(wanted[1] - wanted[0]))
-        else:
-            same = np.array_equal(wanted, got)
-        if not same:
-            what = "positions after those in the container" if dim == append_dim else "positions"
-            message = f"{dim!r}: expected {what}, {_few(wanted)}, got {_few(got)}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-
-
-def _few(values: np.ndarray[Any, Any]) -> str:
-    shown = ", ".join(map(str, values[:3]))
-    return f"{shown}, ..." if len(values) > 3 else shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SAMPLE = n5zarr.sample_path()
+METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
 CONVENTIONS = ["cosem", "n5viewer", "neuroglancer", "ngff"]
 SHAPE = (13, 17, 19)
 
@@ -289,7 +291,7 @@ def test_what_exists_is_not_lost(tmp_path: Path) -> None:
     n5zarr.to_n5(dataset * 3, tmp_path / "c.n5", mode="r+")
     np.testing.assert_array_equal(opened(tmp_path / "c.n5")["image"], dataset["image"] * 3)
     moved = dataset.assign_coords(x=dataset["x"] + 1)
-    with pytest.raises(n5zarr.N5Error, match="'x': expected positions"):
+    with pytest.raises(n5zarr.N5Error, match="'x': expected the positions"):
         n5zarr.to_n5(moved, tmp_path / "c.n5", mode="a")
     n5zarr.to_n5(dataset, tmp_path / "c.n5", mode="w")
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
@@ -325,7 +327,7 @@ def test_appending(tmp_path: Path, convention: Any, lazy: bool) -> None:
     n5zarr.to_n5(parts[0], tmp_path / "c.n5", convention=convention, chunks=chunks)
     n5zarr.to_n5(parts[1], tmp_path / "c.n5", append_dim="z")
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset.load())
-    with pytest.raises(n5zarr.N5Error, match="expected positions after those in the container"):
+    with pytest.raises(n5zarr.N5Error, match=r"'z': expected the positions 530\.0"):
         n5zarr.to_n5(parts[1], tmp_path / "c.n5", append_dim="z")
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
 
@@ -365,7 +367,7 @@ def test_a_region_of_dask_that_shares_blocks_with_its_neighbours_is_refused(
     dataset = volume().to_dataset()
     n5zarr.to_n5(dataset, tmp_path / "c.n5", chunks={"z": 4})
     part = (dataset * 2).chunk({"z": 2}).isel(z=slice(3, 8))
-    with pytest.raises(ValueError, match="overlap"):
+    with pytest.raises(n5zarr.N5Error, match="whole blocks of 4 along 'z'"):
         n5zarr.to_n5(part, tmp_path / "c.n5", region="auto")
     n5zarr.to_n5(part, tmp_path / "c.n5", region="auto", mode="a")  # by one writer
     expected = dataset.copy(deep=True)
@@ -403,3 +405,256 @@ def test_names_of_data_arrays(tmp_path: Path) -> None:
     n5zarr.to_n5(volume(name=None), tmp_path / "a.n5", group="em/s0")
     assert list(opened(tmp_path / "a.n5", "em/s0")) == ["s0"]
     assert document(tmp_path / "a.n5" / "em" / "s0")["dataType"] == "uint16"
+
+
+# ---------------------------------------------------------------------- what others rely on
+
+
+def raw(path: Path) -> dict[str, bytes]:
+    return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_a_coordinate_is_not_given_to_datasets_with_other_positions(tmp_path: Path) -> None:
+    uneven, even = (
+        xr.DataArray([0, 1, 2], dims="x", name=name, coords={"x": ("x", xs, {"units": "nm"})})
+        for name, xs in (("a", [0.0, 1.0, 5.0]), ("b", [0.0, 2.0, 4.0]))
+    )
+    for first, second in ((uneven, even), (even, uneven)):
+        path = tmp_path / f"{first.name}.n5"
+        n5zarr.to_n5(first.to_dataset(), path, group="g")
+        before = raw(path)
+        with pytest.raises(n5zarr.N5Error, match="'x': expected the positions"):
+            n5zarr.to_n5(second.to_dataset(), path, group="g", mode="a")
+        if second is even:
+            with pytest.raises(n5zarr.N5Error, match="'x': expected the positions"):
+                n5zarr.to_n5(second, path, group=f"g/{second.name}")
+        assert raw(path) == before
+
+
+def test_another_image_in_the_group_keeps_its_axes(tmp_path: Path) -> None:
+    first, second = volume(), volume((7, 9, 10), scale=(80.0, 0.2, 0.6), name="s1")
+    for dim in "zyx":
+        second[dim].attrs["units"] = "um"
+    n5zarr.to_n5(first, tmp_path / "c.n5", group="em/s0", convention="ngff")
+    n5zarr.to_n5(second, tmp_path / "c.n5", group="em/s1", convention="ngff")
+    xr.testing.assert_identical(opened(tmp_path / "c.n5", "em/s0")["s0"], first.rename("s0"))
+    xr.testing.assert_identical(opened(tmp_path / "c.n5", "em/s1")["s1"], second)
+
+
+@pytest.mark.parametrize("group", ["ngff-0.4-corder", "ngff-0.4-n5order"])
+def test_a_level_joins_an_image_in_either_order(tmp_path: Path, group: str) -> None:
+    shutil.copytree(METADATA, tmp_path / "c.n5")
+    levels = [opened(tmp_path / "c.n5", f"{group}/s{k}") for k in (0, 1)]
+    more = levels[1].isel(x=slice(None, None, 2), y=slice(None, None, 2)).rename(s1="s2")
+    attributes = document(tmp_path / "c.n5" / group)
+    attributes["multiscales"][0]["name"] = group
+    (tmp_path / "c.n5" / group / "attributes.json").write_text(json.dumps(attributes))
+    n5zarr.to_n5(more, tmp_path / "c.n5", group=f"{group}/s2", convention="ngff")
+    for k, level in enumerate([*levels, more]):
+        xr.testing.assert_identical(opened(tmp_path / "c.n5", f"{group}/s{k}"), level)
+    (image,) = document(tmp_path / "c.n5" / group)["multiscales"]
+    assert [entry["path"] for entry in image["datasets"]] == ["s0", "s1", "s2"]
+    assert image["axes"] == attributes["multiscales"][0]["axes"]
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_the_canonical_list_of_levels_stays(tmp_path: Path, convention: Any) -> None:
+    shutil.copytree(METADATA, tmp_path / "c.n5")
+    before = document(tmp_path / "c.n5" / "canonical" / "ms")
+    level = volume((2, 3, 5), name="s2")
+    n5zarr.to_n5(level, tmp_path / "c.n5", group="canonical/ms/s2", convention=convention)
+    assert document(tmp_path / "c.n5" / "canonical" / "ms") == before
+    found = opened(tmp_path / "c.n5", "canonical/ms/s2")
+    xr.testing.assert_identical(found["s2"], level)
+
+
+def test_data_without_positions_get_none(tmp_path: Path) -> None:
+    bare = volume().drop_vars(["x", "y", "z"])
+    n5zarr.to_n5(volume(), tmp_path / "c.n5", group="em/s0", convention="ngff")
+    n5zarr.to_n5(bare, tmp_path / "c.n5", group="em/s0", mode="w")
+    assert not opened(tmp_path / "c.n5", "em/s0").coords
+    shutil.copytree(METADATA, tmp_path / "m.n5")
+    for group in ("neuroglancer/multi/mask", "paintera/data/s3"):
+        with pytest.raises(n5zarr.N5Error, match="expected coordinates along"):
+            n5zarr.to_n5(bare, tmp_path / "m.n5", group=group)
+        assert not (tmp_path / "m.n5" / group).exists()
+        n5zarr.to_n5(volume(), tmp_path / "m.n5", group=group)
+        xr.testing.assert_equal(opened(tmp_path / "m.n5", group)["x"], volume()["x"])
+
+
+def test_overwriting_data_keeps_or_adds_positions(tmp_path: Path) -> None:
+    bare = volume().drop_vars(["x", "y", "z"])
+    n5zarr.to_n5(bare.to_dataset(), tmp_path / "c.n5", group="g")
+    n5zarr.to_n5(volume().to_dataset(), tmp_path / "c.n5", group="g", mode="a")
+    xr.testing.assert_identical(opened(tmp_path / "c.n5", "g"), volume().to_dataset())
+    n5zarr.to_n5(bare, tmp_path / "d.n5", group="em/s0")
+    with pytest.raises(n5zarr.N5Error, match="expected data with the positions that the dataset"):
+        n5zarr.to_n5(volume(), tmp_path / "d.n5", group="em/s0", mode="a")
+
+
+def test_attributes_of_the_user_stay(tmp_path: Path) -> None:
+    array = volume()
+    array.attrs |= {
+        "offset": [1, 2], "scales": "x", "resolution": "high", "transform": [1, 2, 3, 4, 5, 6],
+        "axes": "p", "units": "counts",
+    }  # fmt: skip
+    for convention in CONVENTIONS:
+        how: Any = {"convention": convention}
+        n5zarr.to_n5(array, tmp_path / f"{convention}.n5", **how)
+        found = opened(tmp_path / f"{convention}.n5")["image"]
+        xr.testing.assert_identical(found, array)
+
+
+def test_names_of_dimensions_that_a_convention_does_not_have(tmp_path: Path) -> None:
+    for convention in CONVENTIONS:
+        for dims in ("abc", "tzy", "xyz", "czy"):
+            how: Any = {"convention": convention}
+            array = volume((3, 5, 7), dims)
+            path = tmp_path / f"{convention}-{dims}.n5"
+            n5zarr.to_n5(array, path, **how)
+            xr.testing.assert_identical(opened(path)["image"], array)
+
+
+# ---------------------------------------------------------------------- changing what is there
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
+@pytest.mark.parametrize("path", ["cosem/s0", "n5viewer/c0/s0", "ngff-0.5-n5order/s0", "imagej"])
+def test_datasets_of_other_programs_are_changed(tmp_path: Path, path: str, lazy: bool) -> None:
+    shutil.copytree(METADATA, tmp_path / "c.n5")
+    before = opened(tmp_path / "c.n5", path)
+    name = path.rpartition("/")[2]
+    attributes = document(tmp_path / "c.n5" / path)
+    part = (before.isel(x=slice(0, 4)) * 2).assign_coords(before.isel(x=slice(0, 4)).coords)
+    part = part.chunk({"x": 1}) if lazy else part
+    n5zarr.to_n5(part, tmp_path / "c.n5", group=path, region="auto")
+    found = opened(tmp_path / "c.n5", path)
+    np.testing.assert_array_equal(found[name].isel(x=slice(0, 4)), part[name])
+    np.testing.assert_array_equal(found[name].isel(x=slice(4, None)), before[name][..., 4:])
+    assert document(tmp_path / "c.n5" / path) == attributes
+    step = before["z"].values[1] - before["z"].values[0]
+    after = before.isel(z=[0]).assign_coords(z=before["z"][-1:] + step)
+    n5zarr.to_n5(after, tmp_path / "c.n5", group=path, append_dim="z")
+    longer = opened(tmp_path / "c.n5", path)
+    assert longer.sizes["z"] == before.sizes["z"] + 1
+    np.testing.assert_array_equal(longer[name].isel(z=-1), before[name].isel(z=0))
+    assert document(tmp_path / "c.n5" / path) == attributes | {
+        "dimensions": [longer.sizes[dim] for dim in "xyz"]
+    }
+
+
+def test_one_time_point_at_a_time(tmp_path: Path) -> None:
+    movie = volume((5, 3, 4), "tyx", scale=(0.1, 2.0, 3.0), place=(0.0, 0.0, 0.0)).to_dataset()
+    for way in ("metadata", "dataset"):
+        path = tmp_path / f"{way}.n5"
+        first = 2 if way == "metadata" else 1
+        n5zarr.to_n5(movie.isel(t=slice(0, first)), path)
+        for k in range(first, 5):
+            n5zarr.to_n5(movie.isel(t=[k]), path, append_dim="t")
+        found = opened(path)
+        np.testing.assert_array_equal(found["image"], movie["image"])
+        np.testing.assert_allclose(found["t"], movie["t"], rtol=0, atol=1e-9)
+        assert found["t"].attrs == {"units": "nm"}
+
+
+@pytest.mark.parametrize("region", ["auto", {}])
+def test_a_region_of_everything(tmp_path: Path, region: Any) -> None:
+    dataset = xr.Dataset({"a": (("t", "x"), np.ones((3, 4), "u1"))})
+    n5zarr.to_n5(dataset, tmp_path / "c.n5")
+    n5zarr.to_n5(dataset * 5, tmp_path / "c.n5", region=region)
+    assert (opened(tmp_path / "c.n5")["a"] == 5).all()
+
+
+def test_what_is_refused_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    times = np.array(["2020-01-01", "2020-01-02", "2020-01-05"], "M8[ns]")
+    dataset = xr.Dataset(
+        {"a": (("t", "x"), np.ones((3, 4), "u1")), "b": ("t", [1, 2, 3]), "s": ("t", list("abc"))},
+        coords={"t": times, "x": ("x", [1.0, 2, 3, 4], {"units": "nm"})},
+    )
+    n5zarr.to_n5(dataset, tmp_path / "c.n5")
+    before = raw(tmp_path / "c.n5")
+    later = dataset.assign_coords(t=times + np.timedelta64(9, "D"))
+    wrong = {
+        "too short": later.drop_vars("b"),
+        "text": later.assign(b=("t", ["x", "y", "z"])),
+        "long text": later.assign(s=("t", ["longer", "y", "z"])),
+        "fractions": later.assign(b=("t", [1.5, 2, 3])),
+        "too large": later.assign(a=later["a"].astype("i4") * 300),
+        "hours": later.assign_coords(t=times + np.timedelta64(7, "h")),
+        "more": later.assign(c=later["b"]),
+        "wider": later.isel(x=slice(0, 3)),
+        "other x": later.assign_coords(x=("x", [1.0, 2, 3, 5])),
+        "in um": later.assign_coords(x=("x", [1.0, 2, 3, 4], {"units": "um"})),
+        "no such dimension": later.rename(t="q"),
+    }
+    for name, ds in wrong.items():
+        with pytest.raises(n5zarr.N5Error):
+            n5zarr.to_n5(ds, tmp_path / "c.n5", append_dim="t")
+        assert raw(tmp_path / "c.n5") == before, name
+    turned = later.transpose("x", "t")
+    n5zarr.to_n5(turned, tmp_path / "c.n5", append_dim="t")
+    xr.testing.assert_identical(opened(tmp_path / "c.n5"), xr.concat([dataset, later], "t"))
+
+
+@pytest.mark.parametrize(
+    "chunks", [{"q": 4}, {"z": -1}, {"z": 2.5}, {"z": 0}, (1, 2, 3), "foo"], ids=str
+)
+def test_blocks_that_cannot_be(tmp_path: Path, chunks: Any) -> None:
+    n5zarr.to_n5(volume(), tmp_path / "c.n5")
+    before = raw(tmp_path / "c.n5")
+    with pytest.raises(n5zarr.N5Error, match="chunks: expected"):
+        n5zarr.to_n5(volume(), tmp_path / "c.n5", chunks=chunks, mode="w")
+    assert raw(tmp_path / "c.n5") == before
+
+
+# ---------------------------------------------------------------------- trees
+
+
+TREES: dict[str, dict[str, xr.Dataset]] = {
+    "agreeing": {n: volume(name=n[1:]).to_dataset() for n in ("/a", "/b")},
+    "with a root": {
+        "/": volume(name="r").to_dataset(),
+        "/a": volume(name="a").to_dataset(),
+        "/b": volume(name="b").to_dataset(),
+    },
+    "nested": {
+        "/a": volume(name="a").to_dataset(),
+        "/a/b": volume(name="b").to_dataset(),
+    },
+    "levels": {
+        "/g/s0": volume(name="s0").to_dataset(),
+        "/g/s1": volume((7, 9, 10), name="s1", scale=(80.0, 0.2, 0.6)).to_dataset(),
+        "/other": xr.Dataset({"v": ("q", [1, 2])}, attrs={"note": "n"}),
+    },
+    "single": {"/g/s0": volume(name="s0").to_dataset()},
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_trees_come_back(tmp_path: Path, name: str, convention: Any) -> None:
+    tree = xr.DataTree.from_dict(TREES[name])
+    n5zarr.to_n5(tree, tmp_path / "c.n5", convention=convention)
+    found = xr.open_datatree(tmp_path / "c.n5", engine="n5").load()
+    xr.testing.assert_identical(found, tree)
+    if name == "levels":
+        assert "dimensions" in document(tmp_path / "c.n5" / "g" / "s0")
+
+
+def test_a_pyramid_is_made_level_by_level(tmp_path: Path) -> None:
+    level = xr.open_dataset(SAMPLE, engine="n5", group="em/s0")["s0"]
+    n5zarr.to_n5(level, tmp_path / "c.n5", group="em/s0")
+    for k in (1, 2, 3):
+        level = level.coarsen(z=2, y=2, x=2, boundary="trim").mean().astype("u1")
+        n5zarr.to_n5(level, tmp_path / "c.n5", group=f"em/s{k}")
+    levels = n5zarr.pyramid_levels(tmp_path / "c.n5", "em")
+    assert [found.voxel_size["x"] for found in levels] == [8, 16, 32, 64]
+    (image,) = document(tmp_path / "c.n5" / "em")["multiscales"]
+    assert [entry["path"] for entry in image["datasets"]] == ["s0", "s1", "s2", "s3"]
+
+
+def test_one_plane_keeps_its_thickness(tmp_path: Path) -> None:
+    plane = xr.open_dataset(SAMPLE, engine="n5", group="em/s0").isel(z=slice(5, 6))
+    n5zarr.to_n5(plane, tmp_path / "c.n5", group="em/s0")
+    assert document(tmp_path / "c.n5" / "em" / "s0")["transform"]["scale"] == [20, 8, 8]
+    xr.testing.assert_identical(opened(tmp_path / "c.n5", "em/s0"), plane.load())

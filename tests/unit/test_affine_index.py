@@ -110,9 +110,11 @@ def slices(n: int) -> st.SearchStrategy[slice]:
 @given(a=slices(20), b=slices(20), join=st.sampled_from(["inner", "left", "right", "outer"]))
 def test_parts_of_one_axis_align(a: slice, b: slice, join: Any) -> None:
     ordinary, lazy = both(20, 0.1, 3.0)
-    touching = max(a.start, b.start) <= min(a.stop, b.stop)
-    if not touching:
-        return  # what lies between is not of both
+    empty = a.start == a.stop or b.start == b.stop
+    if join == "outer" and not empty and max(a.start, b.start) > min(a.stop, b.stop):
+        with pytest.raises(ValueError, match="gap"):
+            xr.align(lazy.isel(x=a), lazy.isel(x=b), join=join)
+        return
     expected = xr.align(ordinary.isel(x=a), ordinary.isel(x=b), join=join)
     found = xr.align(lazy.isel(x=a), lazy.isel(x=b), join=join)
     for one, other in zip(found, expected, strict=True):
@@ -135,6 +137,12 @@ OPERATIONS: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
     "series": lambda a: xr.DataArray.from_series(a.to_series()),
     "coarsen": lambda a: a.coarsen(x=2).mean(),
     "interp": lambda a: a.astype(float).isel(x=slice(0, 4)),
+    "mask": lambda a: a.sel(x=a["x"] > 3.25),
+    "loc": lambda a: a.loc[a["x"].values < 3.25],
+    "array-concat": lambda a: xr.concat([a.isel(x=[0, 2]), a.isel(x=slice(4, 6))], "x"),
+    "half-way": lambda a: a.assign_coords(x=a["x"]).sel(
+        x=[3.0 + 0.05, 3.15, 3.25], method="nearest"
+    ),
     "scalar": lambda a: a.isel(x=slice(3, 4)).squeeze().expand_dims("x"),
 }
 
@@ -143,6 +151,22 @@ OPERATIONS: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
 def test_operations_give_what_ordinary_coordinates_give(name: str) -> None:
     ordinary, lazy = both(8, 0.1, 3.0)
     assert_same(OPERATIONS[name](lazy), OPERATIONS[name](ordinary))
+
+
+@pytest.mark.parametrize("scale", [4.0, -4.0])
+def test_half_way_is_where_pandas_has_it(scale: float) -> None:
+    ordinary, lazy = both(8, scale, 3.0)
+    middles = ordinary["x"].values[:-1] + scale / 2
+    assert_same(lazy.sel(x=middles, method="nearest"), ordinary.sel(x=middles, method="nearest"))
+
+
+def test_points_keep_their_own_coordinate() -> None:
+    ordinary, lazy = both(8, 4.0, 3.0)
+    points = xr.DataArray([3.0, 11.0], dims="p", coords={"p": [10, 20]})
+    expected, found = ordinary.sel(x=points), lazy.sel(x=points)
+    assert found["p"].values.tolist() == [10, 20]
+    assert set(found.xindexes) == set(expected.xindexes)
+    assert set(lazy.isel(x=xr.DataArray([1, 2], dims="p")).xindexes) == set()
 
 
 def test_different_grids_are_not_joined() -> None:
