@@ -213,8 +213,8 @@ class _Change:
         variable = variable.transpose(*placed.dims).copy(deep=False)
         known = there.decoded.variables[name].encoding
         variable.encoding = {key: value for key, value in known.items() if key in CF_ENCODING}
-        if variable.dtype.kind in "OUTS":
-            variable.encoding.pop("dtype", None)  # longer text would be cut
+        if there.decoded.variables[name].dtype == there.raw.variables[name].dtype:
+            variable.encoding.pop("dtype", None)  # it would round numbers and cut text
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of dates in other units, which is checked here
             encoded = xr.conventions.encode_cf_variable(variable, name=name)

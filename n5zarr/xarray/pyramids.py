@@ -218,7 +218,7 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
         if dim not in levels[0].voxel_size or not wanted > 0:
             message = (
                 "resolution: expected a number above 0 for a dimension with positions, "
-                f"{', '.join(levels[0].voxel_size) or 'which there is none'}, got {dim!r}: "
+                f"{', '.join(levels[0].voxel_size) or 'of which there is none'}, got {dim!r}: "
                 f"{wanted!r}; level= chooses without"
             )
             raise N5UnrepresentableError(message, kind="option")

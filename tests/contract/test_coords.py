@@ -183,3 +183,32 @@ def test_any_store_can_be_below(tmp_path: Path) -> None:
     }
     dataset = opened(N5Store(MemoryStore(dict(kept)), coords=True))
     assert dataset["x"].values.tolist() == [0, 2, 4]
+
+
+def test_what_others_make_is_found_without_opening_its_group_again(tmp_path: Path) -> None:
+    def make(name: str, n: int) -> None:
+        where = tmp_path / "em" / name
+        n5zarr.create_array(
+            where, shape=(n,), dtype="u1", axes="x", units=["nm"], resolution=[16 / n]
+        )
+
+    store = N5Store(tmp_path, coords=True)
+    make("s0", 8)
+    make("s1", 4)
+    assert opened(store, group="em/s0").sizes == {"x": 8}
+    make("s2", 2)
+    assert opened(store, group="em/s2").sizes == {"x": 2}
+
+
+def test_names_and_units_that_would_mislead_zarr_or_xarray(tmp_path: Path) -> None:
+    transform: Any = {
+        "axes": ["..", "."], "scale": [1, 2], "translate": [0, 0],
+        "units": ["hours since 2020-01-01", "nm"],
+    }  # fmt: skip
+    n5zarr.create_array(
+        tmp_path / "a", shape=(3, 4), dtype="u1", attributes={"transform": transform}
+    )
+    with pytest.warns(n5zarr.N5Warning, match="hours since"):
+        found = opened(N5Store(tmp_path, coords=True))
+    assert found["dim_0"].values.tolist() == [0, 1, 2]
+    assert found["dim_1"].values.tolist() == [0, 2, 4, 6]

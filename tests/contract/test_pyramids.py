@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -274,3 +275,64 @@ def test_real_documents_give_positions(
     elif expected == "canonical":
         affine = document["spatialTransform"]["transform"]["affine"]
         assert list(size.values()) == [affine[10], affine[5], affine[0]]
+
+
+# ---------------------------------------------------------------------- what is odd
+
+
+def test_levels_are_found_whatever_is_written_of_them(tmp_path: Path) -> None:
+    # a single plane says nothing of the distance to the next; units may differ
+    for k, (n, unit, size) in enumerate([(16, "nm", 10.0), (8, "um", 0.02), (4, "nm", 40.0)]):
+        shape = (max(n // 4, 1), n, n)
+        n5zarr.create_array(
+            tmp_path / "c.n5" / f"s{k}", shape=shape, dtype="u1", axes="zyx", units=[unit] * 3,
+            resolution=[1.0 if shape[0] == 1 else size, size, size],
+        )  # fmt: skip
+    levels = n5zarr.pyramid_levels(tmp_path / "c.n5")
+    assert [level.path for level in levels] == ["s0", "s1", "s2"]
+    for wanted, level in ((5, "s0"), (19, "s0"), (20, "s1"), (40, "s2")):
+        assert list(n5zarr.open_level(tmp_path / "c.n5", {"x": wanted})) == [level]
+
+
+def test_levels_without_positions_are_chosen_by_number(tmp_path: Path) -> None:
+    for k in (0, 1):
+        n5zarr.create_array(tmp_path / "c.n5" / f"s{k}", shape=(8 >> k, 6 >> k), dtype="u1")
+    assert n5zarr.pyramid_levels(tmp_path / "c.n5")[1].voxel_size == {}
+    assert list(n5zarr.open_level(tmp_path / "c.n5", level=1)) == ["s1"]
+    with pytest.raises(n5zarr.N5Error, match="level= chooses without"):
+        n5zarr.open_level(tmp_path / "c.n5", {"dim_1": 1})
+
+
+def test_a_forced_convention_is_kept_from_level_to_level() -> None:
+    found = xr.open_dataset(METADATA, engine="n5", group="cosem/s0", convention="n5viewer")
+    assert found.n5.level(1).n5.convention == "n5viewer"
+    with pytest.raises(n5zarr.N5Error, match="expected one of bdv, canonical"):
+        xr.open_dataset(METADATA, engine="n5", group="cosem/s0", convention="bogus")
+
+
+def test_cropping_where_positions_are_uneven() -> None:
+    array = xr.DataArray([1, 2, 3, 4], dims="x", coords={"x": [10, 7, 6, 1]})
+    assert array.n5.crop(x=(0, 8))["x"].values.tolist() == [7, 6, 1]
+
+
+def test_encoding_can_be_handed_on(tmp_path: Path) -> None:
+    found = xr.open_dataset(SAMPLE, engine="n5", group="em/s1")
+    encoding = {name: dict(found[name].encoding) for name in ("s1", "x")}
+    found.to_zarr(tmp_path / "a.zarr", encoding=encoding, consolidated=False)
+    found.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    again = pickle.loads(pickle.dumps(found))
+    assert list(again.n5.level(0)) == ["s0"]
+
+
+def test_other_files_called_xml_do_no_harm(tmp_path: Path) -> None:
+    views(tmp_path / "d.n5", {(0, 0): (3, 5, 7)})
+    (tmp_path / "a.xml").mkdir()
+    (tmp_path / "b.xml").symlink_to("nowhere")
+    (tmp_path / "c.xml").write_bytes(b'<?xml version="1.0" encoding="klingon"?><a/>')
+    write_xml(tmp_path / "d.xml", "d.n5", 1)
+    assert n5zarr.open_bdv(tmp_path / "d.n5").children["s0"]["x"].attrs == {"units": "um"}
+    text = (tmp_path / "d.xml").read_text()
+    (tmp_path / "d.xml").write_text(text.replace("0.2 0.3 1.5", "0.2 b"))
+    with pytest.warns(n5zarr.N5Warning, match="voxelSize in the XML: expected 3 numbers"):
+        tree = n5zarr.open_bdv(tmp_path / "d.n5")
+    assert "x" not in tree["s0"].coords

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from n5zarr.conventions import bdv
-from n5zarr.conventions.find import CONVENTIONS, find_geometry
-from n5zarr.conventions.model import Node
+from n5zarr.conventions.find import CONVENTIONS, WRITTEN, describe_axes, find_geometry
+from n5zarr.conventions.model import Node, axes_of
+from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.describe import describe
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
@@ -181,3 +183,68 @@ def test_a_convention_can_be_forced() -> None:
 )
 def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
     assert bdv.parse_xml(xml) is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "groups", "problem"),
+    [
+        ({"transform": {"axes": ["x", "y", "z"], "scale": [10**400, 1, 1]}}, (), "transform.scale"),
+        ({"pixelWidth": 0.0, "pixelUnit": "um", "numSlices": 3}, (), "axis 'x': expected"),
+        (
+            {"axes": ["x", "y", "z"], "coordinateArrays": {"z": ["a"]}},
+            (),
+            "coordinateArrays: z: expected 3 strings",
+        ),
+        (
+            {"units": ["nm"] * 3, "resolution": [1, 1, 1]},
+            ({"downsamplingFactors": [[1, 1, 1], [2, 2]]},),
+            r"downsamplingFactors of the group\[1\]: expected 3 numbers",
+        ),
+        ({}, ({"resolution": [1, 1, 1], "offset": "far"},), "group of the levels: offset"),
+        (
+            {"pixelResolution": [1, 1, 1], "transform": {"axes": ["x"], "scale": [1]}},
+            (),
+            "transform.axes: expected 3 strings",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_said(
+    attributes: dict[str, Any], groups: Any, problem: str
+) -> None:
+    found = find_geometry(node(attributes, ancestors=groups))
+    assert len(found.problems) == 1
+    assert re.search(problem, found.problems[0])
+    assert found.geometry is None or found.geometry.convention in ("names", "imagej")
+
+
+def test_pixels_without_unit_stay_pixels() -> None:
+    assert [is_unit(unit) for unit in ("um", "Micrometers", "µm", "px", "furlong")] == [
+        True, True, True, True, False,
+    ]  # fmt: skip
+    assert ratio("mm", "um") == 1000
+    assert ratio("min", "s") == 60
+    assert ratio("um", "s") is None
+
+
+@pytest.mark.parametrize("convention", WRITTEN)
+@pytest.mark.parametrize("ndim", [1, 2, 3, 5])
+def test_what_is_written_is_read(convention: str, ndim: int) -> None:
+    axes = axes_of(
+        ndim,
+        scale=[0.25 * (k + 1) for k in range(ndim)],
+        translation=[1.5 * k - 1 for k in range(ndim)],
+        units=["um"] * min(ndim, 3) + [""] * (ndim - 3),
+    )
+    written = describe_axes(convention, axes, "s1")
+    group = {"multiscales": [{**(written.image or {}), "datasets": [written.level]}]}
+    names = [axis.name for axis in axes]
+    found = geometry_of(
+        node(
+            {"axes": names, **written.attributes},
+            dimensions=(7, 5, 3, 2, 4)[:ndim],
+            ancestors=(group,),
+        )
+    )
+    assert found.convention == convention
+    n = 3 if convention == "n5viewer" else ndim  # which places space only
+    assert found.axes[:n] == axes[:n]
