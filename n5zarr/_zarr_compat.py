@@ -6,6 +6,8 @@
   when there is one.
 - ``spelled``: zarr writes documents in another spelling than it read them; only its own class knows
   which. Drop it when that class is public.
+- ``FusedCodecPipeline`` and what belongs to it: zarr 3.4 loads a pipeline by its name, but has no
+  public base class for one. Drop them when there is one.
 - The types stand in the signatures of codecs; zarr exports them nowhere.
 """
 
@@ -17,14 +19,17 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zarr.abc.codec import GetResult
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array import parse_array_metadata
 from zarr.core.array_spec import ArrayConfig
 from zarr.core.array_spec import ArraySpec as _ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
+from zarr.core.codec_pipeline import _get_pool as thread_pool
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
+from zarr.registry import register_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -37,9 +42,42 @@ if TYPE_CHECKING:
     type ArraySpec = array_spec.ArraySpec
     type ChunkGridMetadata = v3.ChunkGridMetadata
     type SelectorTuple = indexing.SelectorTuple
+    type BatchItem = tuple[Any, ArraySpec, Any, Any, bool]
     type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
 
-__all__ = ["ChunkCodecs", "spelled", "sync"]
+__all__ = [
+    "MISSING",
+    "PRESENT",
+    "ArrayV3Metadata",
+    "ChunkCodecs",
+    "FusedCodecPipeline",
+    "GetResult",
+    "register_pipeline",
+    "set_pipeline",
+    "spelled",
+    "sync",
+    "thread_pool",
+]
+
+PRESENT: GetResult = {"status": "present"}
+MISSING: GetResult = {"status": "missing"}
+
+
+def set_pipeline(array: Any, pipeline: type[FusedCodecPipeline]) -> None:  # noqa: ANN401 - any array
+    """Give an array another pipeline: zarr makes it from the global configuration only."""
+    inner = array.async_array
+    metadata = inner.metadata
+    if not isinstance(metadata, ArrayV3Metadata):
+        return
+    spec = _ArraySpec(
+        shape=tuple(array.chunks),
+        dtype=metadata.data_type,
+        fill_value=metadata.fill_value,
+        config=ArrayConfig.from_dict({}),
+        prototype=default_buffer_prototype(),
+    )
+    made = pipeline.from_codecs(metadata.codecs).evolve_from_array_spec(spec)
+    object.__setattr__(inner, "codec_pipeline", made)
 
 
 def spelled(document: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import present
 from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
+from n5zarr.pipeline import hasten
 from n5zarr.store import N5Store
 from n5zarr.translate.element import Element
 from n5zarr.translate.members import plain_dataset
@@ -228,7 +229,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
             _check_compression(opened, node, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
+    return hasten(zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format))
 
 
 def _delete(opened: N5Store, node: str, mode: str) -> None:
@@ -374,7 +375,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         options |= {"serializer": N5BlockCodec(how, opened.axis_order), "compressors": None}
     else:
         options["compressors"] = zarr_compressors(how)
-    return zarr.create_array(
+    made = zarr.create_array(
         opened,
         name=node or None,
         shape=extent,
@@ -385,6 +386,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         overwrite=overwrite,
         **options,
     )
+    return hasten(made)
 
 
 def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:

@@ -47,13 +47,58 @@ def is_unfinished(name: str) -> bool:
     return _PARTIAL.fullmatch(name) is not None
 
 
-def read(path: Path) -> bytes | None:
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def read(path: Path | str) -> bytes | None:
     """Read a file; None where there is none."""
     try:
-        with path.open("rb", buffering=0) as file:
-            return file.read()
+        file = os.open(path, _READ)
+        try:
+            # by its size, in one call: a larger buffer would cost more than the call
+            size = os.fstat(file).st_size
+            data = os.read(file, size)
+            if len(data) < size:  # more than one call gives
+                data += b"".join(iter(lambda: os.read(file, size), b""))
+            return data
+        finally:
+            os.close(file)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+
+
+def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:
+    """Read a part of a file that begins with some bytes and has ``total`` more after them.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    start : bytes
+        What it has to begin with.
+    offset, n_bytes : int
+        Where the part begins after that, and how long it is.
+    total : int
+        How many bytes there have to be after ``start``.
+
+    Returns
+    -------
+    bytes or None
+        None where there is no such file, or another one.
+    """
+    try:
+        file = os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        if os.fstat(file).st_size < len(start) + total:
+            return None
+        if os.pread(file, len(start), 0) != start:
+            return None
+        part = os.pread(file, n_bytes, len(start) + offset)
+        return part if len(part) == n_bytes else None
+    finally:
+        os.close(file)
 
 
 def write(path: Path, data: BufferLike) -> None:

@@ -19,12 +19,14 @@ from n5zarr.translate.chunks import (
 from n5zarr.translate.presentation import Content, Presentation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.hierarchy import Node
     from n5zarr.translate.keys import ChunkKey
 
-__all__ = ["Place", "Shards"]
+__all__ = ["LocalDataset", "Place", "Shards"]
 
 
 class Place(NamedTuple):
@@ -102,6 +104,34 @@ class Place(NamedTuple):
         if document is None:
             return make_block(chunk, self.shown, self.position)
         return encode_chunk(transcode.decode(chunk, document), self.shown, self.position)
+
+
+class LocalDataset(NamedTuple):
+    """A dataset in local files, and how the keys of its chunks become paths of its blocks.
+
+    Parameters
+    ----------
+    directory : str
+        Of the dataset, with a separator at its end.
+    n_prefix : int
+        How many characters of a chunk's key come before its place in the grid.
+    shown : Presentation
+        How the dataset is shown.
+    locate : callable
+        Names the block of a chunk's key, for messages.
+    """
+
+    directory: str
+    n_prefix: int
+    shown: Presentation
+    locate: Callable[[str], str]
+
+    def block_path(self, key: str) -> str:
+        """Give the path of the block of a chunk."""
+        place = key[self.n_prefix :]
+        if self.shown.axis_order == "C":
+            place = "/".join(place.split("/")[::-1])
+        return self.directory + place
 
 
 class Shards:

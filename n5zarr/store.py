@@ -35,7 +35,7 @@ from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import normalize_path
 from n5zarr.hierarchy import Hierarchy, RemoveTree
 from n5zarr.mapping import StoreMapping
-from n5zarr.places import Place, Shards
+from n5zarr.places import LocalDataset, Place, Shards
 from n5zarr.store_io import (
     delete_sync,
     read_sync,
@@ -305,6 +305,28 @@ class N5Store(Store):
             return None
         part = self._cut(block, place)
         return self._make_chunk(block, place) if part is None else part
+
+    def local_dataset(self, key: str) -> LocalDataset | None:
+        """Find the dataset of a chunk, if it is of whole blocks in local files.
+
+        Parameters
+        ----------
+        key : str
+            Of a chunk.
+        """
+        if not isinstance(self._store, LocalStore) or self._view is not None:
+            return None
+        parsed = self._hierarchy.parse_key(key)
+        if not isinstance(parsed, ChunkKey) or parsed.path in self._hierarchy.unusual:
+            return None
+        if not isinstance(self._nodes.get(parsed.path), Presentation):
+            self._read_node_sync(parsed.path)
+        shown = self._nodes.get(parsed.path)
+        if not isinstance(shown, Presentation) or not shown.whole_blocks or shown.element:
+            return None
+        directory = str(Path(self._store.root, *parsed.path.split("/"))) + "/"
+        n_prefix = len(f"{parsed.path}/c/".lstrip("/"))
+        return LocalDataset(directory, n_prefix, shown, self.locate)
 
     def _place(self, chunk: ChunkKey) -> Place | None:
         return Place.of(chunk, self._nodes.get(chunk.path))

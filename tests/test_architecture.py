@@ -22,6 +22,7 @@ LAYERS = (
     ("writing", "store_io", "places", "geometry"),
     ("coords",),
     ("store",),
+    ("pipeline",),
     ("containers",),
     ("describe", "xarray"),
     ("__init__",),

@@ -59,6 +59,18 @@ def decompress(payload: memoryview, n_bytes: int, compression: Blosc) -> BufferL
     return memoryview(unpacked)[:n_bytes]
 
 
+def decompress_to(payload: memoryview, out: memoryview) -> bool:
+    """Decompress a buffer that fills another one; False where there is anything else."""
+    end = usable(payload, len(out)) if len(payload) >= _HEADER.size else None
+    if end is None:
+        return False
+    try:
+        library.decompress(payload[:end], out)
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
 def _read_header(payload: memoryview) -> tuple[int, int, int]:
     """Give the flags and the lengths before and after compression, after comparing them."""
     if len(payload) < _HEADER.size:

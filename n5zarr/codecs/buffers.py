@@ -16,7 +16,10 @@ Each codec module has four functions, found by name:
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from n5zarr.errors import N5BlockError
 
@@ -30,6 +33,7 @@ __all__ = [
     "damaged",
     "max_unpacked",
     "read_streams",
+    "scratch",
 ]
 
 _PIECE = 2**16  # bytes of surplus that are read at once
@@ -45,6 +49,20 @@ class Decompressor(Protocol):
     @property
     def unused_data(self) -> bytes: ...  # noqa: D102
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes: ...  # noqa: D102
+
+
+_own = threading.local()
+
+
+def scratch(n_bytes: int) -> memoryview:
+    """Give the calling thread's own buffer: fresh memory costs page faults, this does not.
+
+    What was in it before is lost.
+    """
+    buffer: np.ndarray | None = getattr(_own, "buffer", None)
+    if buffer is None or buffer.nbytes < n_bytes:
+        buffer = _own.buffer = np.empty(n_bytes, "u1")
+    return memoryview(buffer)[:n_bytes]
 
 
 def damaged(what: str) -> N5BlockError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import damaged, scratch
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.compression import Blosc, Gzip
 
@@ -18,10 +18,13 @@ __all__ = [
     "compress",
     "decompress",
     "decompress_all",
+    "decompress_reused",
     "passes",
     "store",
     "usable",
 ]
+
+_REUSED = 2**26  # bytes; more is not kept by every thread
 
 _MODULES: dict[str, Any] = {
     "raw": raw,
@@ -96,6 +99,19 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     if len(data) != n_bytes:
         raise damaged(f"expected {n_bytes} bytes, got {len(data)} (truncated write?)")
     return data
+
+
+def decompress_reused(payload: memoryview, n_bytes: int, compression: Compression) -> BufferLike:
+    """Decompress the payload of a block into memory that the next call of this thread uses again.
+
+    See :func:`decompress`, whose result is the caller's.
+    """
+    to = getattr(_MODULES[compression.type], "decompress_to", None)
+    if to is not None and n_bytes and n_bytes <= _REUSED:
+        buffer = scratch(n_bytes)
+        if to(payload, buffer):
+            return buffer
+    return decompress(payload, n_bytes, compression)
 
 
 def decompress_all(payload: memoryview, limit: int, compression: Compression) -> BufferLike:

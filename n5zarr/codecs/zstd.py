@@ -66,6 +66,18 @@ def decompress(payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLi
     return memoryview(unpacked)[:n_bytes]
 
 
+def decompress_to(payload: memoryview, out: memoryview) -> bool:
+    """Decompress one frame that fills a buffer; False where there is anything else."""
+    try:
+        end = usable(payload, len(out))
+        if end is None:
+            return False
+        library.decompress(payload[:end], out)
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
 def _frames(payload: memoryview) -> Iterator[_Frame]:
     """Walk over the frames by their headers, without decompressing; stop at anything else."""
     start = 0

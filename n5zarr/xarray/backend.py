@@ -35,6 +35,7 @@ from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
 from n5zarr.geometry import positions, read_layout, read_placed
+from n5zarr.pipeline import hasten
 from n5zarr.store import N5Store
 from n5zarr.xarray.accessor import Origin  # so that there is ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex
@@ -308,7 +309,7 @@ class _Source:
     def variable(self, placed: Placed) -> xr.Variable:
         """Make the lazy variable of a dataset."""
         warn_of(self.opened, placed)
-        array = zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3)
+        array = hasten(zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3))
         attrs: dict[str, Any] = placed.attributes
         if isinstance(attrs.get("_FillValue"), str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(attrs["_FillValue"], array.dtype)

@@ -1,0 +1,193 @@
+"""The fast path reads and writes what zarr's own pipelines do, whatever is asked for."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from zarr.storage import MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.pipeline import N5CodecPipeline
+
+SHAPE, BLOCK = (13, 17, 11), (5, 7, 4)  # blocks truncated along every axis
+COMPRESSIONS = ["raw", "gzip", "zstd", "blosc", "xz"]
+
+
+def pipeline_of(array: Any) -> Any:
+    return array.async_array.codec_pipeline
+
+
+def values() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(1).integers(1, 2**16, SHAPE).astype("u2")
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fast") / "c.n5"
+    for name in COMPRESSIONS:
+        array = n5zarr.create_array(
+            root, path=name, shape=SHAPE, chunks=BLOCK, dtype="u2", compression={"type": name}
+        )
+        array[...] = values()
+    (root / "raw" / "1" / "1" / "1").unlink()
+    big = n5zarr.create_array(
+        root, path="big", shape=(90, 80, 70), chunks=(80, 64, 60), dtype="u2", compression=None
+    )
+    big[...] = np.random.default_rng(2).integers(0, 2**16, big.shape)
+    return root
+
+
+def expected(name: str) -> np.ndarray[Any, Any]:
+    found = values()
+    if name == "raw":
+        found[5:10, 7:14, 4:8] = 0
+    return found
+
+
+def test_arrays_have_it_and_keep_it(container: Path) -> None:
+    array = n5zarr.open(container, path="gzip")
+    assert isinstance(pipeline_of(array), N5CodecPipeline)
+    assert isinstance(pipeline_of(pickle.loads(pickle.dumps(array))), N5CodecPipeline)
+    made = n5zarr.create_array(container, path="made", shape=(3,), dtype="u1")
+    assert isinstance(pipeline_of(made), N5CodecPipeline)
+    # a dtype that N5 has not is kept by zarr's own codecs
+    other = n5zarr.create_array(container, path="other", shape=(3,), dtype="bool")
+    assert not isinstance(pipeline_of(other), N5CodecPipeline)
+    with zarr.config.set({"codec_pipeline.path": "n5zarr.pipeline.N5CodecPipeline"}):
+        child = zarr.open_group(N5Store(container, codecs="n5"), mode="r")["gzip"]
+    assert isinstance(pipeline_of(child), N5CodecPipeline)
+
+
+def index(n: int) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.integers(0, n - 1),
+        st.builds(slice, st.integers(0, n), st.integers(0, n), st.integers(1, 4)),
+        st.just(slice(None)),
+    )
+
+
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("name", COMPRESSIONS)
+@given(data=st.data())
+def test_every_selection(container: Path, name: str, axis_order: Any, data: st.DataObject) -> None:
+    array: Any = n5zarr.open(container, path=name, axis_order=axis_order)
+    whole = expected(name) if axis_order == "C" else expected(name).T
+    basic = tuple(data.draw(index(n)) for n in whole.shape)
+    np.testing.assert_array_equal(array[basic], whole[basic])
+    points = [
+        data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5)) for n in whole.shape
+    ]
+    np.testing.assert_array_equal(array.oindex[tuple(points)], whole[np.ix_(*points)])
+    n = min(map(len, points))
+    same = tuple(p[:n] for p in points)
+    np.testing.assert_array_equal(array.vindex[same], whole[same])
+    mask = np.zeros(whole.shape, bool)
+    mask[same] = True
+    np.testing.assert_array_equal(array.vindex[mask], whole[mask])
+    mixed = (data.draw(st.integers(0, whole.shape[0] - 1)), points[1], slice(None))
+    np.testing.assert_array_equal(array.oindex[mixed], whole[mixed[0]][points[1]])
+
+
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@given(data=st.data())
+def test_parts_of_large_raw_blocks(container: Path, axis_order: Any, data: st.DataObject) -> None:
+    array: Any = n5zarr.open(container, path="big", axis_order=axis_order)
+    whole = np.asarray(zarr.open_array(N5Store(container, axis_order=axis_order), path="big")[...])
+    basic = tuple(data.draw(index(n)) for n in whole.shape)
+    np.testing.assert_array_equal(array[basic], whole[basic])
+
+
+def test_only_what_is_needed_of_a_large_raw_block_is_read(
+    container: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    from n5zarr import local_io  # noqa: PLC0415 - what is watched
+
+    part = local_io.read_part
+
+    def watched(*arguments: Any) -> bytes | None:
+        found = part(*arguments)
+        read.append(len(found or b""))
+        return found
+
+    monkeypatch.setattr(local_io, "read_part", watched)
+    array: Any = n5zarr.open(container, path="big")
+    array[7]
+    assert sum(read) == 64 * 60 * 2  # one plane of the one full-size block
+
+
+@pytest.mark.parametrize("name", ["smaller-block", "larger-block", "mode1-exact", "trailing-bytes"])
+def test_blocks_of_other_sizes(name: str) -> None:
+    java = Path(__file__).parents[1] / "data" / "java" / "blocks.n5"
+    fast: Any = n5zarr.open(java, path=name)
+    plain: Any = zarr.open_array(N5Store(java), path=name, mode="r")
+    np.testing.assert_array_equal(fast[...], plain[...])
+    np.testing.assert_array_equal(fast[1:, ::2], plain[1:, ::2])
+
+
+def test_an_array_that_another_process_made_larger(tmp_path: Path) -> None:
+    one: Any = n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(6, 5), chunks=(4, 4), dtype="u1")
+    one[...] = 7
+    stale: Any = n5zarr.open(tmp_path / "c.n5" / "a", mode="r+")
+    assert stale[...].sum() == 210
+    one.resize((7, 6))
+    one[6] = 9
+    again: Any = n5zarr.open(tmp_path / "c.n5" / "a")
+    expected = np.zeros((7, 6), "u1")
+    expected[:6, :5] = 7
+    expected[6] = 9
+    np.testing.assert_array_equal(again[...], expected)
+    np.testing.assert_array_equal(stale[...], expected[:6, :5])
+
+
+@pytest.mark.parametrize("where", ["read", "select"])
+def test_a_damaged_block_is_named(container: Path, tmp_path: Path, where: str) -> None:
+    shutil.copytree(container, tmp_path / "c.n5")
+    block = tmp_path / "c.n5" / "gzip" / "1" / "0" / "0"
+    block.write_bytes(block.read_bytes()[:-9])
+    array: Any = n5zarr.open(tmp_path / "c.n5", path="gzip")
+    with pytest.raises(n5zarr.N5Error, match=r"c\.n5: gzip: block 1/0/0") as err:
+        array[...] if where == "read" else array[0, 0, 4]
+    assert err.value.kind == "payload"
+
+
+def test_other_stores_go_zarrs_way(container: Path) -> None:
+    contents = {
+        p.relative_to(container).as_posix(): zarr.buffer.cpu.Buffer.from_bytes(p.read_bytes())
+        for p in container.rglob("*")
+        if p.is_file()
+    }
+    array: Any = n5zarr.open(MemoryStore(dict(contents)), path="zstd")
+    assert isinstance(pipeline_of(array), N5CodecPipeline)
+    np.testing.assert_array_equal(array[2:9, 3:], expected("zstd")[2:9, 3:])
+
+
+def read_sum(array: Any) -> int:
+    return int(array[1:12].astype("u8").sum())
+
+
+def test_threads_and_processes(container: Path) -> None:
+    array: Any = n5zarr.open(container, path="blosc")
+    total = int(expected("blosc")[1:12].astype("u8").sum())
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(read_sum, [array] * 40)) == {total}
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert set(processes.map(read_sum, [array] * 4)) == {total}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_number_of_workers_is_zarrs(container: Path, workers: int) -> None:
+    with zarr.config.set({"codec_pipeline.max_workers": workers}):
+        array: Any = n5zarr.open(container, path="gzip")
+        np.testing.assert_array_equal(array[...], expected("gzip"))
