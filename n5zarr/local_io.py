@@ -18,7 +18,6 @@ import re
 import shutil
 import struct
 import threading
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,17 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["is_unfinished", "prune", "read", "remove", "remove_tree", "scan", "update", "write"]
+__all__ = [
+    "is_unfinished",
+    "prune",
+    "read",
+    "read_part",
+    "remove",
+    "remove_tree",
+    "scan",
+    "update",
+    "write",
+]
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
@@ -47,7 +56,9 @@ def is_unfinished(name: str) -> bool:
     return _PARTIAL.fullmatch(name) is not None
 
 
-_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_READ = os.O_RDONLY | _BINARY
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 
 
 def read(path: Path | str) -> bytes | None:
@@ -101,38 +112,49 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
         os.close(file)
 
 
-def write(path: Path, data: BufferLike) -> None:
+def write(path: Path | str, *parts: BufferLike) -> None:
     """Write a file, or replace it as a whole.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file; missing directories are made.
-    data : bytes-like
-        What it shall hold.
+    *parts : bytes-like
+        What it shall hold, one after the other.
     """
-    unfinished = _write_unfinished(path, data)
+    unfinished = _write_unfinished(path, *parts)
     try:
-        unfinished.replace(path)
+        os.replace(unfinished, path)  # noqa: PTH105 - a Path would cost more than the call
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        _remove_unfinished(unfinished)
         raise
 
 
-def _write_unfinished(path: Path, data: BufferLike) -> Path:
-    unfinished = path.parent / f"{path.name[:200]}.{uuid.uuid4().hex}.partial"
+def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
+    directory, name = os.path.split(path)
+    unfinished = f"{directory}/{name[:200]}.{os.urandom(16).hex()}.partial"
     try:
-        file = unfinished.open("xb")
+        file = os.open(unfinished, _CREATE, 0o666)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = unfinished.open("xb")
+        os.makedirs(directory, exist_ok=True)  # noqa: PTH103
+        file = os.open(unfinished, _CREATE, 0o666)
     try:
-        with file:
-            file.write(data)
+        try:
+            for part in parts:
+                rest = memoryview(part).cast("B")
+                while len(rest):  # a call writes 2 GiB at most
+                    rest = rest[os.write(file, rest) :]
+        finally:
+            os.close(file)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        _remove_unfinished(unfinished)
         raise
     return unfinished
+
+
+def _remove_unfinished(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)  # noqa: PTH107
 
 
 def update(
@@ -181,10 +203,10 @@ def _create(path: Path, data: bytes) -> bytes | None:
     except FileExistsError:
         return None
     except OSError:  # a file system without links
-        unfinished.replace(path)
+        os.replace(unfinished, path)  # noqa: PTH105
         return data
     finally:
-        unfinished.unlink(missing_ok=True)
+        _remove_unfinished(unfinished)
     return data
 
 
@@ -230,10 +252,10 @@ def _read(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def remove(path: Path) -> None:
+def remove(path: Path | str) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        path.unlink()
+        os.remove(path)  # noqa: PTH107
 
 
 def remove_tree(path: Path, *, keep_top: bool = False) -> None:

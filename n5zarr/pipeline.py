@@ -30,7 +30,7 @@ from n5zarr._zarr_compat import (
     set_pipeline,
     thread_pool,
 )
-from n5zarr.codecs.block import decode_numeric
+from n5zarr.codecs.block import decode_numeric, encode_parts
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
@@ -72,13 +72,39 @@ class N5CodecPipeline(FusedCodecPipeline):
         reader = _Reader(dataset, self.array_bytes_codec, target, drop_axes)
         return _dealt(reader.read, batch, max_workers if reader.is_worth_threads else 1)
 
-    def _dataset(self, batch: Sequence[BatchItem]) -> LocalDataset | None:
+    @override
+    def write_sync(
+        self,
+        batch_info: Iterable[BatchItem],
+        value: Any,
+        drop_axes: tuple[int, ...] = (),
+        max_workers: int = 1,
+    ) -> None:
+        batch = list(batch_info)
+        dataset = None if drop_axes else self._dataset(batch, to_write=True)
+        if dataset is None or not isinstance(value.as_numpy_array(), np.ndarray):
+            super().write_sync(batch, value, drop_axes, max_workers)
+            return
+        writer = _Writer(dataset, value)
+        # not complete, whatever zarr thinks: others may have made the array larger
+        rest = [(*item[:4], False) for item in batch if not writer.can_write(item)]
+        if len(rest) < len(batch):
+            whole = [item for item in batch if writer.can_write(item)] if rest else batch
+            _dealt(writer.write, whole, max_workers if writer.is_worth_threads else 1)
+        if rest:
+            super().write_sync(rest, value, drop_axes, max_workers)
+
+    def _dataset(
+        self, batch: Sequence[BatchItem], *, to_write: bool = False
+    ) -> LocalDataset | None:
         """Find the local dataset that a batch of chunks belongs to."""
         if not batch or len(self.codecs) != 1 or not isinstance(self.codecs[0], N5BlockCodec):
             return None
         place: Any = batch[0][0]
         store = getattr(place, "store", None)
-        return store.local_dataset(place.path) if isinstance(store, N5Store) else None
+        if not isinstance(store, N5Store) or (to_write and store.read_only):
+            return None
+        return store.local_dataset(place.path, anew=to_write)
 
 
 def hasten[Opened](found: Opened) -> Opened:
@@ -215,6 +241,64 @@ class _Reader:
         codec: Any = self._codec
         decoded = codec._decode_partial_sync(place, wanted, spec)  # noqa: SLF001 - as zarr does
         return np.asarray(decoded.as_numpy_array())
+
+
+class _Writer:
+    """Writes whole blocks of one dataset, truncated at the end of an axis.
+
+    Parameters
+    ----------
+    dataset : LocalDataset
+        Where the blocks are, and how they are shown.
+    value : zarr.abc.buffer.NDBuffer
+        Where the elements come from.
+    """
+
+    def __init__(self, dataset: LocalDataset, value: Any) -> None:  # noqa: ANN401 - zarr's
+        self._dataset = dataset
+        self._value = value
+        self._attributes = dataset.shown.dataset
+        self._is_raw = isinstance(self._attributes.compression, Raw)
+        self._shape = dataset.shown.chunk_shape
+        self._in_c = dataset.shown.axis_order == "C"
+
+    @property
+    def is_worth_threads(self) -> bool:
+        """Whether the work outside of the interpreter is more than a thread costs."""
+        return not self._is_raw or self._dataset.shown.full_n_bytes >= _SMALL
+
+    def can_write(self, item: BatchItem) -> bool:
+        """Whether all of a block is given, so that nothing of it has to be read."""
+        place, _, _, where, is_complete = item
+        if not is_complete or not isinstance(where, tuple):
+            return False
+        extent = self._dataset.extent(place.path)
+        sizes = [part.stop - part.start for part in where if _is_run(part)]
+        return tuple(sizes) == extent
+
+    def write(self, item: BatchItem) -> None:
+        """Write one block, or remove it where it is all fill value and zarr leaves such out."""
+        place, spec, _, where, _ = item
+        is_scalar = self._value.shape == ()
+        part = self._value if is_scalar else self._value[where]
+        path = self._dataset.block_path(place.path)
+        fill_value = 0 if spec.fill_value is None else spec.fill_value
+        if not spec.config.write_empty_chunks and part.all_equal(fill_value):
+            local_io.remove(path)
+            return
+        array = part.as_numpy_array()
+        if is_scalar:
+            array = np.broadcast_to(array, self._dataset.extent(place.path))
+        parts = encode_parts(
+            array if self._in_c else array.T,
+            self._attributes.data_type,
+            self._attributes.compression,
+        )
+        local_io.write(path, *parts)
+
+
+def _is_run(part: Any) -> bool:  # noqa: ANN401 - whatever zarr selects by
+    return isinstance(part, slice) and part.step in (1, None)
 
 
 def _is_within(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - slice, int or array

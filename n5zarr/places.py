@@ -133,6 +133,13 @@ class LocalDataset(NamedTuple):
             place = "/".join(place.split("/")[::-1])
         return self.directory + place
 
+    def extent(self, key: str) -> tuple[int, ...]:
+        """Give what of a chunk lies inside the dataset, in the order that is shown."""
+        coords = tuple(map(int, key[self.n_prefix :].split("/")))
+        position = self.shown.grid_position(coords)
+        dataset = self.shown.dataset
+        return self.shown.presented(block_extent(dataset.dimensions, dataset.block_size, position))
+
 
 class Shards:
     """The last shard that was made: zarr asks for it in many small ranges."""

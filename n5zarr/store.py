@@ -306,20 +306,22 @@ class N5Store(Store):
         part = self._cut(block, place)
         return self._make_chunk(block, place) if part is None else part
 
-    def local_dataset(self, key: str) -> LocalDataset | None:
+    def local_dataset(self, key: str, *, anew: bool = False) -> LocalDataset | None:
         """Find the dataset of a chunk, if it is of whole blocks in local files.
 
         Parameters
         ----------
         key : str
             Of a chunk.
+        anew : bool, optional
+            Whether its document is read again: others may have made it larger.
         """
         if not isinstance(self._store, LocalStore) or self._view is not None:
             return None
         parsed = self._hierarchy.parse_key(key)
         if not isinstance(parsed, ChunkKey) or parsed.path in self._hierarchy.unusual:
             return None
-        if not isinstance(self._nodes.get(parsed.path), Presentation):
+        if anew or not isinstance(self._nodes.get(parsed.path), Presentation):
             self._read_node_sync(parsed.path)
         shown = self._nodes.get(parsed.path)
         if not isinstance(shown, Presentation) or not shown.whole_blocks or shown.element:

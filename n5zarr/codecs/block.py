@@ -40,6 +40,7 @@ __all__ = [
     "decode_numeric",
     "decode_strings",
     "encode_block",
+    "encode_parts",
     "encode_payload",
     "fit",
     "parse_block",
@@ -391,6 +392,16 @@ def encode_block(
 
 
 def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compression) -> bytes:
+    """Encode a box in C order, of which the caller knows that it can be a block, into one piece.
+
+    See :func:`encode_parts`.
+    """
+    return b"".join(encode_parts(array_c, data_type, compression))
+
+
+def encode_parts(
+    array_c: np.ndarray, data_type: DataType, compression: Compression
+) -> tuple[bytes, BufferLike]:
     """Encode a box in C order, of which the caller knows that it can be a block.
 
     Parameters
@@ -404,8 +415,8 @@ def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compre
 
     Returns
     -------
-    bytes
-        Header and payload.
+    header, payload : bytes, bytes-like
+        Not put together, so that a raw payload need not be copied.
     """
     block_shape: N5Tuple = to_n5(array_c.shape)
     if data_type is DataType.STRING:
@@ -420,4 +431,4 @@ def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compre
         contiguous = np.ascontiguousarray(array_c, data_type.dtype)
         elements = contiguous.reshape(-1).view("u1").data
         header = BlockHeader(mode=BlockMode.DEFAULT, block_shape=block_shape)
-    return b"".join([header.to_bytes(), compress(elements, compression, data_type.item_size)])
+    return header.to_bytes(), compress(elements, compression, data_type.item_size)

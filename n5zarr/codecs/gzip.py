@@ -5,6 +5,9 @@ N5: ``{"type":"gzip","useZlib":false,"level":6}``. Zarr: ``gzip``, and ``numcode
 
 libdeflate inflates more than twice as fast as zlib, but stops in silence after the first member and
 cannot stop early: what does not fit its one shot is inflated again by zlib, member by member.
+
+ISA-L deflates noisy images five times as fast as libdeflate and to the same size, but what
+compresses well to twice the size: so it is tried first, and kept where the data hardly compress.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 import deflate
+from isal import igzip_lib
 
 from n5zarr.codecs.buffers import check_drained, damaged
 
@@ -24,12 +28,28 @@ _MAGIC = b"\x1f\x8b\x08"
 _MEMBER_OVERHEAD = 18  # header and trailer, bytes
 _MAX_RATIO = 1032  # no deflate stream expands further
 _DEFAULT_LEVEL = 6
+_SMALLEST, _SMALLEST_OF_LIBDEFLATE = 9, 12
+_LARGE = 2**17  # bytes
+_HARDLY = 0.6  # of the size before: there the choice of the library does not matter for the size
 _PIECE = 2**16  # bytes of surplus that are read at once
 
 
 def compress(data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
-    """Compress into one member or stream, with libdeflate at the same level."""
+    """Compress into one member or stream.
+
+    Level 0 stores, and 9 is the smallest that there is; between them see the module.
+    """
     level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
+    if 0 < level < _SMALLEST:
+        container = igzip_lib.COMP_ZLIB if compression.use_zlib else igzip_lib.COMP_GZIP
+        n_bytes = memoryview(data).nbytes
+        # small pieces, each with a code of its own, as images of noise need it
+        pieces = igzip_lib.MEM_LEVEL_SMALL if n_bytes >= _LARGE else igzip_lib.MEM_LEVEL_MIN
+        fast: bytes = igzip_lib.compress(data, 2, container, pieces)
+        if len(fast) >= _HARDLY * n_bytes:
+            return fast
+    if level == _SMALLEST:
+        level = _SMALLEST_OF_LIBDEFLATE
     pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
     packed: bytearray = pack(data, level)
     return packed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import shutil
+import zlib
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorstore as ts
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,3 +194,90 @@ def test_the_number_of_workers_is_zarrs(container: Path, workers: int) -> None:
     with zarr.config.set({"codec_pipeline.max_workers": workers}):
         array: Any = n5zarr.open(container, path="gzip")
         np.testing.assert_array_equal(array[...], expected("gzip"))
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("name", ["raw", "gzip", "zstd", "blosc"])
+@given(data=st.data())
+def test_every_assignment(
+    tmp_path_factory: pytest.TempPathFactory, name: str, axis_order: Any, data: st.DataObject
+) -> None:
+    root = tmp_path_factory.mktemp("write") / "c.n5"
+    shape, block = (SHAPE, BLOCK) if axis_order == "C" else (SHAPE[::-1], BLOCK[::-1])
+    array: Any = n5zarr.create_array(
+        root, path="a", shape=shape, chunks=block, dtype="u2",
+        compression={"type": name}, axis_order=axis_order,
+    )  # fmt: skip
+    model = np.zeros(shape, "u2")
+    for k in range(1, 5):
+        where = tuple(data.draw(index(n)) for n in model.shape)
+        value: Any = k
+        if data.draw(st.booleans()):
+            value = np.arange(model[where].size, dtype="u4").reshape(model[where].shape) + k
+        if data.draw(st.integers(0, 3)) == 0:
+            where = (slice(None),) * 3
+            value = np.where(model % 3, 0, model + k).astype("u2")  # also blocks of zeros
+        array[where] = value
+        model[where] = value
+    np.testing.assert_array_equal(array[...], model)
+    plain = zarr.open_array(N5Store(root, axis_order=axis_order), path="a", mode="r")
+    np.testing.assert_array_equal(np.asarray(plain[...]), model)
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(root / "a")}}
+    theirs = ts.open(spec).result().read().result()
+    np.testing.assert_array_equal(theirs.T if axis_order == "C" else theirs, model)
+
+
+def test_blocks_at_the_end_are_truncated_and_empty_ones_left_out(tmp_path: Path) -> None:
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5" / "a", shape=(5, 7), chunks=(4, 4), dtype="u1", compression=None
+    )
+    array[...] = 3
+    path = tmp_path / "c.n5" / "a"
+    assert (path / "1" / "1").read_bytes().hex() == "00000002" + "00000003" + "00000001" + "03" * 3
+    array[:4, :4] = 0
+    assert not (path / "0" / "0").exists()
+    opened: Any = n5zarr.open(path, mode="r+")
+    kept = opened.with_config({"write_empty_chunks": True})
+    kept[:4, :4] = 0
+    assert array[...].sum() == 3 * (35 - 16)
+
+
+def test_writing_to_an_array_that_was_made_larger_meanwhile(tmp_path: Path) -> None:
+    where = tmp_path / "c.n5" / "a"
+    one: Any = n5zarr.create_array(where, shape=(6, 5), chunks=(4, 4), dtype="u1")
+    one[...] = 1
+    two: Any = n5zarr.open(where, mode="r+")
+    two.resize((8, 8))
+    two[...] = 2
+    one[...] = 7  # of the extent that it knows
+    expected = np.full((8, 8), 2)
+    expected[:6, :5] = 7
+    again: Any = n5zarr.open(where)
+    np.testing.assert_array_equal(again[...], expected)
+
+
+def test_a_read_only_array_is_not_written(container: Path) -> None:
+    before = (container / "gzip" / "0" / "0" / "0").read_bytes()
+    array: Any = n5zarr.open(container, path="gzip", mode="r")
+    with pytest.raises(ValueError, match="read-only"):
+        array[...] = 0
+    assert (container / "gzip" / "0" / "0" / "0").read_bytes() == before
+
+
+@pytest.mark.parametrize("level", [-1, 0, 1, 6, 9])
+def test_gzip_is_small_whatever_the_data(level: int) -> None:
+    rng = np.random.default_rng(0)
+    image = np.clip(120 + rng.normal(0, 6, 2**18), 0, 255).astype("u1")
+    labels = np.repeat(rng.integers(0, 99, 2**9), 2**6).astype(">u8")
+    for data in (image, labels, np.zeros(10, "u1")):
+        block = n5zarr.encode_block(data, compression={"type": "gzip", "level": level})
+        payload = block[8:]
+        assert gzip.decompress(payload) == data.tobytes()
+        if level != 0 and data.size > 10:
+            size = len(zlib.compress(data.tobytes(), 6 if level < 0 else level))
+            assert len(payload) <= 1.02 * size + 64 or data is labels
+        again = n5zarr.encode_block(data, compression={"type": "gzip", "level": level})
+        assert again == block

@@ -1,0 +1,375 @@
+"""n5zarr beside its peers on the same data: reading, writing, memory, and what happens per block.
+
+All run in turn in this process, interleaved, and the median of several rounds counts; each result
+is compared with the source array. tensorstore is asked for Fortran order, its fastest.
+
+``uv run --group bench python -m benchmarks [--rounds N] [--edge N] [--quick] [--write FOLDER]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import shutil
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorstore as ts
+import z5py
+import zarr
+from matplotlib.figure import Figure
+
+import n5zarr
+from n5zarr import N5Store
+
+DTYPES = ("uint8", "uint16", "uint64")
+BLOCKS = (128, 64, 32)
+COMPRESSIONS: dict[str, dict[str, Any]] = {
+    "raw": {"type": "raw"},
+    "gzip": {"type": "gzip", "level": 6},
+    "zstd": {"type": "zstd", "level": 3},
+    "blosc": {"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1},
+}
+BOX, N_BOXES = 100, 4
+
+type Reader = Callable[[tuple[slice, ...]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dataset: what it holds and how it is kept."""
+
+    dtype: str
+    block: int
+    compression: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """Seconds of one task with one dataset, by tool, and bytes on disk where it is written."""
+
+    task: str
+    case: Case
+    seconds: dict[str, float]
+    n_bytes: dict[str, int]
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than the best peer."""
+        peers = [
+            t for tool, t in self.seconds.items() if not tool.startswith(("n5zarr", "zarr v3"))
+        ]
+        return min(peers) / self.seconds["n5zarr"]
+
+
+def volume(dtype: str, edge: int) -> np.ndarray:
+    """Make an image of smooth structures under noise, or labels of convex cells."""
+    rng = np.random.default_rng(5)
+    axes = np.ogrid[:edge, :edge, :edge]
+    if dtype == "uint64":
+        centres = rng.uniform(0, edge, (60, 3))
+        best = np.full((edge,) * 3, np.inf)
+        labels = np.zeros((edge,) * 3, "u8")
+        for k, centre in enumerate(centres):
+            distance = sum((axis - c) ** 2 for axis, c in zip(axes, centre, strict=True))
+            nearer = distance < best
+            labels[nearer] = 7919 * (k + 1)
+            best = np.minimum(best, distance)
+        return labels
+    smooth = 120 + 60 * math.prod(np.sin(a / s) for a, s in zip(axes, (11, 13, 17), strict=True))
+    noisy = smooth + rng.normal(0, 6, smooth.shape)
+    return np.clip(noisy * (1 if dtype == "uint8" else 100), 0, np.iinfo(dtype).max).astype(dtype)
+
+
+# ---------------------------------------------------------------------- tools
+
+
+def spec(path: Path, case: Case, shape: tuple[int, ...] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{path}/d"}}
+    if shape is not None:
+        found["metadata"] = {
+            "dataType": case.dtype,
+            "dimensions": shape[::-1],
+            "blockSize": [case.block] * 3,
+            "compression": COMPRESSIONS[case.compression],
+        }
+        found["create"] = True
+    return found
+
+
+def readers(path: Path, case: Case) -> dict[str, Reader]:
+    fast: Any = n5zarr.open(path, path="d")
+    plain: Any = zarr.open_array(N5Store(path), path="d", mode="r")
+    theirs = ts.open(spec(path, case)).result()
+    z5 = z5py.File(str(path), "r")["d"]
+    z5.n_threads = 2
+    return {
+        "n5zarr": lambda box: fast[box],
+        "n5zarr, plain": lambda box: plain[box],
+        "tensorstore": lambda box: theirs[box[::-1]].read(order="F").result().T,
+        "z5py": lambda box: z5[box],
+    }
+
+
+def z5_options(case: Case) -> dict[str, Any]:
+    how = COMPRESSIONS[case.compression]
+    match how["type"]:
+        case "gzip" | "zstd":
+            return {"level": how["level"]}
+        case "blosc":
+            return {"codec": how["cname"], "level": how["clevel"], "shuffle": how["shuffle"]}
+        case _:
+            return {}
+
+
+def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callable[[], Any]]]:
+    """Make, for each tool, what makes an empty dataset and gives back what fills it."""
+
+    def ours(path: Path) -> Callable[[], Any]:
+        array = n5zarr.create_array(
+            path, path="d", shape=source.shape, chunks=(case.block,) * 3, dtype=case.dtype,
+            compression=COMPRESSIONS[case.compression],
+        )  # fmt: skip
+        return lambda: array.__setitem__(..., source)
+
+    def tensorstore(path: Path) -> Callable[[], Any]:
+        array = ts.open(spec(path, case, source.shape)).result()
+        return lambda: array.write(source.T).result()
+
+    def z5(path: Path) -> Callable[[], Any]:
+        array = z5py.File(str(path)).create_dataset(
+            "d", shape=source.shape, dtype=case.dtype, chunks=(case.block,) * 3, n_threads=2,
+            compression=case.compression, **z5_options(case),
+        )  # fmt: skip
+        return lambda: array.__setitem__(slice(None), source)
+
+    return {"n5zarr": ours, "tensorstore": tensorstore, "z5py": z5}
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def measure(tasks: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Run each in turn, several times, and give the median of seconds."""
+    seconds: dict[str, list[float]] = {tool: [] for tool in tasks}
+    for _ in range(rounds):
+        for tool, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            seconds[tool].append(time.perf_counter() - start)
+    return {tool: statistics.median(found) for tool, found in seconds.items()}
+
+
+def boxes(edge: int) -> list[tuple[slice, ...]]:
+    rng = np.random.default_rng(1)
+    size = min(BOX, edge // 2)
+    corners = rng.integers(0, edge - size, (N_BOXES, 3))
+    return [tuple(slice(int(c), int(c) + size) for c in corner) for corner in corners]
+
+
+def read_tasks(case: Case, source: np.ndarray, path: Path, rounds: int) -> list[Row]:
+    edge = source.shape[0]
+    full = [(slice(None),) * 3]
+    planes = {
+        f"plane {name}": [
+            tuple(slice(edge // 3, edge // 3 + 1) if i == axis else slice(None) for i in range(3))
+        ]
+        for axis, name in enumerate("zyx")
+    }
+    rows = []
+    for task, selections in {"read": full, "boxes": boxes(edge), **planes}.items():
+        found = readers(path, case)
+        for tool, read in found.items():
+            for box in selections:
+                assert np.array_equal(read(box), source[box]), (tool, task, case)
+        tasks = {
+            tool: lambda read=read, selections=selections: [read(box) for box in selections]
+            for tool, read in found.items()
+        }
+        rows.append(Row(task, case, measure(tasks, rounds), {}))
+    return rows
+
+
+def write_tasks(case: Case, source: np.ndarray, folder: Path, rounds: int) -> list[Row]:
+    seconds: dict[str, list[float]] = {}
+    partial: dict[str, list[float]] = {}
+    n_bytes = {}
+    part = boxes(source.shape[0])[0]
+    for _ in range(rounds):
+        for tool, make in writers(case, source).items():
+            path = folder / f"{tool}.n5"
+            shutil.rmtree(path, ignore_errors=True)
+            fill = make(path)
+            start = time.perf_counter()
+            fill()
+            seconds.setdefault(tool, []).append(time.perf_counter() - start)
+            n_bytes[tool] = sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+            partial.setdefault(tool, []).append(write_part(tool, path, case, source, part))
+    for tool in seconds:
+        stored = ts.open(spec(folder / f"{tool}.n5", case)).result().read().result().T
+        assert np.array_equal(stored, source), (tool, case)
+        shutil.rmtree(folder / f"{tool}.n5")
+    medians = ({t: statistics.median(s) for t, s in of.items()} for of in (seconds, partial))
+    return [
+        Row(task, case, median, n_bytes if task == "write" else {})
+        for task, median in zip(("write", "write a box"), medians, strict=True)
+    ]
+
+
+def write_part(
+    tool: str, path: Path, case: Case, source: np.ndarray, box: tuple[slice, ...]
+) -> float:
+    value = np.ascontiguousarray(source[box])
+    if tool == "tensorstore":
+        array = ts.open(spec(path, case)).result()
+        start = time.perf_counter()
+        array[box[::-1]].write(value.T).result()
+    elif tool == "z5py":
+        array = z5py.File(str(path))["d"]
+        array.n_threads = 2
+        start = time.perf_counter()
+        array[box] = value
+    else:
+        array = n5zarr.open(path, path="d", mode="r+")
+        start = time.perf_counter()
+        array[box] = value
+    return time.perf_counter() - start
+
+
+def peak_memory(path: Path, source: np.ndarray) -> float:
+    """Give the most that is allocated during a full read, over the size of the output."""
+    array: Any = n5zarr.open(path, path="d")
+    array[...]
+    tracemalloc.start()
+    found = array[...]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / found.nbytes
+
+
+def per_block(folder: Path) -> list[tuple[int, float, float]]:
+    """Give microseconds to open, and to read one block, of datasets of ever more blocks."""
+    found = []
+    for n in (10, 10**3, 10**5, 10**6):
+        path = folder / f"{n}.n5"
+        array: Any = n5zarr.create_array(path, path="d", shape=(n * 64,), chunks=(64,), dtype="u1")
+        array[:64] = 1
+        seconds = measure(
+            {"open": lambda p=path: n5zarr.open(p, path="d"), "block": lambda a=array: a[:64]}, 51
+        )
+        found.append((n, 1e6 * seconds["open"], 1e6 * seconds["block"]))
+    return found
+
+
+# ---------------------------------------------------------------------- report
+
+
+def table(rows: list[Row]) -> str:
+    tools = list(dict.fromkeys(tool for row in rows for tool in row.seconds))
+    lines = [
+        f"| task | dtype | block | compression | ratio | {' | '.join(f'{t}, ms' for t in tools)} |",
+        f"|---|---|---|---|---|{'---|' * len(tools)}",
+    ]
+    for row in rows:
+        ms = (f"{1000 * row.seconds[t]:.1f}" if t in row.seconds else "" for t in tools)
+        c = row.case
+        cells = " | ".join(ms)
+        lines.append(
+            f"| {row.task} | {c.dtype} | {c.block} | {c.compression} | {row.ratio:.2f} | {cells} |"
+        )
+    return "\n".join(lines)
+
+
+def summary(rows: list[Row]) -> str:
+    lines = ["| task | blocks | cells | least ratio | geometric mean |", "|---|---|---|---|---|"]
+    for task, block in itertools.product(dict.fromkeys(r.task for r in rows), BLOCKS):
+        ratios = [r.ratio for r in rows if (r.task, r.case.block) == (task, block)]
+        if ratios:
+            mean = math.exp(statistics.mean(map(math.log, ratios)))
+            lines.append(f"| {task} | {block} | {len(ratios)} | {min(ratios):.2f} | {mean:.2f} |")
+    return "\n".join(lines)
+
+
+def plot(rows: list[Row], path: Path) -> None:
+    tasks = list(dict.fromkeys(row.task for row in rows))
+    figure = Figure(figsize=(9, 1 + 0.9 * len(tasks)), layout="constrained")
+    axes = figure.subplots()
+    for k, block in enumerate(BLOCKS):
+        at = [
+            (row.ratio, tasks.index(row.task) + 0.25 * (k - 1))
+            for row in rows
+            if row.case.block == block
+        ]
+        if at:
+            axes.scatter(*zip(*at, strict=True), s=18, label=f"blocks of {block}³")
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.set_yticks(range(len(tasks)), tasks)
+    axes.invert_yaxis()
+    axes.set_xlabel("times as fast as the best of tensorstore and z5py")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--edge", type=int, default=256)
+    parser.add_argument("--quick", action="store_true", help="one dtype, no small blocks")
+    parser.add_argument("--only", choices=["read", "write"], help="one kind of task")
+    parser.add_argument("--write", type=Path, help="folder for benchmarks.md and benchmarks.png")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    cases = itertools.product(
+        ("uint8",) if options.quick else DTYPES,
+        (64,) if options.quick else BLOCKS,
+        COMPRESSIONS,
+    )
+    memory = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for case in itertools.starmap(Case, cases):
+            source = volume(case.dtype, options.edge)
+            path = folder / "source.n5"
+            shutil.rmtree(path, ignore_errors=True)
+            writers(case, source)["n5zarr"](path)()
+            found = []
+            if options.only != "write":
+                found += read_tasks(case, source, path, options.rounds)
+            if options.only != "read":
+                found += write_tasks(case, source, folder, max(1, options.rounds // 2))
+            rows += found
+            memory[case] = peak_memory(path, source)
+            print(case, *(f"{row.task} {row.ratio:.2f}" for row in found), sep="  ", flush=True)
+        blocks = per_block(folder)
+    text = "\n\n".join(
+        [
+            summary(rows),
+            table(rows),
+            f"Peak memory of a full read: at most {max(memory.values()):.2f} times the output.",
+            "\n".join(
+                [
+                    "| blocks | open, µs | read one block, µs |",
+                    "|---|---|---|",
+                    *(f"| {n} | {a:.0f} | {b:.0f} |" for n, a, b in blocks),
+                ]
+            ),
+        ]
+    )
+    print(text)
+    if options.write:
+        options.write.mkdir(parents=True, exist_ok=True)
+        (options.write / "benchmarks.md").write_text(text + "\n")
+        plot(rows, options.write / "benchmarks.png")
+
+
+if __name__ == "__main__":
+    main()
