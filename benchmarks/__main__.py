@@ -18,6 +18,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,9 @@ def volume(dtype: str, edge: int) -> np.ndarray:
             labels[nearer] = 7919 * (k + 1)
             best = np.minimum(best, distance)
         return labels
-    smooth = 120 + 60 * math.prod(np.sin(a / s) for a, s in zip(axes, (11, 13, 17), strict=True))
+    smooth: np.ndarray = 120 + 60 * math.prod(
+        np.sin(a / s) for a, s in zip(axes, (11, 13, 17), strict=True)
+    )
     noisy = smooth + rng.normal(0, 6, smooth.shape)
     return np.clip(noisy * (1 if dtype == "uint8" else 100), 0, np.iinfo(dtype).max).astype(dtype)
 
@@ -145,7 +148,7 @@ def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callab
         return lambda: array.write(source.T).result()
 
     def z5(path: Path) -> Callable[[], Any]:
-        array = z5py.File(str(path)).create_dataset(
+        array = z5py.File(str(path), "w").create_dataset(
             "d", shape=source.shape, dtype=case.dtype, chunks=(case.block,) * 3, n_threads=2,
             compression=case.compression, **z5_options(case),
         )  # fmt: skip
@@ -185,17 +188,20 @@ def read_tasks(case: Case, source: np.ndarray, path: Path, rounds: int) -> list[
         for axis, name in enumerate("zyx")
     }
     rows = []
-    for task, selections in {"read": full, "boxes": boxes(edge), **planes}.items():
+    wanted: dict[str, list[tuple[slice, ...]]] = {"read": full, "boxes": boxes(edge), **planes}
+    for task, selections in wanted.items():
         found = readers(path, case)
         for tool, read in found.items():
             for box in selections:
                 assert np.array_equal(read(box), source[box]), (tool, task, case)
-        tasks = {
-            tool: lambda read=read, selections=selections: [read(box) for box in selections]
-            for tool, read in found.items()
-        }
+        tasks = {tool: partial(read_all, read, selections) for tool, read in found.items()}
         rows.append(Row(task, case, measure(tasks, rounds), {}))
     return rows
+
+
+def read_all(read: Reader, selections: list[tuple[slice, ...]]) -> None:
+    for box in selections:
+        read(box)
 
 
 def write_tasks(case: Case, source: np.ndarray, folder: Path, rounds: int) -> list[Row]:
@@ -228,12 +234,13 @@ def write_part(
     tool: str, path: Path, case: Case, source: np.ndarray, box: tuple[slice, ...]
 ) -> float:
     value = np.ascontiguousarray(source[box])
+    array: Any
     if tool == "tensorstore":
         array = ts.open(spec(path, case)).result()
         start = time.perf_counter()
         array[box[::-1]].write(value.T).result()
     elif tool == "z5py":
-        array = z5py.File(str(path))["d"]
+        array = z5py.File(str(path), "a")["d"]
         array.n_threads = 2
         start = time.perf_counter()
         array[box] = value
@@ -241,7 +248,7 @@ def write_part(
         array = n5zarr.open(path, path="d", mode="r+")
         start = time.perf_counter()
         array[box] = value
-    return time.perf_counter() - start
+    return float(time.perf_counter() - start)
 
 
 def peak_memory(path: Path, source: np.ndarray) -> float:
@@ -263,7 +270,11 @@ def per_block(folder: Path) -> list[tuple[int, float, float]]:
         array: Any = n5zarr.create_array(path, path="d", shape=(n * 64,), chunks=(64,), dtype="u1")
         array[:64] = 1
         seconds = measure(
-            {"open": lambda p=path: n5zarr.open(p, path="d"), "block": lambda a=array: a[:64]}, 51
+            {
+                "open": partial(n5zarr.open, path, path="d"),
+                "block": partial(array.__getitem__, slice(0, 64)),
+            },
+            51,
         )
         found.append((n, 1e6 * seconds["open"], 1e6 * seconds["block"]))
     return found
@@ -309,7 +320,8 @@ def plot(rows: list[Row], path: Path) -> None:
             if row.case.block == block
         ]
         if at:
-            axes.scatter(*zip(*at, strict=True), s=18, label=f"blocks of {block}³")
+            ratios, places = zip(*at, strict=True)
+            axes.scatter(ratios, places, s=18, label=f"blocks of {block}³")
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log", base=2)
     axes.set_yticks(range(len(tasks)), tasks)

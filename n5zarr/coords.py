@@ -108,12 +108,13 @@ class CoordsView:
     ----------
     store : N5Store
         The container as it is.
-    groups : dict, optional
+    groups, attributes : dict, optional
         What was found in groups, by path; read anew with the document of the group.
     """
 
     store: _Store
     groups: dict[str, dict[str, _Member]] = field(default_factory=dict)
+    attributes: dict[str, Mapping[str, JSON]] = field(default_factory=dict)
 
     async def get(self, key: str) -> Buffer | None:
         """Read a document or a chunk."""
@@ -201,8 +202,7 @@ class CoordsView:
             del self.groups[known]
         if await self._members(path) is None:
             return None
-        node = await self.store.read_node(path)
-        attributes = dict(node.attributes) if isinstance(node, GroupAttributes) else {}
+        attributes: JSON = dict(self.attributes[path])
         return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
 
     async def _member(self, path: str) -> _Member:
@@ -222,8 +222,11 @@ class CoordsView:
 
     async def _read(self, path: str) -> dict[str, _Member] | None:
         node = await self.store.read_node(path)
+        self.attributes[path] = {}
         if isinstance(node, GroupAttributes):
-            return self._of_group(await read_layout(self.store, path, node))
+            layout = await read_layout(self.store, path, node)
+            self.attributes[path] = layout.attributes
+            return self._of_group(layout)
         if not isinstance(node, Presentation):
             return None
         if path:

@@ -271,6 +271,7 @@ def _place(
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
         voxel_size=_voxel_size(getattr(container, "root", None), names),
+        given_names=_given_names(shown),
     )
     geometry, problems = find_geometry(node, convention)
     axes = () if geometry is None else present(geometry.axes, shown.axis_order)
@@ -290,6 +291,13 @@ def _place(
         problems=problems,
         coordinates={},
     )
+
+
+def _given_names(shown: Presentation) -> tuple[str, ...] | None:
+    """Give the recorded names of the dimensions in N5 order; None where none are recorded."""
+    if shown.record.dimension_names is None or shown.dimension_names is None:
+        return None
+    return present(tuple(name or "" for name in shown.dimension_names), shown.axis_order)
 
 
 def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:

@@ -111,6 +111,8 @@ class Node:
         Dimensions of ``s0`` beside the dataset, where it is needed and there.
     voxel_size : tuple, optional
         Of the setup in BigDataViewer's XML: numbers in the order x, y, z, and their unit.
+    given_names : tuple of str, optional
+        Of the dimensions, where they are known from elsewhere than the attributes.
     """
 
     path: tuple[str, ...]
@@ -119,6 +121,7 @@ class Node:
     ancestors: Sequence[Mapping[str, JSON]] = ()
     first_level: N5Tuple | None = None
     voxel_size: tuple[tuple[float, ...], str] | None = field(default=None)
+    given_names: tuple[str, ...] | None = None
 
     @property
     def ndim(self) -> int:
@@ -134,6 +137,8 @@ class Node:
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of the axes in N5 order that stand on the dataset, if any do."""
+        if self.given_names is not None:
+            return self.given_names
         found = derived_names(self.attributes, self.ndim)
         return None if found is None else found[1]
 

@@ -48,6 +48,8 @@ KEYS = (
 def read(node: Node) -> Geometry | None:
     """Read the array's own keys, and what it lacks from its ancestors; None with names alone."""
     names = _inherited(node, "axes", texts_at)
+    if not isinstance(node.attributes.get("axes"), list) and node.names is not None:
+        names = node.names
     units = _inherited(node, "units", texts_at)
     resolution = _inherited(node, "resolution", numbers_at)
     base = _inherited_object(node, "pixelResolution")

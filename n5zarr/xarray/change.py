@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ import zarr
 
 from n5zarr._zarr_compat import sync
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import GroupAttributes
 from n5zarr.geometry import read_layout, read_placed
 from n5zarr.translate.presentation import Presentation
 from n5zarr.xarray.backend import coordinate
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.geometry import Placed
     from n5zarr.store import N5Store
 
-__all__ = ["CF_ENCODING", "change", "check_fit", "in_whole_blocks", "open_existing"]
+__all__ = ["CF_ENCODING", "Plan", "check_fit", "in_whole_blocks", "open_existing", "plan_change"]
 
 type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
@@ -47,7 +49,7 @@ def open_existing(opened: N5Store, path: str, **decoding: bool) -> xr.Dataset:
     return xr.open_dataset(store, engine="n5", group=path, **options)
 
 
-def change(  # noqa: PLR0913 - what of to_zarr's options is about existing arrays
+def plan_change(
     opened: N5Store,
     path: str,
     ds: xr.Dataset,
@@ -55,9 +57,8 @@ def change(  # noqa: PLR0913 - what of to_zarr's options is about existing array
     region: Region | None = None,
     append_dim: Hashable | None = None,
     by_one: bool = False,
-    compute: bool = True,
-) -> Delayed | None:
-    """Write a part of datasets that exist, or make them longer.
+) -> Plan:
+    """Check that a part of datasets that exist can be written, or that they can be made longer.
 
     Parameters
     ----------
@@ -71,17 +72,20 @@ def change(  # noqa: PLR0913 - what of to_zarr's options is about existing array
         Where; one of them.
     by_one : bool, optional
         Whether nobody else writes to blocks that the region has a part of.
-    compute : bool, optional
-        Whether dask writes now.
+
+    Returns
+    -------
+    Plan
+        Nothing has been written yet.
 
     Raises
     ------
     FileNotFoundError
         There is nothing at this path.
     N5UnrepresentableError
-        The data do not fit to what is there, which stays as it is (``kind="option"``).
+        The data do not fit to what is there (``kind="option"``).
     """
-    there = _Existing.of(opened, path)
+    there = _Existing.of(opened, path, append_dim)
     if append_dim is None:
         wanted = _slices(there.decoded, ds, region or {}, there.where)
         expected = there.decoded.isel(wanted)
@@ -91,25 +95,38 @@ def change(  # noqa: PLR0913 - what of to_zarr's options is about existing array
         first = there.decoded.sizes[append_dim]
         wanted[append_dim] = slice(first, first + ds.sizes[append_dim])
     check_fit(expected, ds, there.axes, there.where)
+    _check_kept(there, ds, append_dim)
     alone = by_one or append_dim is not None  # one call writes all of a block
-    names = _touched(ds, there.datasets, append_dim, there.where)
-    changes = [_Change.of(name, ds, there, wanted, by_one=alone) for name in names]
-    arrays = [
-        zarr.open_array(opened, path=c.placed.path, mode="r+", zarr_format=3) for c in changes
-    ]
-    for array, found in zip(arrays, changes, strict=True):
-        found.check_type(array.dtype, there.where)
-    shapes = [array.shape for array in arrays]
-    try:
-        if append_dim is not None:
-            for array, found in zip(arrays, changes, strict=True):
-                array.resize(tuple(part.stop for part in found.region))
-        return _store(arrays, changes, compute=compute)
-    except BaseException:
-        for array, shape in zip(arrays, shapes, strict=True):
-            if array.shape != shape:
-                array.resize(shape)
-        raise
+    names = _touched(ds, there, append_dim)
+    changes = tuple(_Change.of(name, ds, there, wanted, by_one=alone) for name in names)
+    return Plan(opened, changes, grows=append_dim is not None)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Changes of datasets that have been checked."""
+
+    opened: N5Store
+    changes: tuple[_Change, ...]
+    grows: bool
+
+    def run(self, *, compute: bool = True) -> Delayed | None:
+        """Make them; what dask computes later is given back with ``compute=False``."""
+        arrays = [
+            zarr.open_array(self.opened, path=c.placed.path, mode="r+", zarr_format=3)
+            for c in self.changes
+        ]
+        shapes = [array.shape for array in arrays]
+        try:
+            if self.grows:
+                for array, found in zip(arrays, self.changes, strict=True):
+                    array.resize(tuple(part.stop for part in found.region))
+            return _store(arrays, self.changes, compute=compute)
+        except BaseException:
+            for array, shape in zip(arrays, shapes, strict=True):
+                if array.shape != shape:
+                    array.resize(shape)
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +140,7 @@ class _Existing:
     raw: xr.Dataset
 
     @classmethod
-    def of(cls, opened: N5Store, path: str) -> _Existing:
+    def of(cls, opened: N5Store, path: str, append_dim: Hashable | None) -> _Existing:
         where = f"{opened}: {path or '/'}"
         node = sync(opened.read_node(path))
         if node is None:
@@ -135,6 +152,8 @@ class _Existing:
             names = {p.name for p in found}
             sizes = placed.sizes
             axes = {d: (a, sizes[d]) for d, a in placed.axes.items() if d not in names}
+            if append_dim in placed.coordinates:
+                _check_alone(opened, placed, str(append_dim), where)
         else:
             layout = sync(read_layout(opened, path, node))
             if not layout.agrees:
@@ -151,6 +170,21 @@ class _Existing:
         )
 
 
+def _check_alone(opened: N5Store, placed: Placed, dim: str, where: str) -> None:
+    """Refuse to lengthen a coordinate that other datasets need as it is."""
+    group = placed.path.rpartition("/")[0]
+    node = sync(opened.read_node(group))
+    beside = (
+        sync(read_layout(opened, group, node)).datasets.values()
+        if isinstance(node, GroupAttributes)
+        else ()
+    )
+    others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
+    if others:
+        message = f"append_dim: {others} have the same coordinate {dim!r}: append to all, by group="
+        raise N5UnrepresentableError(message, kind="option", where=where)
+
+
 def _store(arrays: Sequence[Any], changes: Sequence[_Change], *, compute: bool) -> Delayed | None:
     lazy = []
     for array, found in zip(arrays, changes, strict=True):
@@ -161,28 +195,51 @@ def _store(arrays: Sequence[Any], changes: Sequence[_Change], *, compute: bool) 
     if not lazy:
         return None
     import dask.array  # noqa: PLC0415 - the data are dask's
+    from dask.delayed import delayed  # noqa: PLC0415
 
     sources, targets, regions = (list(of) for of in zip(*lazy, strict=True))
     store: Any = dask.array.store  # without types
     done = store(sources, targets, regions=regions, lock=False, compute=compute)
-    return None if compute else done
+    if compute:
+        return None
+    later: Delayed = delayed(list)(done if isinstance(done, list | tuple) else [done])
+    return later
 
 
-def _touched(
-    ds: xr.Dataset, datasets: Mapping[str, Placed], append_dim: Hashable | None, where: str
-) -> list[Hashable]:
+def _check_kept(there: _Existing, ds: xr.Dataset, append_dim: Hashable | None) -> None:
+    """Refuse to lose what is given, or to mix what is not alike."""
+    for name, coord in ds.coords.items():
+        if coord.dims and name not in there.decoded.variables:
+            message = f"{name!r}: there is no such coordinate; drop it, or write it with mode='a'"
+            raise N5UnrepresentableError(message, kind="option", where=there.where)
+    for name, array in ds.variables.items():
+        known = there.decoded.variables.get(name)
+        if known is None:
+            continue
+        units = known.attrs.get("units"), array.attrs.get("units")
+        if None not in units and units[0] != units[1]:
+            message = f"{name!r}: expected units {units[0]!r}, got {units[1]!r}; convert first"
+            raise N5UnrepresentableError(message, kind="option", where=there.where)
+        stays = append_dim is not None and append_dim not in array.dims and name not in ds.dims
+        if stays and not known.equals(array):  # type: ignore[no-untyped-call]
+            message = f"{name!r} has no {append_dim!r}, and is another one than in the container"
+            raise N5UnrepresentableError(message, kind="option", where=there.where)
+
+
+def _touched(ds: xr.Dataset, there: _Existing, append_dim: Hashable | None) -> list[Hashable]:
     """Name what is to be written; all that has the dimension has to grow."""
-    missing = [name for name in ds.data_vars if str(name) not in datasets]
+    missing = [name for name in ds.data_vars if str(name) not in there.datasets]
     if missing:
         message = f"expected variables that exist, got {missing} too"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        raise N5UnrepresentableError(message, kind="option", where=there.where)
+    known = [name for name in ds.variables if str(name) in there.datasets]
     if append_dim is None:
-        return [name for name, array in ds.data_vars.items() if array.dims]
-    short = [n for n, p in datasets.items() if append_dim in p.dims and n not in ds.variables]
+        return [name for name in known if name not in ds.dims]  # which are as they are
+    short = [n for n, p in there.datasets.items() if append_dim in p.dims and n not in known]
     if short:
         message = f"append_dim: expected all that has {append_dim!r}, {short} would be too short"
-        raise N5UnrepresentableError(message, kind="option", where=where)
-    return [n for n, v in ds.variables.items() if append_dim in v.dims and str(n) in datasets]
+        raise N5UnrepresentableError(message, kind="option", where=there.where)
+    return [name for name in known if append_dim in ds.variables[name].dims]
 
 
 @dataclass(frozen=True)
@@ -215,34 +272,83 @@ class _Change:
         variable.encoding = {key: value for key, value in known.items() if key in CF_ENCODING}
         if there.decoded.variables[name].dtype == there.raw.variables[name].dtype:
             variable.encoding.pop("dtype", None)  # it would round numbers and cut text
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of dates in other units, which is checked here
-            encoded = xr.conventions.encode_cf_variable(variable, name=name)
-        if variable.dtype.kind in "mM":
-            _check_times(name, variable, encoded, there.raw.variables[name], where)
+        stored = there.raw.variables[name]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of dates in other units, which is checked here
+                encoded = xr.conventions.encode_cf_variable(variable, name=name)
+                if variable.dtype.kind in "mM":
+                    _check_times(variable, encoded, stored)
+        except (ValueError, TypeError, OverflowError) as err:
+            message = (
+                f"{name!r}: expected what can be kept as {stored.dtype} "
+                f"{stored.attrs.get('units', '')!r}, as the container has it: {err}"
+            )
+            raise N5UnrepresentableError(message, kind="option", where=where) from err
         region = tuple(wanted[dim] for dim in placed.dims)
-        block = placed.shown.chunk_shape
         if encoded.chunks is not None and not by_one:
             _check_whole_blocks(name, placed, region, where)
+        if variable.dtype.kind not in "mM":
+            encoded = _checked(encoded, variable, stored, f"{where}: {name}")
+        block = placed.shown.chunk_shape
         encoded = in_whole_blocks(encoded, block, [part.start for part in region])
         return cls(encoded, placed, region)
 
-    def check_type(self, dtype: np.dtype[Any], where: str) -> None:
-        """Refuse elements that would become others."""
-        given = self.variable.dtype
-        if given == dtype or (given.kind in "OUT" and dtype.kind in "OT"):
-            return
-        rule: Any = "safe" if dtype.kind in "US" else "same_kind"
-        fits = np.can_cast(given, dtype, rule)
-        if not fits and given.kind in "biuf" and self.variable.chunks is None:
-            values = self.variable.values
-            with np.errstate(invalid="ignore"):
-                fits = bool(np.array_equal(values.astype(dtype), values))
-        if not fits:
-            message = f"expected elements that are {dtype}, got {given}: convert them first"
+
+def _checked(
+    encoded: xr.Variable, given: xr.Variable, stored: xr.Variable, where: str
+) -> xr.Variable:
+    """Bring elements to the type that is stored, and refuse those that would become others."""
+    how = {key: stored.attrs.get(key) for key in ("scale_factor", "add_offset", "_FillValue")}
+    if encoded.dtype == stored.dtype and not any(value is not None for value in how.values()):
+        return encoded
+    if encoded.dtype.kind in "OUTS":
+        if not (stored.dtype.kind in "OT" or np.can_cast(encoded.dtype, stored.dtype, "safe")):
             raise N5UnrepresentableError(
-                message, kind="option", where=f"{where}: {self.placed.name}"
+                f"expected elements that are {stored.dtype}, got {encoded.dtype}: convert them",
+                kind="option",
+                where=where,
             )
+        return encoded
+    exact = partial(_exact, dtype=stored.dtype, attributes=stored.attrs, where=where)
+    if encoded.chunks is None:
+        data: Any = exact(encoded.values, given.values)
+    else:
+        import dask.array  # noqa: PLC0415 - the data are dask's
+
+        map_blocks: Any = dask.array.map_blocks  # without types
+        data = map_blocks(exact, encoded.data, given.data, dtype=stored.dtype)
+    return xr.Variable(encoded.dims, data, encoded.attrs, encoded.encoding)
+
+
+def _exact(
+    encoded: np.ndarray[Any, Any],
+    given: np.ndarray[Any, Any],
+    *,
+    dtype: np.dtype[Any],
+    attributes: Mapping[str, Any],
+    where: str,
+) -> np.ndarray[Any, Any]:
+    """Cast, and see whether what is read again is what was given, or rounded as packing does."""
+    with np.errstate(all="ignore"):
+        kept = encoded.astype(dtype)
+        dims = [f"d{i}" for i in range(kept.ndim)]
+        read = xr.conventions.decode_cf_variable(where, xr.Variable(dims, kept, attributes)).values
+        if given.dtype.kind == "b" or read.dtype.kind == "b":
+            same = np.array_equal(read.astype("u1"), given.astype("u1"))
+        elif attributes.get("scale_factor") is None and attributes.get("add_offset") is None:
+            same = np.array_equal(read, given, equal_nan=given.dtype.kind in "fc")
+            wide = given.dtype.kind in "iu" and read.dtype.kind == "f"  # compared as floats
+            same = same and (not wide or np.array_equal(read.astype(given.dtype), given))
+        else:
+            half = 0.500001 * abs(float(attributes.get("scale_factor") or 1))
+            same = np.array_equal(np.isnan(read), np.isnan(given)) and bool(
+                np.all((np.abs(read - given) <= half) | np.isnan(given))
+            )
+    if not same:
+        message = f"expected elements that can be kept as {dtype}, got others: convert them first"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    return kept
 
 
 def _check_kind(name: Hashable, given: np.dtype[Any], stored: np.dtype[Any], where: str) -> None:
@@ -253,16 +359,13 @@ def _check_kind(name: Hashable, given: np.dtype[Any], stored: np.dtype[Any], whe
         raise N5UnrepresentableError(message, kind="option", where=where)
 
 
-def _check_times(
-    name: Hashable, times: xr.Variable, encoded: xr.Variable, stored: xr.Variable, where: str
-) -> None:
+def _check_times(times: xr.Variable, encoded: xr.Variable, stored: xr.Variable) -> None:
     """Refuse times that the units and numbers of a dataset cannot say."""
     kept = xr.Variable(encoded.dims, encoded.values.astype(stored.dtype), stored.attrs)
-    found = xr.conventions.decode_cf_variable(name, kept, decode_timedelta=True)
+    found = xr.conventions.decode_cf_variable("times", kept, decode_timedelta=True)
     if not np.array_equal(found.values, times.values, equal_nan=True):
-        units = stored.attrs.get("units")
-        message = f"{name!r}: expected times that are {stored.dtype} {units!r}, as is stored"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        message = "other times would be read"
+        raise ValueError(message)
 
 
 def _check_whole_blocks(

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
+from xarray.backends.zarr import encode_zarr_variable
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
 from n5zarr.conventions.find import WRITTEN
+from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.compression import parse_compression
@@ -29,7 +31,14 @@ from n5zarr.format.path import join
 from n5zarr.geometry import read_layout
 from n5zarr.translate.presentation import Presentation, zarr_compressors
 from n5zarr.xarray.backend import is_aligned
-from n5zarr.xarray.change import CF_ENCODING, change, check_fit, in_whole_blocks, open_existing
+from n5zarr.xarray.change import (
+    CF_ENCODING,
+    Plan,
+    check_fit,
+    in_whole_blocks,
+    open_existing,
+    plan_change,
+)
 from n5zarr.xarray.words import Words, in_words, with_level, without_levels
 from n5zarr.zarr_codecs import N5BlockCodec
 
@@ -144,22 +153,33 @@ def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
     _check_chunks(chunks, parts)
     writer = _Writer(opened=opened, convention=convention, how=how, chunks=chunks, compute=compute)
     if region is not None or append_dim is not None:
-        changed = [
-            change(
+        plans = [
+            plan_change(
                 opened,
                 part.path,
                 part.data,
                 region=region,
                 append_dim=append_dim,
                 by_one=mode == "a",
-                compute=compute,
             )
             for part in parts
             if part.data.variables
         ]
-        return _all(changed)
-    _prepare(opened, path, mode or "w-")
-    return _all([writer.add(part, mode or "w-") for part in parts])
+        return _all([plan.run(compute=compute) for plan in plans])
+    removed = path if mode == "w" else None
+    if mode in (None, "w-") and sync(opened.read_node(path)) is not None:
+        message = (
+            f"{opened}: {path or '/'}: there is something already; mode='w' removes it, "
+            "mode='a' adds to it"
+        )
+        raise ContainsGroupError(message)
+    parts = writer.with_levels(parts, data, removed)
+    for part in parts:  # all is checked before anything changes
+        writer.plan(part, mode, removed)
+    if removed is not None:
+        sync(opened.delete_dir(removed))
+    # again, since what is written first may be in the same group
+    return _all([writer.plan(part, mode, None).run(writer) for part in parts])
 
 
 def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
@@ -208,15 +228,12 @@ def _parts(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[_Pa
         return [_Part(path, data.to_dataset(name=name), is_level=bool(last))]
     if isinstance(data, xr.Dataset):
         return [_Part(path, data, is_level=_is_named(data, last))]
-    parts = []
-    for node in data.subtree:
-        at = join(path, node.path.strip("/"))
-        found = node.to_dataset()
-        is_level = node.parent is not None and _is_one_of_levels(node)
-        is_root_level = node.parent is None and not node.children
-        name = at.rpartition("/")[2]
-        parts.append(_Part(at, found, (is_level or is_root_level) and _is_named(found, name)))
-    return parts
+    nodes = [(node, join(path, node.path.strip("/"))) for node in data.subtree]
+    return [
+        _Part(at, found, is_level=not node.children and _is_named(found, at.rpartition("/")[2]))
+        for node, at in nodes
+        for found in [node.to_dataset()]
+    ]
 
 
 def _is_named(data: xr.Dataset, name: str) -> bool:
@@ -224,26 +241,9 @@ def _is_named(data: xr.Dataset, name: str) -> bool:
     return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
 
 
-def _is_one_of_levels(node: xr.DataTree) -> bool:
-    """Whether a node of a tree, as a dataset beside others, will be opened as a node again."""
-    parent = node.parent
-    if parent is None or node.children or parent.to_dataset(inherit=False).variables:
-        return False
-    beside = [other.to_dataset() for name, other in parent.children.items() if not other.children]
-    named = [d for d in beside if len(d.data_vars) == 1]
-    return any(not is_aligned(one, other) for one in named for other in named)
-
-
-def _prepare(opened: N5Store, path: str, mode: str) -> None:
-    """Make room for what is to be written."""
-    if mode == "w":
-        sync(opened.delete_dir(path))
-    elif mode == "w-" and sync(opened.read_node(path)) is not None:
-        message = (
-            f"{opened}: {path or '/'}: there is something already; mode='w' removes it, "
-            "mode='a' adds to it"
-        )
-        raise ContainsGroupError(message)
+def _are_apart(datasets: Sequence[xr.Dataset]) -> bool:
+    """Whether datasets in one group will not be taken for one Dataset."""
+    return any(not is_aligned(one, other) for one in datasets for other in datasets)
 
 
 def _all(parts: Sequence[Delayed | None]) -> Delayed | None:
@@ -254,6 +254,31 @@ def _all(parts: Sequence[Delayed | None]) -> Delayed | None:
 
     found: Delayed = later(list)(delayed)
     return found
+
+
+def _is_below(path: str, removed: str | None) -> bool:
+    """Whether a path is among what will have been removed."""
+    return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
+
+
+def _alone(ds: xr.Dataset, name: Any) -> xr.Dataset:  # noqa: ANN401 - any hashable
+    """Give one variable, with the positions along its dimensions."""
+    found = ds[[name]].reset_coords(name) if name in ds.coords else ds[[name]]
+    return found.drop_vars([c for c in found.coords if c not in found.dims])
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """What is to be written to a group, after it has been checked."""
+
+    group: str
+    new: xr.Dataset | None
+    changes: Sequence[Plan]
+
+    def run(self, writer: _Writer) -> Delayed | None:
+        """Write it."""
+        done = [plan.run(compute=writer.compute) for plan in self.changes]
+        return _all([*done, None if self.new is None else writer.write(self.group, self.new)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,26 +293,87 @@ class _Writer:
 
     # ------------------------------------------------------------------ new datasets
 
-    def add(self, part: _Part, mode: str) -> Delayed | None:
-        """Write a Dataset with all that belongs to it."""
-        how: Literal["a", "r+"] = "r+" if mode == "r+" else "a"
+    def with_levels(self, parts: list[_Part], data: object, removed: str | None) -> list[_Part]:
+        """Let those nodes of a tree be levels that will be opened as nodes again."""
+        if not isinstance(data, xr.DataTree) or len(parts) == 1:
+            return parts
+        beside: dict[str, list[_Part]] = {}
+        for part in parts:
+            above = part.path.rpartition("/")[0]
+            if part.is_level and not self._described(above, part.data, removed)[1].coords:
+                beside.setdefault(above, []).append(part)
+        bare = {part.path for part in parts if not part.data.variables}
+        levels = {
+            part.path
+            for above, found in beside.items()
+            if above in bare and _are_apart([part.data for part in found])
+            for part in found
+        }
+        return [part._replace(is_level=part.path in levels) for part in parts]
+
+    def plan(self, part: _Part, mode: str | None, removed: str | None) -> _Addition:
+        """Check that a Dataset can be written with all that belongs to it, and say how.
+
+        Parameters
+        ----------
+        part : _Part
+            What is to be written.
+        mode : str or None
+            See :func:`to_n5`.
+        removed : str or None
+            What will have been removed before.
+        """
         if part.is_level:
             above = part.path.rpartition("/")[0]
-            existing, described = self._described(above, part.data)
+            existing, described = self._described(above, part.data, removed)
             if not described.coords:  # so that levels of a pyramid are beside each other
-                self._check_beside(existing, part.data, described)
-                return self._write(above, described, how)
-            if isinstance(sync(self.opened.read_node(part.path)), Presentation):
+                return self._addition(above, existing, part.data, described, mode)
+            there = None if removed is not None else sync(self.opened.read_node(part.path))
+            if isinstance(there, Presentation):
                 message = (
                     f"{self.opened}: {part.path}: expected data with the positions that the "
                     f"dataset has, got others along {', '.join(map(str, described.coords))}"
                 )
                 raise N5UnrepresentableError(message, kind="option")
-        existing, described = self._described(part.path, part.data)
-        self._check_beside(existing, part.data, described)
-        return self._write(part.path, described, how)
+        existing, described = self._described(part.path, part.data, removed)
+        return self._addition(part.path, existing, part.data, described, mode)
 
-    def _described(self, group: str, ds: xr.Dataset) -> tuple[Mapping[str, Placed], xr.Dataset]:
+    def _addition(
+        self,
+        group: str,
+        existing: Mapping[str, Placed],
+        ds: xr.Dataset,
+        described: xr.Dataset,
+        mode: str | None,
+    ) -> _Addition:
+        self._check_beside(existing, ds, described)
+        known = [name for name in described.variables if str(name) in existing]
+        # what is not there yet is written beside
+        added = [name for name in described.coords if str(name) not in existing]
+        changes = [
+            plan_change(
+                self.opened,
+                join(group, str(name)),
+                _alone(ds, name).drop_vars(added, errors="ignore"),
+                by_one=True,
+                region={},
+            )
+            for name in known
+            if name not in ds.dims  # these are as they are
+        ]
+        new = described.drop_vars(known)
+        for name, variable in new.variables.items():
+            if variable.dtype == object and variable.chunks is None:
+                # or an error, before anything changes
+                encode_zarr_variable(variable.copy(deep=False), name=name)
+        if mode == "r+" and new.variables:
+            message = f"mode='r+': expected variables that exist, got {list(new.variables)} too"
+            raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+        return _Addition(group, None if mode == "r+" else new, changes)
+
+    def _described(
+        self, group: str, ds: xr.Dataset, removed: str | None
+    ) -> tuple[Mapping[str, Placed], xr.Dataset]:
         """Put coordinates into the attributes of the variables, as far as that can be undone.
 
         Returns
@@ -295,13 +381,15 @@ class _Writer:
         existing, described : mapping of str to Placed, Dataset
             What is in the group already, and what is to be written.
         """
-        node = sync(self.opened.read_node(group))
+        node = None if _is_below(group, removed) else sync(self.opened.read_node(group))
         existing: Mapping[str, Placed] = {}
         before: dict[str, Any] = {}
         if isinstance(node, GroupAttributes):
-            existing = sync(read_layout(self.opened, group, node)).datasets
+            found_there = sync(read_layout(self.opened, group, node)).datasets
+            existing = {n: p for n, p in found_there.items() if not _is_below(p.path, removed)}
             before = dict(node.attributes)
         new = [str(name) for name in ds.data_vars if str(name) not in existing]
+        self._check_attributes(group, before, existing, ds)
         attributes = {**without_levels(before, new), **ds.attrs}
         above = sync(self.opened.run(self.opened.hierarchy.above(group)))
         written: dict[Hashable, dict[str, JSON]] = {}
@@ -325,6 +413,19 @@ class _Writer:
         kept = {name: variable for name, variable in variables.items() if name not in dropped}
         return existing, xr.Dataset(kept, attrs=attributes).set_coords(named)
 
+    def _check_attributes(
+        self, group: str, before: Mapping[str, Any], existing: Mapping[str, Placed], ds: xr.Dataset
+    ) -> None:
+        """Refuse attributes of the group that would give other positions to what is in it."""
+        moved = [
+            key
+            for key in (*NEUROGLANCER_KEYS, "multiscales")
+            if key in ds.attrs and existing and ds.attrs[key] != before.get(key)
+        ]
+        if moved:
+            message = f"attributes {moved}: expected none that say where {list(existing)} lie"
+            raise N5UnrepresentableError(message, kind="option", where=f"{self.opened}: {group}")
+
     def _said_of(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
         """Name the dimensions whose positions a dataset that exists has already.
 
@@ -345,11 +446,18 @@ class _Writer:
         A one-dimensional dataset gives the positions of all that lie beside it.
         """
         for dim in ds.dims:
-            if dim not in ds.coords:
-                continue
             size = ds.sizes[dim]
             stored = existing.get(str(dim))
             beside: list[Placed] = []
+            if dim not in ds.coords:
+                new = [n for n, v in ds.data_vars.items() if dim in v.dims and n not in existing]
+                if new and stored is not None and stored.is_coordinate_of(str(dim), size):
+                    message = (
+                        f"expected a coordinate along {dim!r}: without, {new} would have that of "
+                        f"{stored.path}"
+                    )
+                    raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+                continue
             if stored is not None and stored.is_coordinate_of(str(dim), size):
                 beside = [stored]
             elif dim in described.coords:
@@ -391,8 +499,9 @@ class _Writer:
             return tuple(map(index, sizes))
         return automatic
 
-    def _write(self, group: str, ds: xr.Dataset, mode: Literal["a", "r+"]) -> Delayed | None:
-        options: dict[str, Any] = {"mode": mode, "compute": self.compute}
+    def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
+        """Write what is new."""
+        options: dict[str, Any] = {"mode": "a", "compute": self.compute}
         done: Any = ds.to_zarr(
             self.opened, group=group or None, consolidated=False, zarr_format=3, **options
         )

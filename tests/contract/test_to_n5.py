@@ -658,3 +658,242 @@ def test_one_plane_keeps_its_thickness(tmp_path: Path) -> None:
     n5zarr.to_n5(plane, tmp_path / "c.n5", group="em/s0")
     assert document(tmp_path / "c.n5" / "em" / "s0")["transform"]["scale"] == [20, 8, 8]
     xr.testing.assert_identical(opened(tmp_path / "c.n5", "em/s0"), plane.load())
+
+
+# ---------------------------------------------------------------------- elements stay what they are
+
+
+def series(values: Any, **how: Any) -> xr.Dataset:
+    found = xr.Dataset({"a": ("t", np.asarray(values))})
+    found["a"].encoding = how
+    return found
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        (np.zeros(3, "i2"), np.array([70000, 1])),
+        (np.zeros(3, "u1"), np.array([300], "u8")),
+        (np.zeros(3, "i4"), np.array([2**40 + 5])),
+        (np.zeros(3, "i1"), np.array([200], "u1")),
+        (np.zeros(3, "f4"), np.array([2**24 + 1])),
+        (np.zeros(3, "f8"), np.array([2**53 + 1])),
+        (np.zeros(3, "f4"), np.array([0.1])),
+        (np.zeros(3, "u1"), np.array([-1, -2])),
+        (np.zeros(3, "u1"), np.array([1.5])),
+        (np.zeros(3, bool), np.array([2])),
+        (np.array(["a"]), np.array(["longer"])),
+    ],
+    ids=str,
+)
+def test_elements_that_would_become_others_are_refused(
+    tmp_path: Path, stored: Any, given: Any, lazy: bool
+) -> None:
+    n5zarr.to_n5(series(stored), tmp_path / "c.n5")
+    before = raw(tmp_path / "c.n5")
+    part = series(given).chunk() if lazy else series(given)
+    with pytest.raises(n5zarr.N5Error, match="expected elements"):
+        n5zarr.to_n5(part, tmp_path / "c.n5", append_dim="t")
+    if not lazy or stored.dtype.kind == "U":  # dask finds out while it computes
+        assert raw(tmp_path / "c.n5") == before
+    whole = series(np.resize(given, len(stored)))
+    with pytest.raises(n5zarr.N5Error, match="expected"):
+        n5zarr.to_n5(whole.chunk() if lazy else whole, tmp_path / "c.n5", mode="a")
+    assert raw(tmp_path / "c.n5") == before
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        (np.zeros(3, "u2"), np.array([7, 65535])),
+        (np.zeros(3, "f8"), np.array([7, np.nan], "f4")),
+        (np.zeros(3, "f4"), np.array([0.5, np.nan])),
+        (np.array([True, False]), np.array([False, True, True])),
+        (np.zeros(3, "c16"), np.array([1 + 2j, np.nan], "c8")),
+        (np.array(["abc"]), np.array(["d", "ef"])),
+    ],
+    ids=str,
+)
+def test_elements_that_stay_the_same_are_taken(
+    tmp_path: Path, stored: Any, given: Any, lazy: bool
+) -> None:
+    n5zarr.to_n5(series(stored), tmp_path / "c.n5")
+    part = series(given).chunk({"t": 1}) if lazy else series(given)
+    n5zarr.to_n5(part, tmp_path / "c.n5", append_dim="t")
+    found = opened(tmp_path / "c.n5")["a"]
+    assert found.dtype == stored.dtype
+    np.testing.assert_array_equal(found, np.concatenate([stored, given.astype(stored.dtype)]))
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
+def test_packed_variables_are_rounded_and_not_wrapped(tmp_path: Path, lazy: bool) -> None:
+    how = {"dtype": "u1", "scale_factor": 0.5, "add_offset": -1.0, "_FillValue": 255}
+    n5zarr.to_n5(series([1.5, np.nan, 2.5], **how), tmp_path / "c.n5")
+    good, bad = series([3.2, np.nan]), series([300.0, -70.0])
+    if lazy:
+        good, bad = good.chunk(), bad.chunk()
+    n5zarr.to_n5(good, tmp_path / "c.n5", append_dim="t")
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5")["a"], [1.5, np.nan, 2.5, 3.0, np.nan])
+    with pytest.raises(n5zarr.N5Error, match="can be kept as uint8"):
+        n5zarr.to_n5(bad, tmp_path / "c.n5", append_dim="t")
+    assert opened(tmp_path / "c.n5").sizes["t"] == 5
+    n5zarr.to_n5(series([1.0, np.nan], dtype="i2", _FillValue=-1), tmp_path / "d.n5")
+    with pytest.raises(n5zarr.N5Error, match="can be kept as int16"):
+        n5zarr.to_n5(series([-1.0]), tmp_path / "d.n5", append_dim="t")
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("dtype", ["c8", "U3", "bool", "f2"])
+def test_dimensions_of_what_n5_has_no_type_for(tmp_path: Path, convention: Any, dtype: str) -> None:
+    coords = {
+        "x": ("x", np.arange(3) * 2.0, {"units": "nm"}),
+        "t": ("t", np.arange(5) * 4.0 + 1, {"units": "nm"}),
+    }
+    dataset = xr.Dataset(
+        {"b": (("x", "t"), np.zeros((3, 5), dtype)), "n": (("x", "t"), np.ones((3, 5)))}, coords
+    )
+    n5zarr.to_n5(dataset, tmp_path / "c.n5", convention=convention)
+    xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
+
+
+# ---------------------------------------------------------------------- nothing given is dropped
+
+
+def test_what_others_share_is_not_lengthened(tmp_path: Path) -> None:
+    both = xr.Dataset(
+        {"a": (("t", "x"), np.ones((5, 3))), "b": (("t", "x"), np.ones((5, 3)))},
+        coords={"t": [0.0, 1, 5, 7, 11]},
+    )
+    n5zarr.to_n5(both, tmp_path / "c.n5", group="g")
+    before = raw(tmp_path / "c.n5")
+    more = both[["a"]].isel(t=slice(0, 2)).assign_coords(t=[13.0, 17])
+    with pytest.raises(n5zarr.N5Error, match="have the same coordinate 't'"):
+        n5zarr.to_n5(more["a"], tmp_path / "c.n5", group="g/a", append_dim="t")
+    assert raw(tmp_path / "c.n5") == before
+
+
+def test_nothing_that_is_given_is_dropped(tmp_path: Path) -> None:
+    stored = xr.Dataset(
+        {"a": ("t", np.zeros(5)), "still": ("x", np.ones(3))},
+        coords={"t": [0.0, 1, 5, 7, 11], "label": ("t", list("abcde"))},
+    )
+    stored["t"].attrs["units"] = "s"
+    stored["a"].attrs["units"] = "V"
+    n5zarr.to_n5(stored, tmp_path / "c.n5")
+    before = raw(tmp_path / "c.n5")
+    more = stored.isel(t=slice(0, 2)).assign_coords(t=("t", [13.0, 17], {"units": "s"}))
+    in_ms, in_mv = more.copy(deep=True), more.copy(deep=True)
+    in_ms["t"].attrs["units"], in_mv["a"].attrs["units"] = "ms", "mV"
+    for wrong in (
+        more.assign(still=more["still"] + 1),
+        more.assign_coords(other=("t", [1, 2])),
+        in_ms,
+        in_mv,
+    ):
+        with pytest.raises(n5zarr.N5Error):
+            n5zarr.to_n5(wrong, tmp_path / "c.n5", append_dim="t")
+        assert raw(tmp_path / "c.n5") == before
+    n5zarr.to_n5(more, tmp_path / "c.n5", append_dim="t")
+    expected = xr.concat([stored, more], "t", data_vars="minimal")
+    xr.testing.assert_identical(opened(tmp_path / "c.n5"), expected)
+    part = expected.isel(t=slice(2, 4)).assign_coords(label=("t", ["y", "z"]))
+    n5zarr.to_n5(part[["a"]], tmp_path / "c.n5", region="auto")
+    assert opened(tmp_path / "c.n5")["label"].values.tolist() == list("abyzeab")
+    bare = xr.Dataset({"v": ("t", np.zeros(3))})
+    n5zarr.to_n5(bare, tmp_path / "d.n5")
+    with pytest.raises(n5zarr.N5Error, match="no such coordinate"):
+        n5zarr.to_n5(bare.assign_coords(t=[5.0, 6, 7]), tmp_path / "d.n5", append_dim="t")
+
+
+def test_attributes_of_a_group_do_not_move_what_is_in_it(tmp_path: Path) -> None:
+    n5zarr.to_n5(volume(), tmp_path / "c.n5", group="g/s0", convention="ngff")
+    before = raw(tmp_path / "c.n5")
+    for attrs in ({"multiscales": [{"name": "mine"}]}, {"resolution": [1, 2, 3]}):
+        extra = xr.Dataset({"foo": ("q", np.ones(2))}, attrs=attrs)
+        with pytest.raises(n5zarr.N5Error, match="expected none that say where"):
+            n5zarr.to_n5(extra, tmp_path / "c.n5", group="g", mode="a")
+        assert raw(tmp_path / "c.n5") == before
+
+
+def test_data_without_a_coordinate_do_not_get_that_beside_them(tmp_path: Path) -> None:
+    uneven = xr.Dataset({"a": (("y", "x"), np.ones((7, 5)))}, coords={"x": [0.0, 1, 4, 9, 16]})
+    n5zarr.to_n5(uneven, tmp_path / "c.n5", group="g")
+    bare = xr.DataArray(np.ones((3, 5)), dims=("w", "x"))
+    with pytest.raises(n5zarr.N5Error, match="expected a coordinate along 'x'"):
+        n5zarr.to_n5(bare, tmp_path / "c.n5", group="g/c")
+
+
+def test_all_is_checked_before_anything_changes(tmp_path: Path) -> None:
+    tree = xr.DataTree.from_dict(TREES["levels"])
+    n5zarr.to_n5(tree, tmp_path / "c.n5")
+    before = raw(tmp_path / "c.n5")
+    moved = xr.DataTree.from_dict(
+        {
+            "/g/s0": TREES["levels"]["/g/s0"] * 2,
+            "/g/s1": TREES["levels"]["/g/s1"].assign_coords(x=np.arange(10.0) + 77),
+        }
+    )
+    options: list[dict[str, Any]] = [{"mode": "a"}, {"mode": "r+"}, {"region": "auto"}]
+    for how in options:
+        with pytest.raises(n5zarr.N5Error):
+            n5zarr.to_n5(moved, tmp_path / "c.n5", **how)
+        assert raw(tmp_path / "c.n5") == before
+    impossible = xr.DataArray(np.array([object()]), dims="x", name="image")
+    with pytest.raises(Exception, match=r"object|dtype|serial"):
+        n5zarr.to_n5(impossible, tmp_path / "c.n5", mode="w")
+    assert raw(tmp_path / "c.n5") == before
+
+
+def test_overwriting_with_dask_keeps_to_the_blocks_that_are_there(tmp_path: Path) -> None:
+    dataset = volume().to_dataset().assign(b=volume() * 2)
+    n5zarr.to_n5(dataset, tmp_path / "c.n5", chunks={"z": 7, "y": 7, "x": 7})
+    n5zarr.to_n5((dataset * 2).chunk({"z": 5}), tmp_path / "c.n5", mode="a")
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5")["b"], dataset["b"] * 2)
+
+
+@pytest.mark.parametrize("path", ["cosem/s0", "n5viewer/c0/s1", "paintera/data/s1", "imagej"])
+def test_datasets_of_other_programs_are_overwritten(tmp_path: Path, path: str) -> None:
+    shutil.copytree(METADATA, tmp_path / "c.n5")
+    before = opened(tmp_path / "c.n5", path)
+    attributes = document(tmp_path / "c.n5" / path)
+    name = path.rpartition("/")[2]
+    other = before.copy(data={name: before[name].values[::-1]})
+    n5zarr.to_n5(other, tmp_path / "c.n5", group=path, mode="a")
+    xr.testing.assert_identical(opened(tmp_path / "c.n5", path), other)
+    assert document(tmp_path / "c.n5" / path) == attributes
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_changes_can_be_computed_later(tmp_path: Path, n: int) -> None:
+    dataset = xr.Dataset({f"v{k}": ("t", np.arange(5)) for k in range(n)})
+    n5zarr.to_n5(dataset, tmp_path / "c.n5")
+    later: Any = n5zarr.to_n5(dataset.chunk(), tmp_path / "c.n5", append_dim="t", compute=False)
+    assert opened(tmp_path / "c.n5").sizes["t"] == 10
+    later.compute()
+    np.testing.assert_array_equal(opened(tmp_path / "c.n5")["v0"], [*range(5), *range(5)])
+
+
+def test_times_that_the_container_cannot_say(tmp_path: Path) -> None:
+    def times(unit: str) -> xr.Dataset:
+        t = np.array(["2020-01-01"], "M8[ns]") + np.arange(3) * np.timedelta64(1, unit)  # type: ignore[call-overload]
+        return xr.Dataset({"v": ("t", [1, 2, 3])}, coords={"t": t})
+
+    n5zarr.to_n5(times("D"), tmp_path / "c.n5")
+    for lazy in (False, True):
+        later = times("h").chunk() if lazy else times("h")
+        with pytest.raises(n5zarr.N5Error, match="'t': expected what can be kept as int64 'days"):
+            n5zarr.to_n5(later, tmp_path / "c.n5", append_dim="t")
+
+
+def test_a_tree_of_which_not_all_can_be_levels(tmp_path: Path) -> None:
+    tree = xr.DataTree.from_dict(
+        {
+            "/s0": xr.Dataset({"s0": ("y", np.ones(4))}, coords={"y": np.arange(4.0)}),
+            "/s1": xr.Dataset({"s1": ("x", np.ones(5))}, coords={"x": np.arange(5) ** 2.0}),
+            "/s3": xr.Dataset({"s3": ("x", np.ones(3))}, coords={"x": np.arange(3) ** 2.0}),
+        }
+    )
+    n5zarr.to_n5(tree, tmp_path / "c.n5")
+    xr.testing.assert_identical(xr.open_datatree(tmp_path / "c.n5", engine="n5").load(), tree)
