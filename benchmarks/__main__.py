@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -85,10 +85,10 @@ def volume(dtype: str, edge: int) -> np.ndarray:
             labels[nearer] = 7919 * (k + 1)
             best = np.minimum(best, distance)
         return labels
-    smooth: np.ndarray = 120 + 60 * math.prod(
+    smooth = 120 + 60 * math.prod(
         np.sin(a / s) for a, s in zip(axes, (11, 13, 17), strict=True)
     )
-    noisy = smooth + rng.normal(0, 6, smooth.shape)
+    noisy = smooth + rng.normal(0, 6, (edge,) * 3)
     return np.clip(noisy * (1 if dtype == "uint8" else 100), 0, np.iinfo(dtype).max).astype(dtype)
 
 
@@ -128,7 +128,7 @@ def z5_options(case: Case) -> dict[str, Any]:
         case "gzip" | "zstd":
             return {"level": how["level"]}
         case "blosc":
-            return {"codec": how["cname"], "level": how["clevel"], "shuffle": how["shuffle"]}
+            return {"codec": how["cname"], "clevel": how["clevel"], "shuffle": how["shuffle"]}
         case _:
             return {}
 
@@ -160,7 +160,7 @@ def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callab
 # ---------------------------------------------------------------------- tasks
 
 
-def measure(tasks: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def measure(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Run each in turn, several times, and give the median of seconds."""
     seconds: dict[str, list[float]] = {tool: [] for tool in tasks}
     for _ in range(rounds):
@@ -180,14 +180,13 @@ def boxes(edge: int) -> list[tuple[slice, ...]]:
 
 def read_tasks(case: Case, source: np.ndarray, path: Path, rounds: int) -> list[Row]:
     edge = source.shape[0]
-    full = [(slice(None),) * 3]
+    full: list[tuple[slice, ...]] = [(slice(None),) * 3]
+    at = slice(edge // 3, edge // 3 + 1)
     planes = {
-        f"plane {name}": [
-            tuple(slice(edge // 3, edge // 3 + 1) if i == axis else slice(None) for i in range(3))
-        ]
+        f"plane {name}": [tuple(at if i == axis else slice(None) for i in range(3))]
         for axis, name in enumerate("zyx")
     }
-    rows = []
+    rows: list[Row] = []
     wanted: dict[str, list[tuple[slice, ...]]] = {"read": full, "boxes": boxes(edge), **planes}
     for task, selections in wanted.items():
         found = readers(path, case)
@@ -248,7 +247,7 @@ def write_part(
         array = n5zarr.open(path, path="d", mode="r+")
         start = time.perf_counter()
         array[box] = value
-    return float(time.perf_counter() - start)
+    return time.perf_counter() - start
 
 
 def peak_memory(path: Path, source: np.ndarray) -> float:
@@ -259,7 +258,7 @@ def peak_memory(path: Path, source: np.ndarray) -> float:
     found = array[...]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak / found.nbytes
+    return peak / source.nbytes if found is not None else 0.0
 
 
 def per_block(folder: Path) -> list[tuple[int, float, float]]:
