@@ -26,6 +26,8 @@ try:
 except ImportError:  # Windows: writers of one process exclude each other, those of several do not
     fcntl = None  # type: ignore[assignment]
 
+from n5zarr.codecs.buffers import scratch
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -58,6 +60,7 @@ def is_unfinished(name: str) -> bool:
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _READ = os.O_RDONLY | _BINARY
+_REUSED = 2**26  # bytes; more is not kept by every thread
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 
 
@@ -76,6 +79,31 @@ def read(path: Path | str) -> bytes | None:
             os.close(file)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+
+
+def read_reused(path: str) -> memoryview | None:
+    """Read a file into memory that the next call of this thread uses again; None where none is.
+
+    A file that is too large for that is read into memory of its own.
+    """
+    try:
+        file = os.open(path, _READ)
+        try:
+            size = os.fstat(file).st_size
+            if size > _REUSED or not hasattr(os, "readv"):
+                return memoryview(os.read(file, size)) if size < 2**31 else _rest(file)
+            buffer = scratch(size, "read")
+            return buffer if os.readv(file, [buffer]) == size else _rest(file)
+        finally:
+            os.close(file)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+def _rest(file: int) -> memoryview:
+    """Read a whole file, in as many calls as that takes."""
+    os.lseek(file, 0, os.SEEK_SET)
+    return memoryview(b"".join(iter(lambda: os.read(file, 2**30), b"")))
 
 
 def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:

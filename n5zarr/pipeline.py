@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["N5CodecPipeline", "hasten"]
 
 _LOTS = 4  # for each worker: few enough to cost nothing, enough to share the work evenly
+_LITTLE = 2**16  # elements that are read where zarr's loop runs
 _SMALL = 2**17  # bytes of an uncompressed block that one thread copies faster than two
 _SLAB = 2**18  # bytes of an uncompressed block of which a part is read alone
 
@@ -71,6 +72,21 @@ class N5CodecPipeline(FusedCodecPipeline):
             return super().read_sync(batch, out, drop_axes, max_workers)
         reader = _Reader(dataset, self.array_bytes_codec, target, drop_axes)
         return _dealt(reader.read, batch, max_workers if reader.is_worth_threads else 1)
+
+    @override
+    async def read(
+        self,
+        batch_info: Iterable[BatchItem],
+        out: Any,
+        drop_axes: tuple[int, ...] = (),
+    ) -> tuple[GetResult, ...]:
+        batch = list(batch_info)
+        if batch and len(batch) * math.prod(batch[0][1].shape) <= _LITTLE:
+            dataset = self._dataset(batch)
+            if dataset is not None and isinstance(out.as_numpy_array(), np.ndarray):
+                # less work than handing it to a thread, which zarr does for any other
+                return self.read_sync(batch, out, drop_axes)
+        return await super().read(batch, out, drop_axes)
 
     @override
     def write_sync(
@@ -159,11 +175,13 @@ class _Reader:
         self._n_bytes = shown.full_n_bytes
         self._compression = shown.dataset.compression
         self._data_type = shown.dataset.data_type
+        self._dtype = self._data_type.dtype
         self._shape_c = to_c(shown.dataset.block_size)
         self._shape = shown.chunk_shape
         self._n_elements = math.prod(self._shape_c)
         self._transposed = shown.axis_order == "F"
         self._is_raw = isinstance(self._compression, Raw)
+        self._has_slabs = self._is_raw and self._n_bytes >= _SLAB
 
     @property
     def is_worth_threads(self) -> bool:
@@ -174,9 +192,9 @@ class _Reader:
         """Read one block; zarr's item is place, specification, what of it, and where to."""
         place, spec, wanted, where, _ = item
         path = self._dataset.block_path(place.path)
-        part = self._slab(path, wanted) if self._is_raw else None
+        part = self._slab(path, wanted) if self._has_slabs else None
         if part is None:
-            stored = local_io.read(path)
+            stored = local_io.read_reused(path)
             if stored is None:
                 self._out[where] = 0 if spec.fill_value is None else spec.fill_value
                 return MISSING
@@ -188,30 +206,28 @@ class _Reader:
         self._out[where] = part
         return PRESENT
 
-    def _part(self, stored: bytes, wanted: Any, key: str) -> np.ndarray | None:  # noqa: ANN401
+    def _part(self, view: memoryview, wanted: Any, key: str) -> np.ndarray | None:  # noqa: ANN401
         """Decode a block and select from it; None where the block is smaller than that."""
-        view = memoryview(stored)
+        n_header = len(self._header)
         try:
-            if stored.startswith(self._header):
-                payload = view[len(self._header) :]
+            if view[:n_header].tobytes() == self._header:
+                payload = view[n_header:]
                 elements = decompress_reused(payload, self._n_bytes, self._compression)
-                flat = np.frombuffer(elements, self._data_type.dtype, count=self._n_elements)
+                flat = np.frombuffer(elements, self._dtype, self._n_elements)
                 block = flat.reshape(self._shape_c)
-            else:
-                ndim = len(self._shape_c)
-                block = decode_numeric(view, ndim, self._data_type, self._compression)
+                return np.asarray((block.T if self._transposed else block)[wanted])
+            block = decode_numeric(view, len(self._shape_c), self._data_type, self._compression)
         except N5Error as err:
             raise err.located(self._dataset.locate(key)) from err.__cause__
         if self._transposed:
             block = block.T
         if not all(map(_is_within, wanted, block.shape, self._shape)):
             return None
-        selected: np.ndarray = block[wanted]
-        return selected
+        return np.asarray(block[wanted])
 
     def _slab(self, path: str, wanted: Any) -> np.ndarray | None:  # noqa: ANN401 - as zarr has it
         """Read only what is needed of a large uncompressed block, along its slowest axis."""
-        if self._n_bytes < _SLAB or not isinstance(wanted, tuple):
+        if not isinstance(wanted, tuple):
             return None
         slowest = wanted[-1 if self._transposed else 0]
         n = self._shape_c[0]

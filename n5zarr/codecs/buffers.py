@@ -54,14 +54,15 @@ class Decompressor(Protocol):
 _own = threading.local()
 
 
-def scratch(n_bytes: int) -> memoryview:
-    """Give the calling thread's own buffer: fresh memory costs page faults, this does not.
+def scratch(n_bytes: int, purpose: str) -> memoryview:
+    """Give the calling thread's own buffer for a purpose: fresh memory costs page faults.
 
     What was in it before is lost.
     """
-    buffer: np.ndarray | None = getattr(_own, "buffer", None)
+    buffer: np.ndarray | None = getattr(_own, purpose, None)
     if buffer is None or buffer.nbytes < n_bytes:
-        buffer = _own.buffer = np.empty(n_bytes, "u1")
+        buffer = np.empty(n_bytes, "u1")
+        setattr(_own, purpose, buffer)
     return memoryview(buffer)[:n_bytes]
 
 

@@ -108,7 +108,7 @@ def decompress_reused(payload: memoryview, n_bytes: int, compression: Compressio
     """
     to = getattr(_MODULES[compression.type], "decompress_to", None)
     if to is not None and n_bytes and n_bytes <= _REUSED:
-        buffer = scratch(n_bytes)
+        buffer = scratch(n_bytes, "decompressed")
         if to(payload, buffer):
             return buffer
     return decompress(payload, n_bytes, compression)
