@@ -247,7 +247,7 @@ def test_pint_reads_the_units(truth: dict[str, Any]) -> None:
 def test_two_dask_workers_read_and_write(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     raw = np.asarray(zarr.open_array(N5Store(SAMPLE), path="em/s0")[...])
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with (
         distributed.LocalCluster(host="127.0.0.1", processes=True, **options) as cluster,
         distributed.Client(cluster),
@@ -255,6 +255,12 @@ def test_two_dask_workers_read_and_write(tmp_path: Path) -> None:
         how: Any = {"engine": "n5", "group": "em/s0", "chunks": {}}
         lazy = xr.open_dataset(SAMPLE, lazy_coords=True, **how)
         np.testing.assert_array_equal(lazy["s0"].mean("z"), raw.mean(0))
+        for truth in TRUTH:  # every convention
+            path = truth["path"]
+            array = xr.open_dataset(METADATA, engine="n5", group=path, chunks={})
+            (variable,) = array.data_vars.values()
+            plain = zarr.open_array(N5Store(METADATA), path=path)
+            np.testing.assert_array_equal(variable.max("x"), np.asarray(plain[...]).max(-1))
         found = xr.open_dataset(SAMPLE, **how)
         np.testing.assert_array_equal(found["s0"].mean("z"), raw.mean(0))
         later: Any = n5zarr.to_n5(found, tmp_path / "c.n5", group="em/s0", compute=False)
