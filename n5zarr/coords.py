@@ -222,7 +222,6 @@ class CoordsView:
 
     async def _read(self, path: str) -> dict[str, _Member] | None:
         node = await self.store.read_node(path)
-        self.attributes[path] = {}
         if isinstance(node, GroupAttributes):
             layout = await read_layout(self.store, path, node)
             self.attributes[path] = layout.attributes
@@ -234,6 +233,7 @@ class CoordsView:
             members = await self._members(above)
             if members is None or name not in members or members[name] is not None:
                 return None  # an array in its group
+        self.attributes[path] = {}
         return self._alone(await read_placed(self.store, path, node))
 
     def _of_group(self, layout: Layout) -> dict[str, _Member]:

@@ -123,8 +123,10 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
     Returns
     -------
     bytes or None
-        None where there is no such file, or another one.
+        None where there is no such file, or another one, or a system that reads no parts.
     """
+    if not hasattr(os, "pread"):
+        return None
     try:
         file = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):

@@ -102,11 +102,13 @@ class N5CodecPipeline(FusedCodecPipeline):
             super().write_sync(batch, value, drop_axes, max_workers)
             return
         writer = _Writer(dataset, value)
-        # not complete, whatever zarr thinks: others may have made the array larger
-        rest = [(*item[:4], False) for item in batch if not writer.can_write(item)]
-        if len(rest) < len(batch):
-            whole = [item for item in batch if writer.can_write(item)] if rest else batch
-            _dealt(writer.write, whole, max_workers if writer.is_worth_threads else 1)
+        whole, rest = [], []
+        for item in batch:
+            if writer.can_write(item):
+                whole.append(item)
+            else:  # not complete, whatever zarr thinks: others may have made the array larger
+                rest.append((*item[:4], False))
+        _dealt(writer.write, whole, max_workers if writer.is_worth_threads else 1)
         if rest:
             super().write_sync(rest, value, drop_axes, max_workers)
 
@@ -190,17 +192,18 @@ class _Reader:
 
     def read(self, item: BatchItem) -> GetResult:
         """Read one block; zarr's item is place, specification, what of it, and where to."""
-        place, spec, wanted, where, _ = item
+        place, _, wanted, where, _ = item
         path = self._dataset.block_path(place.path)
         part = self._slab(path, wanted) if self._has_slabs else None
         if part is None:
             stored = local_io.read_reused(path)
             if stored is None:
-                self._out[where] = 0 if spec.fill_value is None else spec.fill_value
-                return MISSING
+                return self._missing(item)
             part = self._part(stored, wanted, place.path)
         if part is None:  # not of the size that its place has
             part = self._whole(item)
+        if part is None:  # removed meanwhile
+            return self._missing(item)
         if self._drop_axes:
             part = part.squeeze(axis=self._drop_axes)
         self._out[where] = part
@@ -221,6 +224,8 @@ class _Reader:
             raise err.located(self._dataset.locate(key)) from err.__cause__
         if self._transposed:
             block = block.T
+        if block.shape != self._dataset.extent(key):  # of another dataset by now, perhaps
+            return None
         if not all(map(_is_within, wanted, block.shape, self._shape)):
             return None
         return np.asarray(block[wanted])
@@ -251,12 +256,17 @@ class _Reader:
             return np.asarray(block.T[(*wanted[:-1], moved)])
         return np.asarray(block[(moved, *wanted[1:])])
 
-    def _whole(self, item: BatchItem) -> np.ndarray:
-        """Read a block the careful way."""
+    def _missing(self, item: BatchItem) -> GetResult:
+        _, spec, _, where, _ = item
+        self._out[where] = 0 if spec.fill_value is None else spec.fill_value
+        return MISSING
+
+    def _whole(self, item: BatchItem) -> np.ndarray | None:
+        """Read a block the careful way; None where there is none."""
         place, spec, wanted, _, _ = item
         codec: Any = self._codec
         decoded = codec._decode_partial_sync(place, wanted, spec)  # noqa: SLF001 - as zarr does
-        return np.asarray(decoded.as_numpy_array())
+        return None if decoded is None else np.asarray(decoded.as_numpy_array())
 
 
 class _Writer:
@@ -275,7 +285,6 @@ class _Writer:
         self._value = value
         self._attributes = dataset.shown.dataset
         self._is_raw = isinstance(self._attributes.compression, Raw)
-        self._shape = dataset.shown.chunk_shape
         self._in_c = dataset.shown.axis_order == "C"
 
     @property

@@ -189,26 +189,24 @@ def numbers_at(
     MisfitError
         Something else stands there.
     """
-    if found.get(key) is None:
-        return None
-    given = numbers(found[key], length)
-    if given is None:
-        message = f"{within}{key}: expected {length} numbers, got {brief(found[key])}"
-        raise MisfitError(message)
-    return given
+    return _given(found, key, numbers(found.get(key), length), f"{length} numbers", within)
 
 
 def texts_at(
     found: Mapping[str, JSON], key: str, length: int, within: str = ""
 ) -> tuple[str, ...] | None:
     """Read a list of strings of a length, None where there is none; see :func:`numbers_at`."""
-    if found.get(key) is None:
-        return None
-    given = texts(found[key], length)
-    if given is None:
-        message = f"{within}{key}: expected {length} strings, got {brief(found[key])}"
+    return _given(found, key, texts(found.get(key), length), f"{length} strings", within)
+
+
+def _given[T](
+    found: Mapping[str, JSON], key: str, read: T | None, expected: str, within: str
+) -> T | None:
+    """Refuse what is there, but could not be read."""
+    if read is None and found.get(key) is not None:
+        message = f"{within}{key}: expected {expected}, got {brief(found[key])}"
         raise MisfitError(message)
-    return given
+    return read
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:

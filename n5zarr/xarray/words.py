@@ -56,18 +56,18 @@ def in_words(
             convention == "ngff" and not isinstance(listed, list | None)
         ):
             words = None  # the unit of the values, for one
-    read = _read_again(array, names, path, above, words)
-    if words is not None and (
-        read is None or read.convention != convention or [a.name for a in read.axes] != names
-    ):
-        words, read = None, _read_again(array, names, path, above, None)
-    placed = dict.fromkeys(array.dims, None) | _placed(array, read)
-    unwanted = [dim for dim in silent if placed[dim] is not None]
-    if unwanted and words is not None:
-        words, read = None, _read_again(array, names, path, above, None)
+    unwanted: list[Hashable] = []
+    for attempt in (words, None) if words is not None else (None,):
+        words, read = attempt, _read_again(array, names, path, above, attempt)
         placed = dict.fromkeys(array.dims, None) | _placed(array, read)
         unwanted = [dim for dim in silent if placed[dim] is not None]
-    if unwanted:
+        understood = read is not None and (read.convention, [a.name for a in read.axes]) == (
+            convention,
+            names,
+        )
+        if not unwanted and (understood or attempt is None):
+            break
+    else:
         message = (
             f"{path}: expected coordinates along {', '.join(map(str, unwanted))}: without, it "
             "would have positions from the attributes that it or a group above it has"

@@ -154,6 +154,18 @@ def test_an_array_that_another_process_made_larger(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stale[...], expected[:6, :5])
 
 
+@pytest.mark.parametrize("chunks", [(3, 3), (8, 8)])
+def test_an_array_that_another_process_replaced(tmp_path: Path, chunks: Any) -> None:
+    where = tmp_path / "c.n5" / "a"
+    n5zarr.create_array(where, shape=(8, 8), chunks=(4, 4), dtype="u1")[...] = 1
+    stale: Any = n5zarr.open(where)
+    assert stale[...].sum() == 64
+    n5zarr.create_array(where, shape=(8, 8), chunks=chunks, dtype="u1", overwrite=True)[...] = 2
+    with pytest.raises(n5zarr.N5Error, match="replaced by another one") as err:
+        stale[:4, :4]
+    assert err.value.kind == "changed"
+
+
 @pytest.mark.parametrize("where", ["read", "select"])
 def test_a_damaged_block_is_named(container: Path, tmp_path: Path, where: str) -> None:
     shutil.copytree(container, tmp_path / "c.n5")
