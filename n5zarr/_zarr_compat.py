@@ -27,6 +27,7 @@ from zarr.core.array_spec import ArraySpec as _ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
 from zarr.core.codec_pipeline import _get_pool as thread_pool
+from zarr.core.codec_pipeline import _resolve_max_workers as max_workers
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
 from zarr.registry import register_pipeline
@@ -52,6 +53,7 @@ __all__ = [
     "ChunkCodecs",
     "FusedCodecPipeline",
     "GetResult",
+    "max_workers",
     "register_pipeline",
     "set_pipeline",
     "spelled",

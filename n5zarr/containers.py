@@ -16,6 +16,7 @@ from zarr.buffer import cpu
 from zarr.dtype import parse_dtype
 
 from n5zarr._zarr_compat import sync
+from n5zarr.arrays import hasten
 from n5zarr.codecs.block import Block, parse_block
 from n5zarr.errors import N5AttributesError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (
@@ -30,7 +31,6 @@ from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import present
 from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
-from n5zarr.pipeline import hasten
 from n5zarr.store import N5Store
 from n5zarr.translate.element import Element
 from n5zarr.translate.members import plain_dataset

@@ -26,7 +26,7 @@ try:
 except ImportError:  # Windows: writers of one process exclude each other, those of several do not
     fcntl = None  # type: ignore[assignment]
 
-from n5zarr.codecs.buffers import scratch
+from n5zarr.codecs.buffers import REUSED, scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,7 +60,6 @@ def is_unfinished(name: str) -> bool:
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _READ = os.O_RDONLY | _BINARY
-_REUSED = 2**26  # bytes; more is not kept by every thread
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 
 
@@ -90,7 +89,7 @@ def read_reused(path: str) -> memoryview | None:
         file = os.open(path, _READ)
         try:
             size = os.fstat(file).st_size
-            if size > _REUSED or not hasattr(os, "readv"):
+            if size > REUSED or not hasattr(os, "readv"):
                 return memoryview(os.read(file, size)) if size < 2**31 else _rest(file)
             buffer = scratch(size, "read")
             return buffer if os.readv(file, [buffer]) == size else _rest(file)

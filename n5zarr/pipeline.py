@@ -18,16 +18,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
-import zarr
 
 from n5zarr import local_io
 from n5zarr._zarr_compat import (
     MISSING,
     PRESENT,
-    ArrayV3Metadata,
     FusedCodecPipeline,
     register_pipeline,
-    set_pipeline,
     thread_pool,
 )
 from n5zarr.codecs.block import decode_numeric, encode_parts
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
     from n5zarr._zarr_compat import BatchItem, GetResult
     from n5zarr.places import LocalDataset
 
-__all__ = ["N5CodecPipeline", "hasten"]
+__all__ = ["N5CodecPipeline"]
 
 _LOTS = 4  # for each worker: few enough to cost nothing, enough to share the work evenly
 _LITTLE = 2**16  # elements that are read where zarr's loop runs
@@ -123,15 +120,6 @@ class N5CodecPipeline(FusedCodecPipeline):
         if not isinstance(store, N5Store) or (to_write and store.read_only):
             return None
         return store.local_dataset(place.path, anew=to_write)
-
-
-def hasten[Opened](found: Opened) -> Opened:
-    """Give an array with n5zarr's own codec this pipeline; leave anything else as it is."""
-    if isinstance(found, zarr.Array) and isinstance(found.metadata, ArrayV3Metadata):
-        codecs = found.metadata.codecs
-        if len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec):
-            set_pipeline(found, N5CodecPipeline)
-    return found
 
 
 def _dealt[Item, Result](

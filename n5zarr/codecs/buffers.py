@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "REUSED",
     "BufferLike",
     "Decompressor",
     "check_drained",
@@ -36,6 +37,7 @@ __all__ = [
     "scratch",
 ]
 
+REUSED = 2**26  # bytes; more is not kept by every thread
 _PIECE = 2**16  # bytes of surplus that are read at once
 
 type BufferLike = bytes | bytearray | memoryview

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
-from n5zarr.codecs.buffers import damaged, scratch
+from n5zarr.codecs.buffers import REUSED, damaged, scratch
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.compression import Blosc, Gzip
 
@@ -24,7 +24,6 @@ __all__ = [
     "usable",
 ]
 
-_REUSED = 2**26  # bytes; more is not kept by every thread
 
 _MODULES: dict[str, Any] = {
     "raw": raw,
@@ -107,7 +106,7 @@ def decompress_reused(payload: memoryview, n_bytes: int, compression: Compressio
     See :func:`decompress`, whose result is the caller's.
     """
     to = getattr(_MODULES[compression.type], "decompress_to", None)
-    if to is not None and n_bytes and n_bytes <= _REUSED:
+    if to is not None and n_bytes and n_bytes <= REUSED:
         buffer = scratch(n_bytes, "decompressed")
         if to(payload, buffer):
             return buffer

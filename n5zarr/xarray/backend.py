@@ -29,13 +29,13 @@ from zarr.buffer import cpu
 from zarr.storage import MemoryStore
 
 from n5zarr._zarr_compat import sync
+from n5zarr.arrays import hasten
 from n5zarr.containers import open_container
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
 from n5zarr.geometry import positions, read_layout, read_placed
-from n5zarr.pipeline import hasten
 from n5zarr.store import N5Store
 from n5zarr.xarray.accessor import Origin  # so that there is ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex
