@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,9 @@ import tensorstore as ts
 import z5py
 import zarr
 from matplotlib.figure import Figure
+from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
+from zarr.storage import LocalStore, MemoryStore
+from zarr_n5 import N5WrapperStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -39,6 +42,13 @@ COMPRESSIONS: dict[str, dict[str, Any]] = {
     "zstd": {"type": "zstd", "level": 3},
     "blosc": {"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1},
 }
+ZARR_CODECS: dict[str, Any] = {
+    "raw": None,
+    "gzip": GzipCodec(level=6),
+    "zstd": ZstdCodec(level=3),
+    "blosc": BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"),
+}
+PEERS = ("tensorstore", "z5py", "zarr-n5")
 BOX, N_BOXES = 100, 4
 
 type Reader = Callable[[tuple[slice, ...]], np.ndarray]
@@ -65,10 +75,7 @@ class Row:
     @property
     def ratio(self) -> float:
         """How many times faster than the best peer."""
-        peers = [
-            t for tool, t in self.seconds.items() if not tool.startswith(("n5zarr", "zarr v3"))
-        ]
-        return min(peers) / self.seconds["n5zarr"]
+        return min(t for tool, t in self.seconds.items() if tool in PEERS) / self.seconds["n5zarr"]
 
 
 def volume(dtype: str, edge: int) -> np.ndarray:
@@ -124,7 +131,22 @@ def readers(path: Path, case: Case, *only: str) -> dict[str, Reader]:
         array.n_threads = 2
         return lambda box: np.asarray(array[box])
 
-    tools = {"n5zarr": ours, "n5zarr, plain": plain, "tensorstore": tensorstore, "z5py": z5}
+    def zarr_n5() -> Reader:
+        array: Any = zarr.open_array(N5WrapperStore(LocalStore(path, read_only=True)), path="d")
+        return lambda box: np.asarray(array[box[::-1]]).T
+
+    def plain_zarr() -> Reader:
+        array: Any = zarr.open_array(path.with_suffix(".zarr"), path="d", mode="r")
+        return lambda box: np.asarray(array[box])
+
+    tools = {
+        "n5zarr": ours,
+        "n5zarr, plain": plain,
+        "tensorstore": tensorstore,
+        "z5py": z5,
+        "zarr-n5": zarr_n5,
+        "Zarr v3": plain_zarr,
+    }
     return {tool: make() for tool, make in tools.items() if not only or tool in only}
 
 
@@ -160,7 +182,15 @@ def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callab
         )  # fmt: skip
         return lambda: array.__setitem__(slice(None), source)
 
-    return {"n5zarr": ours, "tensorstore": tensorstore, "z5py": z5}
+    def plain_zarr(path: Path) -> Callable[[], Any]:
+        """Make the same array as Zarr v3, with the codecs that the N5 one is shown with."""
+        array: Any = zarr.create_array(
+            path.with_suffix(".zarr"), name="d", shape=source.shape, chunks=(case.block,) * 3,
+            dtype=case.dtype, compressors=ZARR_CODECS[case.compression], overwrite=True,
+        )  # fmt: skip
+        return lambda: array.__setitem__(..., source)
+
+    return {"n5zarr": ours, "tensorstore": tensorstore, "z5py": z5, "Zarr v3": plain_zarr}
 
 
 # ---------------------------------------------------------------------- tasks
@@ -222,14 +252,17 @@ def write_tasks(case: Case, source: np.ndarray, folder: Path, rounds: int) -> li
             start = time.perf_counter()
             fill()
             seconds.setdefault(tool, []).append(time.perf_counter() - start)
-            n_bytes[tool] = sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+            made = path.with_suffix(".zarr") if tool == "Zarr v3" else path
+            n_bytes[tool] = sum(p.stat().st_size for p in made.rglob("*") if p.is_file())
             partial.setdefault(tool, []).append(write_part(tool, path, case, source, part))
     for tool in seconds:
         # tensorstore refuses z5py's blosc, for a member that it does not know
         reader = "z5py" if tool == "z5py" else "tensorstore"
+        reader = "Zarr v3" if tool == "Zarr v3" else reader
         stored = readers(folder / f"{tool}.n5", case, reader)[reader]((slice(None),) * 3)
         assert np.array_equal(stored, source), (tool, case)
-        shutil.rmtree(folder / f"{tool}.n5")
+        for suffix in (".n5", ".zarr"):
+            shutil.rmtree((folder / tool).with_suffix(suffix), ignore_errors=True)
     medians = ({t: statistics.median(s) for t, s in of.items()} for of in (seconds, partial))
     return [
         Row(task, case, median, n_bytes if task == "write" else {})
@@ -249,6 +282,10 @@ def write_part(
     elif tool == "z5py":
         array = z5py.File(str(path), "a")["d"]
         array.n_threads = 2
+        start = time.perf_counter()
+        array[box] = value
+    elif tool == "Zarr v3":
+        array = zarr.open_array(path.with_suffix(".zarr"), path="d", mode="r+")
         start = time.perf_counter()
         array[box] = value
     else:
@@ -287,7 +324,95 @@ def per_block(folder: Path) -> list[tuple[int, float, float]]:
     return found
 
 
+class CountingStore(MemoryStore):
+    """Counts what is asked of it."""
+
+    calls: list[str]
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        self.calls.append("get")
+        return await super().get(key, *args, **kwargs)
+
+    def get_sync(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        self.calls.append("get")
+        return super().get_sync(key, *args, **kwargs)
+
+    async def set(self, key: str, value: Any, *args: Any, **kwargs: Any) -> None:
+        self.calls.append("set")
+        await super().set(key, value, *args, **kwargs)
+
+    def set_sync(self, key: str, value: Any) -> None:
+        self.calls.append("set")
+        super().set_sync(key, value)
+
+    def list_dir(self, prefix: str) -> Any:
+        self.calls.append("list")
+        return super().list_dir(prefix)
+
+    def list_prefix(self, prefix: str) -> Any:
+        self.calls.append("list")
+        return super().list_prefix(prefix)
+
+
+def calls_per_operation() -> list[tuple[str, str]]:
+    """Count what is asked of a store that is not a local file system."""
+    store = CountingStore()
+    store.calls = []
+    array: Any = n5zarr.create_array(
+        store, path="d", shape=(256,) * 3, chunks=(64,) * 3, dtype="u1"
+    )
+    array[...] = 1
+    found = []
+    store.calls.clear()
+
+    def note(operation: str) -> None:
+        counts = {call: store.calls.count(call) for call in sorted(set(store.calls))}
+        found.append((operation, ", ".join(f"{n} {call}" for call, n in counts.items())))
+        store.calls.clear()
+
+    array = n5zarr.open(store, path="d", mode="r+")
+    note("open an array")
+    array[:64, :64, :64]
+    note("read one block")
+    array[:128, :128, :128]
+    note("read eight blocks")
+    array[:64, :64, :64] = 2
+    note("write one block")
+    array[:100, :64, :64] = 3
+    note("write one block and a part of another")
+    return found
+
+
+def bytes_of_a_selection(folder: Path) -> list[tuple[str, int]]:
+    """Count what is read of one block of 256^3 bytes, where the system counts it."""
+    counter = Path("/proc/self/io")
+    if not counter.exists():
+        return []
+
+    def read() -> int:
+        return int(counter.read_text(encoding="ascii").split()[1])
+
+    found = []
+    for name in ("raw", "zstd"):
+        array: Any = n5zarr.create_array(
+            folder / "one.n5", path=name, shape=(256,) * 3, chunks=(256,) * 3, dtype="u1",
+            compression=COMPRESSIONS[name],
+        )  # fmt: skip
+        array[...] = np.random.default_rng(1).integers(0, 256, array.shape)
+        for at, box in (("one element", (7, 7, 7)), ("one plane", (7,)), ("all", ())):
+            array[box]
+            before, nothing = read(), read()
+            array[box]
+            found.append((f"{name}, {at}", read() - nothing - (nothing - before)))
+    return found
+
+
 # ---------------------------------------------------------------------- report
+
+
+def markdown(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def table(rows: list[Row]) -> str:
@@ -359,7 +484,8 @@ def main() -> None:
             source = volume(case.dtype, options.edge)
             path = folder / "source.n5"
             shutil.rmtree(path, ignore_errors=True)
-            writers(case, source)["n5zarr"](path)()
+            for tool in ("n5zarr", "Zarr v3"):
+                writers(case, source)[tool](path)()
             found = []
             if options.only != "write":
                 found += read_tasks(case, source, path, options.rounds)
@@ -369,18 +495,18 @@ def main() -> None:
             memory[case] = peak_memory(path, source)
             print(case, *(f"{row.task} {row.ratio:.2f}" for row in found), sep="  ", flush=True)
         blocks = per_block(folder)
+        n_read = bytes_of_a_selection(folder)
     text = "\n\n".join(
         [
             summary(rows),
             table(rows),
             f"Peak memory of a full read: at most {max(memory.values()):.2f} times the output.",
-            "\n".join(
-                [
-                    "| blocks | open, µs | read one block, µs |",
-                    "|---|---|---|",
-                    *(f"| {n} | {a:.0f} | {b:.0f} |" for n, a, b in blocks),
-                ]
+            markdown(
+                ("blocks", "open, µs", "read one block, µs"),
+                [(str(n), f"{a:.0f}", f"{b:.0f}") for n, a, b in blocks],
             ),
+            markdown(("of one block of 256³ bytes", "bytes read"), n_read),
+            markdown(("operation", "calls of the store"), calls_per_operation()),
         ]
     )
     print(text)

@@ -285,9 +285,11 @@ class _Writer:
         place, _, _, where, is_complete = item
         if not is_complete or not isinstance(where, tuple):
             return False
-        extent = self._dataset.extent(place.path)
-        sizes = [part.stop - part.start for part in where if _is_run(part)]
-        return tuple(sizes) == extent
+        runs = [part for part in where if _is_run(part)]
+        shape = self._value.shape
+        if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
+            return False  # to be broadcast, or an error
+        return tuple(part.stop - part.start for part in runs) == self._dataset.extent(place.path)
 
     def write(self, item: BatchItem) -> None:
         """Write one block, or remove it where it is all fill value and zarr leaves such out."""
@@ -312,6 +314,10 @@ class _Writer:
 
 def _is_run(part: Any) -> bool:  # noqa: ANN401 - whatever zarr selects by
     return isinstance(part, slice) and part.step in (1, None)
+
+
+def _ends_within(part: slice, n: int) -> bool:
+    return bool(part.stop <= n)
 
 
 def _is_within(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - slice, int or array

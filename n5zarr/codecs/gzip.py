@@ -30,6 +30,7 @@ _MAX_RATIO = 1032  # no deflate stream expands further
 _DEFAULT_LEVEL = 6
 _SMALLEST, _SMALLEST_OF_LIBDEFLATE = 9, 12
 _LARGE = 2**17  # bytes
+_SAMPLE = 2**14  # bytes
 _HARDLY = 0.6  # of the size before: there the choice of the library does not matter for the size
 _PIECE = 2**16  # bytes of surplus that are read at once
 
@@ -42,17 +43,27 @@ def compress(data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
     level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
     if 0 < level < _SMALLEST:
         container = igzip_lib.COMP_ZLIB if compression.use_zlib else igzip_lib.COMP_GZIP
-        n_bytes = memoryview(data).nbytes
-        # small pieces, each with a code of its own, as images of noise need it
-        pieces = igzip_lib.MEM_LEVEL_SMALL if n_bytes >= _LARGE else igzip_lib.MEM_LEVEL_MIN
-        fast: bytes = igzip_lib.compress(data, 2, container, pieces)
-        if len(fast) >= _HARDLY * n_bytes:
+        fast = _if_hardly_compressed(memoryview(data), container)
+        if fast is not None:
             return fast
     if level == _SMALLEST:
         level = _SMALLEST_OF_LIBDEFLATE
     pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
     packed: bytearray = pack(data, level)
     return packed
+
+
+def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
+    """Compress with ISA-L; None where that makes much of it vanish, in a sample already."""
+    if data.nbytes > 2 * _SAMPLE:
+        middle = data.nbytes // 2
+        sample = data[middle : middle + _SAMPLE]
+        if len(igzip_lib.compress(sample, 2, container)) < _HARDLY * _SAMPLE:
+            return None
+    # small pieces, each with a code of its own, as images of noise need it
+    pieces = igzip_lib.MEM_LEVEL_SMALL if data.nbytes >= _LARGE else igzip_lib.MEM_LEVEL_MIN
+    packed: bytes = igzip_lib.compress(data, 2, container, pieces)
+    return packed if len(packed) >= _HARDLY * data.nbytes else None
 
 
 def decompress(payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
