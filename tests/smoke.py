@@ -27,7 +27,8 @@ def main() -> None:
     block = n5zarr.encode_block(box, compression={"type": "lz4"})
     decoded = n5zarr.decode_block(block, data_type="uint8", compression={"type": "lz4"})
     np.testing.assert_array_equal(decoded, box)
-    print(f"n5zarr {n5zarr.__version__} in {package}: ok")  # noqa: T201 - it is a script
+    compiled = "compiled kernel" if list(package.glob("_kernel.*.so")) else "no compiled kernel"
+    print(f"n5zarr {n5zarr.__version__} in {package}, {compiled}: ok")  # noqa: T201 - it is a script
 
 
 if __name__ == "__main__":
