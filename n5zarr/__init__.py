@@ -8,6 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from n5zarr.caching import CacheOptions
 from n5zarr.codecs.block import Block, decode_block, encode_block
 from n5zarr.containers import create_array, read_block, sample_path
 from n5zarr.containers import open_node as open  # noqa: A004 - as zarr.open
@@ -24,6 +25,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Block",
+    "CacheOptions",
     "N5Block",
     "N5BlockCodec",
     "N5Error",

@@ -6,12 +6,11 @@
  * is wrong: its place in the grid is returned.
  *
  * There is no decompressor here. Those of the libraries that Python uses, too, are called through
- * the addresses that codecs.py finds (see `use`); without one, the Python function is called.
+ * the addresses that codecs/native.py finds (see `use`); without one, the Python function is called.
  *
  * Everything is in N5 order: the first axis varies fastest.
  */
 #define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030C0000
 #include <Python.h>
 
 #include <errno.h>
@@ -23,11 +22,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_NDIM = 64, MAX_NAME = 24 * MAX_NDIM + 64, MAX_HEADER = 4 + 4 * MAX_NDIM };
 enum { GROUP = 1 << 18, NEAR = 1 << 12 }; /* bytes read at once of a raw block, or in vain */
-enum { TILE = 16 };                       /* elements */
+enum { TILE = 16, PATIENCE = 50 };        /* elements; milliseconds between looks for signals */
 enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER };
 
 /* ------------------------------------------------------------------ libraries */
@@ -165,19 +165,15 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
             axis[used++] = now;
     }
     /* where the array's fastest axis is not the block's, it goes next to it, for the tiles */
-    for (int k = 0; k + 2 < used; k++)
-        if (axis[used - 1].to != item && axis[used - 1].from == item && axis[k].to == item) {
-            Axis moved = axis[k];
-            memmove(&axis[k], &axis[k + 1], sizeof(Axis) * (size_t)(used - 2 - k));
-            axis[used - 2] = moved;
-            break;
-        } else if (axis[used - 1].from != item && axis[used - 1].to == item
-                   && axis[k].from == item) {
-            Axis moved = axis[k];
+    for (int k = 0; k + 2 < used; k++) {
+        Axis last = axis[used - 1], moved = axis[k];
+        if ((last.to != item && last.from == item && moved.to == item)
+            || (last.from != item && last.to == item && moved.from == item)) {
             memmove(&axis[k], &axis[k + 1], sizeof(Axis) * (size_t)(used - 2 - k));
             axis[used - 2] = moved;
             break;
         }
+    }
     copy_axes(to, from, axis, used, item, swap);
 }
 
@@ -195,9 +191,10 @@ typedef struct {
     void *inflater, *unzstd, *zstd;
     PyObject *decompress, *compress; /* called where there is no library */
     PyThreadState *thread;
+    int has_raised;
     /* writing */
     int keep_empty, level, shuffle;
-    int64_t blosc_block;
+    long long blosc_block;
     const char *cname, *unique;
 } Box;
 
@@ -240,7 +237,7 @@ static void find_block(const Box *box, int64_t index, Block *block)
         block->position[d] = place;
         block->extent[d] = low(size, box->dimensions[d] - place * size);
         block->offset[d] = begin - place * size;
-        block->n[d] = low(box->stop[d], (place + 1) * size) - begin;
+        block->n[d] = low(size, box->stop[d] - place * size) - block->offset[d];
         block->is_inside &= block->offset[d] + block->n[d] <= block->extent[d];
         block->is_whole &= block->n[d] == block->extent[d];
         block->target += (begin - box->start[d]) * box->stride[d];
@@ -298,7 +295,7 @@ static void put_header(const Box *box, const Block *block, char *header)
 
 /* ------------------------------------------------------------------ reading */
 
-enum { DONE, LEFT };
+enum { DONE, LEFT, MISSING };
 
 static int is_missing(int error)
 {
@@ -427,7 +424,8 @@ static int decode_python(Box *box, Block *block, const char *from, int64_t n_fro
     PyObject *found = payload && n
                           ? PyObject_CallFunctionObjArgs(box->decompress, payload, n, NULL)
                           : NULL;
-    if (found && PyObject_GetBuffer(found, &view, PyBUF_SIMPLE) == 0) {
+    /* None: damaged, or there is no library; anything raised ends it all, be it a signal's */
+    if (found && found != Py_None && PyObject_GetBuffer(found, &view, PyBUF_SIMPLE) == 0) {
         if (view.len == block->n_bytes) {
             if (to)
                 memcpy(to, view.buf, (size_t)view.len);
@@ -437,7 +435,7 @@ static int decode_python(Box *box, Block *block, const char *from, int64_t n_fro
         }
         PyBuffer_Release(&view);
     }
-    PyErr_Clear(); /* Python reads the block again, and raises what is right */
+    box->has_raised = PyErr_Occurred() != NULL;
     Py_XDECREF(found);
     Py_XDECREF(n);
     Py_XDECREF(payload);
@@ -453,14 +451,14 @@ static int read_block(Box *box, Block *block, char *to)
     int result = LEFT;
     int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return is_missing(errno) ? -1 : LEFT;
+        return is_missing(errno) ? MISSING : LEFT;
     if (fstat(file, &status) != 0) {
         close(file);
         return LEFT;
     }
     if (S_ISDIR(status.st_mode)) {
         close(file);
-        return -1;
+        return MISSING;
     }
     if (box->kind == RAW && to == NULL) {
         result = read_raw(box, block, file, status.st_size);
@@ -478,11 +476,11 @@ static int read_block(Box *box, Block *block, char *to)
             wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
                          &begin, &end);
         if (box->kind == RAW) {
-            if (n_payload >= block->n_bytes) {
+            if (n_payload >= block->n_bytes && block->n_bytes <= box->n_elements) {
                 memcpy(to, payload, (size_t)block->n_bytes);
                 result = DONE;
             }
-        } else if (box->kind == OTHER) {
+        } else if (box->kind == OTHER) { /* the elements are those of Python, unless `to` is given */
             result = decode_python(box, block, payload, n_payload, to);
         } else if (block->n_bytes <= box->n_elements
                    && decode(box, block, payload, n_payload, elements, begin, end)) {
@@ -498,7 +496,7 @@ static int read_block(Box *box, Block *block, char *to)
 static int read_one(Box *box, Block *block)
 {
     int result = read_block(box, block, NULL);
-    if (result < 0) {
+    if (result == MISSING) {
         fill_part(box, block);
         return DONE;
     }
@@ -561,13 +559,13 @@ static int write_python(Box *box, Block *block, int64_t index)
     PyEval_RestoreThread(box->thread);
     PyObject *data = PyMemoryView_FromMemory(box->elements, block->n_bytes, PyBUF_READ);
     PyObject *packed = data ? PyObject_CallFunctionObjArgs(box->compress, data, NULL) : NULL;
-    if (packed && PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE) == 0) {
+    if (packed && packed != Py_None && PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE) == 0) {
         box->thread = PyEval_SaveThread();
         result = write_file(box, block, index, view.buf, view.len);
         PyEval_RestoreThread(box->thread);
         PyBuffer_Release(&view);
     }
-    PyErr_Clear(); /* Python writes the block again, and raises what is right */
+    box->has_raised = PyErr_Occurred() != NULL;
     Py_XDECREF(packed);
     Py_XDECREF(data);
     box->thread = PyEval_SaveThread();
@@ -580,7 +578,7 @@ static int write_one(Box *box, Block *block, int64_t index)
     int64_t size = box->item;
     for (int d = 0; d < box->ndim; d++)
         size *= block->extent[d];
-    if (!block->is_inside || size > box->n_elements)
+    if (size > box->n_elements)
         return LEFT;
     if (!block->is_whole) { /* the rest of the block stays as it is */
         int result = read_block(box, block, box->elements);
@@ -591,7 +589,7 @@ static int write_one(Box *box, Block *block, int64_t index)
                 if (block->shape[d] != block->extent[d])
                     return LEFT;
         set_shape(box, block, block->extent);
-        if (result < 0)
+        if (result == MISSING)
             copy_box(box->elements, block->stride, box->fill, none, block->extent, box->ndim,
                      box->item, 0);
     }
@@ -610,11 +608,11 @@ static int write_one(Box *box, Block *block, int64_t index)
     case ZSTD:
         n = (int64_t)library.zstd_compress(box->zstd, box->stored, (size_t)box->n_stored,
                                            box->elements, (size_t)n, box->level);
-        /* its errors are the largest numbers */
+        /* errors are the largest numbers, or negative ones */
         return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
     case BLOSC:
         n = library.blosc_compress(box->level, box->shuffle, (size_t)box->item, (size_t)n,
-                                   box->elements, box->stored, (size_t)box->n_stored, box->cname,
+                                   box->elements, box->stored, (size_t)n + 16, box->cname,
                                    (size_t)box->blosc_block, 1);
         return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
     default:
@@ -630,6 +628,10 @@ static int parse_geometry(Box *box, const Py_buffer *numbers, Py_buffer *array)
     int64_t n = numbers->len / 8;
     box->ndim = array->ndim;
     if (box->ndim < 1 || box->ndim > MAX_NDIM || n != 4 * box->ndim)
+        return 0;
+    const uint16_t one = 1;
+    const char foreign = *(const char *)&one ? '>' : '<';
+    if (array->format && array->format[0] == foreign)
         return 0;
     box->item = (int)array->itemsize;
     if (box->item != 1 && box->item != 2 && box->item != 4 && box->item != 8)
@@ -647,7 +649,8 @@ static int parse_geometry(Box *box, const Py_buffer *numbers, Py_buffer *array)
             return 0;
         box->first[d] = box->start[d] / box->block[d];
         box->count[d] = (box->stop[d] - 1) / box->block[d] + 1 - box->first[d];
-        box->n_blocks *= box->count[d];
+        if (__builtin_mul_overflow(box->n_blocks, box->count[d], &box->n_blocks))
+            return 0;
     }
     return 1;
 }
@@ -690,22 +693,38 @@ static void close_libraries(Box *box)
         library.zstd_writer_free(box->zstd);
 }
 
-/* Do blocks, the next that nobody has taken, until none is left or some bytes were done. */
+/* Let handlers of signals run, now and then. */
+static int is_interrupted(Box *box, struct timespec *last)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (box->has_raised)
+        return 1;
+    if ((now.tv_sec - last->tv_sec) * 1000 + (now.tv_nsec - last->tv_nsec) / 1000000 < PATIENCE)
+        return 0;
+    *last = now;
+    PyEval_RestoreThread(box->thread);
+    int failed = PyErr_CheckSignals() != 0;
+    box->thread = PyEval_SaveThread();
+    return failed;
+}
+
+/* Do blocks, the next that nobody has taken, until none is left. */
 static PyObject *run(PyObject *args, int to_write)
 {
     const char *directory, *fill;
     Py_ssize_t n_fill;
     Py_buffer numbers = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0};
     PyObject *object, *left = NULL;
-    long long most;
+    struct timespec last;
     Box box = {.cname = "", .unique = ""};
-    const char *format = to_write ? "yy*Oiy#iw*w*w*LO(OiiiLss)" : "yy*Oiy#iw*w*w*LO";
+    const char *format = to_write ? "yy*Oiy#iw*w*w*O(OiiiLss)" : "yy*Oiy#iw*w*w*O";
     if (!PyArg_ParseTuple(args, format, &directory, &numbers, &object, &box.kind, &fill, &n_fill,
-                          &box.swap, &taken, &stored, &elements, &most, &box.decompress,
+                          &box.swap, &taken, &stored, &elements, &box.decompress,
                           &box.compress, &box.keep_empty, &box.level, &box.shuffle,
                           &box.blosc_block, &box.cname, &box.unique))
         return NULL;
-    int flags = PyBUF_STRIDES | (to_write ? 0 : PyBUF_WRITABLE);
+    int flags = PyBUF_STRIDES | PyBUF_FORMAT | (to_write ? 0 : PyBUF_WRITABLE);
     if (PyObject_GetBuffer(object, &array, flags) != 0)
         goto end;
     if (!parse_geometry(&box, &numbers, &array) || n_fill != box.item || taken.len != 8
@@ -727,22 +746,24 @@ static PyObject *run(PyObject *args, int to_write)
     box.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int is_gone = box.directory < 0 && (to_write || !is_missing(errno));
     int failed = 0;
-    while (most > 0 && !failed) {
+    clock_gettime(CLOCK_MONOTONIC, &last);
+    while (!failed) {
         int64_t index = atomic_fetch_add(counter, 1);
         Block block;
+        int result = LEFT;
         if (index >= box.n_blocks)
             break;
         find_block(&box, index, &block);
-        int result = LEFT;
-        if (is_able && !is_gone) {
-            if (box.directory < 0 && !to_write)
-                fill_part(&box, &block), result = DONE;
-            else
+        if (is_able && !is_gone && block.is_inside) {
+            if (box.directory < 0) {
+                fill_part(&box, &block);
+                result = DONE;
+            } else {
                 result = to_write ? write_one(&box, &block, index) : read_one(&box, &block);
+            }
         }
-        set_shape(&box, &block, box.block);
-        most -= block.n_bytes;
-        if (result != DONE) {
+        failed = is_interrupted(&box, &last);
+        if (result != DONE && !failed) {
             PyEval_RestoreThread(box.thread);
             failed = !add_position(left, &box, &block);
             box.thread = PyEval_SaveThread();
@@ -773,8 +794,24 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static int add_constants(PyObject *self)
+{
+    return PyModule_AddIntConstant(self, "GROUP", GROUP);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, add_constants},
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, .m_name = "n5zarr._kernel", .m_size = 0, .m_methods = methods,
+    PyModuleDef_HEAD_INIT,
+    .m_name = "n5zarr._kernel",
+    .m_methods = methods,
+    .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__kernel(void) { return PyModuleDef_Init(&module); }

@@ -108,6 +108,10 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
     __hash__ = None  # type: ignore[assignment] # as zarr.Array
 
     @override
+    def with_config(self, config: Any) -> Self:
+        return self.__class__(hasten(super().with_config(config)).async_array)
+
+    @override
     def get_basic_selection(
         self,
         selection: Any = Ellipsis,
@@ -171,6 +175,8 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
             return False
         keep_empty = self.config.write_empty_chunks
         left = kernel.write_box(dataset, box.start, given, self._missing, keep_empty=keep_empty)
+        if len(left) > _FEW:
+            return False
         for part in self._parts(box, dataset, left):
             super().set_basic_selection(part.slices, given[part.relative_to(box)])
         return True
@@ -188,7 +194,8 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         if dataset is None or not kernel.can_do(dataset):
             return None
         shown = dataset.shown  # which may be of another dataset by now
-        is_same = shown.chunk_shape == self.chunks and shown.data_type.value == self.dtype.name
+        native = shown.data_type.dtype.newbyteorder("=")
+        is_same = shown.chunk_shape == self.chunks and native == self.dtype
         return dataset if is_same else None
 
     @property
@@ -198,7 +205,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
 
     def _parts(self, box: _Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[_Box]:
         order, size = dataset.shown.axis_order, dataset.shown.chunk_shape
-        return [box.within(present(position, order), size) for position in sorted(left)]
+        return [box.within(place, size) for place in sorted(present(p, order) for p in left)]
 
 
 def _given(value: Any, box: _Box, dtype: np.dtype[Any]) -> np.ndarray | None:  # noqa: ANN401

@@ -21,6 +21,7 @@ from n5zarr.containers import sample_path
 from n5zarr.demo import PICTURE, report, write
 from n5zarr.describe import describe, describe_tree, find_damage, find_leftovers
 from n5zarr.errors import N5Error, N5Warning
+from n5zarr.kernel import is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,16 @@ app = typer.Typer(
 Location = Annotated[str, typer.Argument(metavar="PATH", help="A container, or anywhere in one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="For a URL: an option of fsspec, such as anon=true; may be repeated.",
+    ),
+]
 
 _STYLES = {"group": "bold", "array": "bold cyan", "object": "yellow", "broken": "bold red"}
 
@@ -87,9 +98,25 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _storage_options(given: list[str] | None) -> dict[str, Any] | None:
+    """Read NAME=VALUE; a value is JSON if it can be."""
+    options: dict[str, Any] = {}
+    for option in given or []:
+        name, equals, value = option.partition("=")
+        if not equals:
+            message = f"expected NAME=VALUE, got {option!r}"
+            raise typer.BadParameter(message, param_hint="--storage-option")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options or None
+
+
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"n5zarr {n5zarr.__version__}")
+        compiled = "with" if is_compiled() else "without"
+        typer.echo(f"n5zarr {n5zarr.__version__} ({compiled} the compiled kernel)")
         raise typer.Exit
 
 
@@ -108,6 +135,7 @@ def tree(
     as_json: AsJson = False,
     size: Annotated[bool, typer.Option("--size", help="Count blocks and bytes stored.")] = False,
     depth: Annotated[int | None, typer.Option(min=0, help="Levels below PATH.")] = None,
+    option: Options = None,
     debug: Debug = False,
 ) -> None:
     """Print the groups and datasets of a container.
@@ -115,7 +143,8 @@ def tree(
     Shapes are in C order (z, y, x); N5 lists dimensions the other way round.
     """
     with _errors_in_one_line(debug=debug):
-        description = describe_tree(location, size=size, depth=depth)
+        options = _storage_options(option)
+        description = describe_tree(location, size=size, depth=depth, storage_options=options)
         if as_json:
             _print_json(description)
         else:
@@ -157,6 +186,7 @@ def info(
         bool, typer.Option("--size/--no-size", help="Count blocks and bytes stored.")
     ] = True,
     verify: Annotated[bool, typer.Option("--verify", help="Decode every block.")] = False,
+    option: Options = None,
     debug: Debug = False,
 ) -> None:
     """Print what is known of one group or dataset.
@@ -165,8 +195,9 @@ def info(
     are named, and the exit status is 2. Unfinished files of killed writers are named too.
     """
     with _errors_in_one_line(debug=debug):
-        description = describe(location, size=size)
-        damage = list(find_damage(location)) if verify else []
+        options = _storage_options(option)
+        description = describe(location, size=size, storage_options=options)
+        damage = list(find_damage(location, storage_options=options)) if verify else []
         unfinished = find_leftovers(location) if verify else []
         if verify:
             description["damaged_blocks"] = [str(err) for err in damage]

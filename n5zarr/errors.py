@@ -54,6 +54,7 @@ type Kind = Literal[
     "option",  # an argument outside its vocabulary
     "read-only",  # an attempt to write where only reading is possible
     "dependency",  # an optional package is not installed
+    "listing",  # a server that lists nothing
     "changed",  # an array was replaced while it was open
 ]
 

@@ -82,9 +82,13 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Ask for what a directory holds; the answer is a list of :class:`Entry`."""
+    """Ask for what a directory holds; the answer is a list of :class:`Entry`.
+
+    With ``few`` one entry is enough, and there is none where the store lists nothing.
+    """
 
     path: str
+    few: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +169,12 @@ def _get(key: str) -> Steps[bytes | None]:
 
 
 def _list(path: str) -> Steps[Sequence[Entry]]:
-    (answer,) = yield [List(path)]
-    return [] if answer is None or isinstance(answer, bytes) else answer
+    (listing,) = yield from _list_each([path])
+    return listing
 
 
-def _list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
-    answers = yield [List(path) for path in paths]
+def _list_each(paths: Sequence[str], *, few: bool = False) -> Steps[list[Sequence[Entry]]]:
+    answers = yield [List(path, few) for path in paths]
     return [[] if a is None or isinstance(a, bytes) else a for a in answers]
 
 
@@ -269,6 +273,8 @@ class Hierarchy:
         """Make a node from its document, with a look at its children where that decides."""
         try:
             document = parse_json(data)
+            if not path and isinstance(document, dict):
+                check_version(document.get(VERSION_KEY))
             parsed = parse_attributes(document)
             if isinstance(parsed, GroupAttributes):
                 yield from _warn_near_miss(path, document)
@@ -317,7 +323,8 @@ class Hierarchy:
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
         """Whether a directory without document is a group: not empty, and no part of a dataset."""
-        if not (yield from _list(path)):
+        (few,) = yield from _list_each([path], few=True)
+        if not few:
             return False
         parent, _, name = path.rpartition("/")
         while is_block_name(name):
@@ -344,7 +351,7 @@ class Hierarchy:
         names = [name for name in found if _refusal(name) is None]
         documents = yield [Get(join(path, name, ATTRIBUTES_JSON)) for name in names]
         bare = [join(path, n) for n, d in zip(names, documents, strict=True) if d is None]
-        held = dict(zip(bare, (yield from _list_each(bare)), strict=True))
+        held = dict(zip(bare, (yield from _list_each(bare, few=True)), strict=True))
         children: list[tuple[str, Node | Broken]] = []
         for name, document in zip(names, documents, strict=True):
             child = join(path, name)
@@ -515,16 +522,27 @@ class Hierarchy:
                 return None
         return None
 
-    def names(self, path: str) -> Steps[list[str]]:
-        """Name what lies directly below a path, sorted."""
-        node = yield from self.node(path)
+    def names(
+        self, path: str, known: GroupAttributes | None = None
+    ) -> Steps[tuple[list[str], dict[str, Node]]]:
+        """Name what lies directly below a path, sorted, and give the nodes among it by path.
+
+        Parameters
+        ----------
+        path : str
+            Normalised; ``""`` is the root.
+        known : GroupAttributes, optional
+            The group at the path, if it need not be read.
+        """
+        node = known or (yield from self.node(path))
         if isinstance(node, GroupAttributes):
             own = [key.rpartition("/")[2] for key in self._metadata_keys(path, node)]
             children = yield from self._sound_children(path)
-            return sorted([*own, *(name for name, _ in children)])
+            names = sorted([*own, *(name for name, _ in children)])
+            return names, {join(path, name): child for name, child in children}
         prefix = f"{path}/" if path else ""
         below = yield from self.keys_below(path)
-        return sorted({key[len(prefix) :].split("/")[0] for key in below})
+        return sorted({key[len(prefix) :].split("/")[0] for key in below}), {}
 
 
 def _refusal(name: str) -> N5Error | None:

@@ -21,6 +21,7 @@ from n5zarr.codecs.buffers import REUSED, scratch
 from n5zarr.codecs.compress import compress, decompress_reused
 from n5zarr.codecs.native import addresses
 from n5zarr.codecs.zstd import clamp_level
+from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import present
 
@@ -30,11 +31,9 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.places import LocalDataset
 
-__all__ = ["can_do", "read_box", "write_box"]
+__all__ = ["can_do", "is_compiled", "read_box", "write_box"]
 
 _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
-_GROUP = 2**18  # bytes that it reads at once of an uncompressed block, but a whole row at least
-_MOST = 2**28  # bytes after which it comes back to Python, for signals
 _WORTH_THREADS = 2**18  # bytes
 _SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster than two
 
@@ -51,11 +50,16 @@ def _load() -> Any:  # noqa: ANN401 - a module without types
 _kernel = _load()
 
 
+def is_compiled() -> bool:
+    """Whether there is a kernel at all."""
+    return _kernel is not None
+
+
 def can_do(dataset: LocalDataset) -> bool:
     """Whether there is a kernel for the blocks of a dataset."""
     shown = dataset.shown
     is_plain = shown.n_parts is None and not shown.is_scalar
-    return _kernel is not None and is_plain and 0 < shown.full_n_bytes <= REUSED
+    return is_compiled() and is_plain and 0 < shown.full_n_bytes <= REUSED
 
 
 def read_box(
@@ -82,16 +86,16 @@ def read_box(
     compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
     if isinstance(compression, Raw):
         row = n_bytes // dataset.shown.dataset.block_size[-1]
-        n_stored, n_elements = min(n_bytes, max(_GROUP, row)), 0
+        n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
     else:
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.shown.full_header)
     work = partial(_kernel.read_box, *_what(dataset, start, out, fill_value))
-    decompress = partial(decompress_reused, compression=compression)
+    decompress = _or_none(partial(decompress_reused, compression=compression))
 
     def read(taken: np.ndarray) -> list[N5Tuple]:
         stored, elements = scratch(n_stored, "read"), scratch(n_elements, "decompressed")
-        left: list[N5Tuple] = work(taken, stored, elements, _MOST, decompress)
+        left: list[N5Tuple] = work(taken, stored, elements, decompress)
         return left
 
     n_blocks = _n_blocks(dataset, start, out.shape)
@@ -131,8 +135,8 @@ def write_box(
     compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
     n_stored = _most_packed(n_bytes) + len(dataset.shown.full_header)
     item_size = dataset.shown.dataset.data_type.item_size
-    decompress = partial(decompress_reused, compression=compression)
-    pack = partial(compress, compression=compression, item_size=item_size)
+    decompress = _or_none(partial(decompress_reused, compression=compression))
+    pack = _or_none(partial(compress, compression=compression, item_size=item_size))
     match compression:
         case Zstd(level=level):
             how: tuple[int, int, int, str] = (clamp_level(level), 0, 0, "")
@@ -146,11 +150,23 @@ def write_box(
         stored, elements = scratch(n_stored, "read"), scratch(n_bytes, "gathered")
         unique = os.urandom(8).hex()
         options = (pack, keep_empty, *how, unique)
-        left: list[N5Tuple] = work(taken, stored, elements, _MOST, decompress, options)
+        left: list[N5Tuple] = work(taken, stored, elements, decompress, options)
         return left
 
     n_blocks = _n_blocks(dataset, start, value.shape)
     return _on_threads(write, n_blocks, n_blocks * n_bytes)
+
+
+def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
+    """Let a function give None where it would raise: then zarr's way is tried, and raises."""
+
+    def careful(*args: P.args, **kwargs: P.kwargs) -> Result | None:
+        try:
+            return function(*args, **kwargs)
+        except N5Error:
+            return None
+
+    return careful
 
 
 def _most_packed(n_bytes: int) -> int:
@@ -205,15 +221,14 @@ def _on_threads(
     left: list[N5Tuple] = []
 
     def take() -> None:
-        while taken[0] < n_blocks:
-            left.extend(work(taken))
+        left.extend(work(taken))
 
     n_workers = min(max_workers(), n_blocks) if n_bytes >= _WORTH_THREADS else 1
     others = [thread_pool(n_workers).submit(take) for _ in range(n_workers - 1)]
     try:
         take()
     finally:
-        taken[0] = n_blocks  # after an interruption, too
+        taken[0] = n_blocks  # also after an interruption: none is taken any more
         for other in others:
             if not other.cancel():
                 other.result()

@@ -14,6 +14,7 @@ lock is all that threads would share.
 from __future__ import annotations
 
 import math
+from concurrent.futures import wait
 from itertools import chain
 from typing import TYPE_CHECKING, Any, override
 
@@ -130,8 +131,14 @@ def _dealt[Item, Result](
         return tuple(map(work, items))
     size = max(1, -(-len(items) // (_LOTS * n_workers)))
     lots = [items[i : i + size] for i in range(0, len(items), size)]
-    done = thread_pool(n_workers).map(lambda lot: [work(item) for item in lot], lots)
-    return tuple(chain.from_iterable(done))
+    pool = thread_pool(n_workers)
+    futures = [pool.submit(lambda lot: [work(item) for item in lot], lot) for lot in lots]
+    try:
+        return tuple(chain.from_iterable(future.result() for future in futures))
+    finally:  # after an error, too, nothing goes on behind the caller's back
+        for future in futures:
+            future.cancel()
+        wait(futures)
 
 
 class _Reader:

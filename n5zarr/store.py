@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,7 @@ from zarr.abc.store import (
 from zarr.buffer import cpu
 from zarr.storage import LocalStore
 
+from n5zarr.caching import CacheOptions, CachingStore
 from n5zarr.coords import CoordsView
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
@@ -36,6 +39,7 @@ from n5zarr.format.path import normalize_path
 from n5zarr.hierarchy import Hierarchy, RemoveTree
 from n5zarr.mapping import StoreMapping
 from n5zarr.places import LocalDataset, Place, Shards
+from n5zarr.remote import Backend, tolerant
 from n5zarr.store_io import (
     delete_sync,
     read_sync,
@@ -63,6 +67,9 @@ if TYPE_CHECKING:
 __all__ = ["N5Store"]
 
 
+_JUST_LISTED = 2  # seconds for which what a listing read need not be read again
+
+
 class N5Store(Store):
     """An N5 container as a Zarr store.
 
@@ -88,7 +95,14 @@ class N5Store(Store):
         such as a pyramid, is then a group of its own: ``em/s0`` with the arrays ``s0``, ``z``,
         ``y`` and ``x``.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        For the backend, with a URL.
+    backend : {"fsspec", "obstore"}, optional
+        Which library reads and writes a URL.
+    cache : CacheOptions, optional
+        What of a remote container is kept in memory, and when it is asked for again.
+    forbidden_is_missing : bool, optional
+        Whether "forbidden" means "not there", as on S3 buckets that may be read but not listed.
+        Otherwise it is an error.
 
     Raises
     ------
@@ -116,6 +130,9 @@ class N5Store(Store):
         axis_order: AxisOrder = "C",
         coords: bool = False,
         storage_options: dict[str, Any] | None = None,
+        backend: Backend = "fsspec",
+        cache: CacheOptions | None = None,
+        forbidden_is_missing: bool = False,
     ) -> None:
         is_read_only = isinstance(store, Store) and store.read_only
         super().__init__(read_only=read_only or is_read_only or coords)
@@ -128,10 +145,19 @@ class N5Store(Store):
         if isinstance(store, N5Store):
             message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
             raise N5UnrepresentableError(message, kind="option")
-        self._store = wrapped_store(store, storage_options, read_only=read_only)
+        _check_option("backend", backend, get_args(Backend.__value__))
+        self._store = wrapped_store(store, storage_options, read_only=read_only, backend=backend)
+        if forbidden_is_missing:
+            self._store = tolerant(self._store)
+        if cache is not None:
+            if isinstance(self._store, LocalStore):
+                message = "cache: expected a remote container; the system keeps local files"
+                raise N5UnrepresentableError(message, kind="option")
+            self._store = CachingStore(self._store, cache)
         self._hierarchy = Hierarchy(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         self._nodes: dict[str, Node] = {}
         self._served: dict[MetadataKey, bytes] = {}
+        self._listed: dict[str, tuple[Node, float]] = {}
         self._root_checked = False
         self._has_root = False
         self.warned: set[str] = set()
@@ -324,7 +350,9 @@ class N5Store(Store):
         if anew or not isinstance(self._nodes.get(parsed.path), Presentation):
             self._read_node_sync(parsed.path)
         shown = self._nodes.get(parsed.path)
-        if not isinstance(shown, Presentation) or not shown.whole_blocks or shown.element:
+        if not isinstance(shown, Presentation) or not shown.whole_blocks:
+            return None
+        if shown.element is not None and not shown.element.is_stored_as_is:
             return None
         directory = str(Path(self._store.root, *parsed.path.split("/"))) + "/"
         n_prefix = len(f"{parsed.path}/c/".lstrip("/"))
@@ -423,11 +451,18 @@ class N5Store(Store):
     # ------------------------------------------------------------------ nodes
 
     def _load(self, path: str) -> Steps[Node | None]:
-        """Read a node, and before the first one the version of the container."""
-        if not self._root_checked and path not in self._hierarchy.assumed:
+        """Read a node, and before the first one of local files the version of the container.
+
+        Elsewhere a document costs a request: the version is looked at when the root is read.
+        """
+        is_local = isinstance(self._store, LocalStore)
+        if is_local and not self._root_checked and path not in self._hierarchy.assumed:
             yield from self._hierarchy.check_root()
             self._root_checked = True
-        return self._kept(path, (yield from self._hierarchy.node(path)))
+        node, since = self._listed.pop(path, (None, -math.inf))
+        if node is None or time.monotonic() - since > _JUST_LISTED:
+            node = yield from self._hierarchy.node(path)
+        return self._kept(path, node)
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
         """Make a document, and remember it: what Zarr changes, it changes from here."""
@@ -521,8 +556,19 @@ class N5Store(Store):
             for name in await self._view.names(normalize_path(prefix)):
                 yield name
             return
-        for name in await self._run_located(self._hierarchy.names(normalize_path(prefix)), prefix):
+        for name in await self._run_located(self._names(normalize_path(prefix)), prefix):
             yield name
+
+    def _names(self, path: str) -> Steps[Sequence[str]]:
+        """List, and keep what was read for whoever opens the children next."""
+        if isinstance(self._store, LocalStore):
+            return (yield from self._hierarchy.names(path))[0]
+        known = self._nodes.get(path)  # opened before it is listed
+        known = known if isinstance(known, GroupAttributes) else None
+        names, nodes = yield from self._hierarchy.names(path, known)
+        now = time.monotonic()
+        self._listed.update({child: (node, now) for child, node in nodes.items()})
+        return names
 
     @override
     async def is_empty(self, prefix: str) -> bool:
@@ -673,6 +719,7 @@ class N5Store(Store):
 
     def _write(self, key: MetadataKey, value: bytes, *, only_new: bool = False) -> Steps[None]:
         document = parse_document(key, value)
+        self._listed.clear()
         written = yield from write_document(
             self._hierarchy,
             key,
@@ -738,6 +785,7 @@ class N5Store(Store):
                 pass
 
     def _remove(self, key: MetadataKey) -> Steps[None]:
+        self._listed.clear()
         node = yield from self._load(key.path)
         yield from remove_document(self._hierarchy, key, node)
         self._served.pop(key, None)
@@ -758,6 +806,7 @@ class N5Store(Store):
 
     def _remove_tree(self, path: str) -> Steps[bool]:
         """Remove a node with all below it; False when there is none at this path."""
+        self._listed.clear()
         try:
             node = yield from self._hierarchy.node(path)
         except N5Error:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 import zarr
 from zarr.abc.store import Store, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, LocalStore
+from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
 from n5zarr import local_io
+from n5zarr.caching import CachingStore
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import local_path
 from n5zarr.hierarchy import Entry, Get, List, Remove, RemoveTree, Update, Warn
+from n5zarr.remote import (
+    UrlStore,
+    entries_of_objects,
+    is_url,
+    objects_below,
+    store_of_url,
+    update_object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.hierarchy import Request, Steps
+    from n5zarr.remote import Backend
 
 __all__ = [
     "delete_sync",
@@ -37,8 +46,7 @@ __all__ = [
 
 type _Answer = bytes | Sequence[Entry] | None
 
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_SOMETHING = Entry("?", None)
 
 
 def wrapped_store(
@@ -46,6 +54,7 @@ def wrapped_store(
     storage_options: dict[str, Any] | None,
     *,
     read_only: bool,
+    backend: Backend = "fsspec",
 ) -> Store:
     """Make the store of a container.
 
@@ -54,30 +63,37 @@ def wrapped_store(
     store : path, URL or zarr store
         What the user gave.
     storage_options : dict or None
-        For fsspec, with a URL.
+        For the backend, with a URL.
     read_only : bool
         Whether a store that is made here refuses to write. Local files are written by
         :mod:`n5zarr.local_io`, so that zarr's store for them is for reading in any case: it would
         make the directory of a container that is only looked for.
+    backend : {"fsspec", "obstore"}, optional
+        What reads URLs.
 
     Raises
     ------
     N5UnrepresentableError
         There are options, but no URL (``kind="option"``).
     """
-    is_url = isinstance(store, str) and _URL.match(store) and not store.startswith("file://")
-    if storage_options is not None and not is_url:
-        message = f"storage_options: expected only with a URL, got them with {store!r}"
+    if is_url(store):
+        return store_of_url(str(store), storage_options, read_only=read_only, backend=backend)
+    if storage_options is not None or backend != "fsspec":
+        name = "backend" if storage_options is None else "storage_options"
+        message = f"{name}: expected only with a URL, got it with {store!r}"
         raise N5UnrepresentableError(message, kind="option")
     if type(store) is LocalStore:
         # one form of the same place, so that equality and messages do not depend on the spelling
         return LocalStore(Path(store.root).resolve(), read_only=store.read_only)
+    if type(store) is FsspecStore:
+        return UrlStore(
+            store.fs,
+            read_only=store.read_only,
+            path=store.path,
+            allowed_exceptions=store.allowed_exceptions,
+        )
     if isinstance(store, Store):
         return store
-    if is_url:
-        return FsspecStore.from_url(
-            str(store), storage_options=storage_options, read_only=read_only
-        )
     path = Path(local_path(os.fspath(store)))
     return LocalStore(path.expanduser().resolve(), read_only=True)
 
@@ -198,16 +214,12 @@ async def _answer_async(request: Request, store: Store, warn: Callable[[str], No
         case Get(key):
             value = await store.get(key, cpu.buffer_prototype)
             return None if value is None else value.to_bytes()
-        case List(path):
-            return await _entries(store, path)
+        case List(path, few):
+            return await _entries(store, path, few=few)
         case Warn(message):
             warn(message)
         case Update(key, change):
-            old = await store.get(key, cpu.buffer_prototype)
-            new = change(None if old is None else old.to_bytes())
-            if old is None or new != old.to_bytes():
-                await store.set(key, cpu.Buffer.from_bytes(new))
-            return new
+            return await _update(store, key, change)
         case Remove(key):
             await store.delete(key)
         case RemoveTree(path):
@@ -229,11 +241,39 @@ def _sync_store(store: Store) -> SupportsSyncStore:
     raise N5UnsupportedError(message, kind="option")
 
 
-async def _entries(store: Store, path: str) -> list[Entry]:
-    """List a directory through the store, which does not tell directories from files."""
-    names = {name.strip("/") async for name in store.list_dir(path)}
-    # zero-byte objects `path/`, which Java leaves on object stores, are listed as their whole path
-    return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
+async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes]) -> bytes:
+    if isinstance(store, CachingStore):
+        try:
+            return await _update(store.inner, key, change)
+        finally:
+            store.forget(key)
+    if isinstance(store, ObjectStore):
+        return await update_object(store, key, change)
+    old = await store.get(key, cpu.buffer_prototype)
+    new = change(None if old is None else old.to_bytes())
+    if old is None or new != old.to_bytes():
+        await store.set(key, cpu.Buffer.from_bytes(new))
+    return new
+
+
+async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:
+    """List a directory through the store, or, with ``few``, find out whether it holds anything."""
+    match store:
+        case CachingStore():
+            return await _entries(store.inner, path, few=few)
+        case UrlStore() if few:
+            return [_SOMETHING] if await store.holds(path) else []
+        case UrlStore():
+            return await store.entries(path)
+        case ObjectStore() if few:
+            return [_SOMETHING] if await objects_below(store, path) else []
+        case ObjectStore():
+            return await entries_of_objects(store, path)
+        case _:
+            # which does not tell directories from files
+            names = {name.strip("/") async for name in store.list_dir(path)}
+            # markers `path/`, which Java leaves, are listed as their whole path
+            return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
 
 
 def _without_await[T](coroutine: Coroutine[object, None, T]) -> T:

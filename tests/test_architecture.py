@@ -19,6 +19,7 @@ LAYERS = (
     ("_zarr_compat",),
     ("zarr_types", "zarr_codecs", "transcode"),
     ("hierarchy", "local_io", "mapping"),
+    ("remote", "caching"),
     ("writing", "store_io", "places", "geometry"),
     ("coords",),
     ("store",),

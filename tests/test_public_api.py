@@ -16,6 +16,7 @@ import n5zarr.format
 def test_the_public_names_are_these() -> None:
     assert set(n5zarr.__all__) == {
         "Block",
+        "CacheOptions",
         "N5Block",
         "N5BlockCodec",
         "N5Error",

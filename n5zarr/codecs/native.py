@@ -47,10 +47,9 @@ def addresses() -> tuple[int, ...]:
     found: list[int] = []
     for module, names in _FUNCTIONS.items():
         try:
-            spec = find_spec(module)
-            library = ctypes.CDLL(spec.origin if spec is not None else None)
+            library = ctypes.CDLL(getattr(find_spec(module), "origin", ""))
             found += [_address(getattr(library, name)) for name in names]
-        except (ImportError, OSError, AttributeError):
+        except (ImportError, OSError, AttributeError, TypeError):
             found += [0] * len(names)
     return tuple(found)
 

@@ -104,6 +104,12 @@ class Element:
         return self.dtype.kind in "iuf" and self.dtype.itemsize == self.stored.item_size
 
     @property
+    def is_stored_as_is(self) -> bool:
+        """Whether the elements of a block are these, whatever missing ones are."""
+        own, stored = self.dtype.newbyteorder("="), self.stored.dtype.newbyteorder("=")
+        return self.n_parts is None and own == stored
+
+    @property
     def has_byte_order(self) -> bool:
         """Whether Zarr's ``bytes`` codec names a byte order."""
         if self.dtype.kind in "TO":

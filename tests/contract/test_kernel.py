@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -18,8 +21,10 @@ from hypothesis import strategies as st
 
 import n5zarr
 from n5zarr import kernel
+from n5zarr.arrays import N5Array
 from n5zarr.codecs.native import addresses
 from n5zarr.errors import N5Error
+from n5zarr.pipeline import N5CodecPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +42,7 @@ COMPRESSIONS: list[dict[str, Any]] = [
     {"type": "bzip2"},
     {"type": "xz"},
 ]
-DTYPES = ["u1", "i2", "u4", "f4", "i8", "f8"]
+DTYPES = ["u1", "i2", ">u2", "u4", "f4", "i8", ">f8", "f8"]
 SHAPES = [(17,), (7, 11), (5, 7, 11), (3, 5, 4, 7), (2, 3, 2, 5, 3)]
 
 
@@ -77,7 +82,8 @@ def test_it_writes_the_same_files_and_reads_the_same_numbers(
     dtype = np.dtype(data.draw(st.sampled_from(DTYPES)))
     chunks = tuple(data.draw(st.integers(1, n)) for n in shape)
     axis_order: Any = data.draw(st.sampled_from("CF"))
-    fill_value = data.draw(st.sampled_from([0, 1]))
+    values: list[Any] = [0, 1, *([np.nan, -0.0] if dtype.kind == "f" else [])]
+    fill_value = data.draw(st.sampled_from(values))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     steps = []
     for _ in range(data.draw(st.integers(1, 3))):
@@ -264,6 +270,99 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
         )[...] = 1
 
 
+@pytest.mark.parametrize("fill_value", [0, 1, np.nan])
+def test_it_is_used_whatever_is_missing(
+    tmp_path: Path, fill_value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="d", shape=(6, 7), chunks=(2, 3), dtype="f4", fill_value=fill_value
+    )
+    assert isinstance(made, N5Array)
+    with monkeypatch.context() as patch:
+        patch.setattr(N5CodecPipeline, "read", None)
+        patch.setattr(N5CodecPipeline, "write", None)
+        made[:3, 1:] = 5
+        for array in (made, n5zarr.open(tmp_path / "c.n5", path="d"), made.with_config({})):
+            opened: Any = array
+            np.testing.assert_array_equal(opened[0], [fill_value, 5, 5, 5, 5, 5, 5])
+            np.testing.assert_array_equal(opened[3:], np.full((3, 7), fill_value))
+    kept: Any = made.with_config({"write_empty_chunks": True})
+    assert isinstance(kept, N5Array)
+    assert isinstance(kept.async_array.codec_pipeline, N5CodecPipeline)
+    made[...] = fill_value
+    assert not list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))
+    kept[...] = fill_value
+    assert len(list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))) == 9
+
+
+@pytest.mark.parametrize("n", [2**63 - 1, 2**62, 2**40 + 5])
+def test_dimensions_at_the_end_of_what_integers_hold(tmp_path: Path, n: int) -> None:
+    root = tmp_path / "c.n5"
+    (root / "d").mkdir(parents=True)
+    document = {
+        "dimensions": [n, n], "blockSize": [64, 48], "dataType": "uint8",
+        "compression": {"type": "raw"},
+    }  # fmt: skip
+    (root / "d" / "attributes.json").write_text(json.dumps(document))
+    array: Any = n5zarr.open(root, path="d", mode="r+")
+    values = np.arange(1, 70 * 70 + 1).reshape(70, 70).astype("u1")
+    assert not array[n - 70 :, n - 70 :].any()
+    array[n - 70 :, n - 70 :] = values
+    np.testing.assert_array_equal(array[n - 70 :, n - 70 :], values)
+    with python_only():
+        np.testing.assert_array_equal(array[n - 70 :, n - 70 :], values)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("compression", [{"type": "bzip2"}, {"type": "zstd", "level": 19}])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
+def test_what_a_signal_raises_ends_it(
+    tmp_path: Path, compression: dict[str, Any], raised: Any
+) -> None:
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="d", shape=(4000, 2000), chunks=(100, 100), dtype="u2",
+        compression=compression,
+    )  # fmt: skip
+    values = np.random.default_rng(1).integers(0, 200, (4000, 2000)).astype("u2")
+
+    def ring(*_: Any) -> None:
+        raise raised
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(raised):
+            array[...] = values
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    n_blocks = len(list((tmp_path / "c.n5" / "d").rglob("[0-9]*/[0-9]*")))
+    time.sleep(0.2)  # nothing goes on behind one's back
+    assert len(list((tmp_path / "c.n5" / "d").rglob("[0-9]*/[0-9]*"))) == n_blocks < 800
+
+
+def test_of_several_damaged_blocks_the_first_is_named(tmp_path: Path) -> None:
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="d", shape=(4, 6), chunks=(2, 2), dtype="u1"
+    )
+    array[...] = 1
+    for name in ("0/1", "2/0"):  # x first; (1, 0) and (0, 2) as shown
+        (tmp_path / "c.n5" / "d" / name).write_bytes(b"no")
+    with pytest.raises(N5Error, match="block 2/0"):
+        array[...]
+
+
+def test_a_dataset_whose_directory_is_not_there(tmp_path: Path) -> None:
+    document: dict[str, Any] = {
+        "dimensions": [90, 80], "blockSize": [10, 10], "dataType": "uint8",
+        "compression": {"type": "raw"},
+    }  # fmt: skip
+    array: Any = n5zarr.open(tmp_path / "c.n5", path="d", mode="r+", assume_metadata=document)
+    assert not array[...].any()
+    array[...] = 3
+    assert array[...].sum() == 3 * 7200
+
+
 def test_without_the_libraries_functions(tmp_path: Path) -> None:
     """A package that is built otherwise costs speed only."""
     script = """
@@ -272,6 +371,7 @@ import n5zarr.codecs.native as native
 native.addresses = lambda: (0,) * 13
 import n5zarr
 from n5zarr import kernel
+from n5zarr.arrays import N5Array
 assert kernel._kernel is not None
 for name in ("raw", "gzip", "zstd", "blosc"):
     how = {"chunks": (8, 9), "dtype": "u2", "compression": {"type": name}}

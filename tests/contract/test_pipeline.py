@@ -299,7 +299,8 @@ def test_gzip_is_small_whatever_the_data(level: int) -> None:
     rng = np.random.default_rng(0)
     image = np.clip(120 + rng.normal(0, 6, 2**18), 0, 255).astype("u1")
     labels = np.repeat(rng.integers(0, 99, 2**9), 2**6).astype(">u8")
-    for data in (image, labels, np.zeros(10, "u1")):
+    planes = np.repeat(rng.normal(128, 20, (8, 2**14)).clip(0, 255).astype("u1"), 2, 0).ravel()
+    for data in (image, labels, planes, np.zeros(10, "u1")):
         block = n5zarr.encode_block(data, compression={"type": "gzip", "level": level})
         payload = block[8:]
         assert gzip.decompress(payload) == data.tobytes()

@@ -1,0 +1,363 @@
+"""Stores for URLs: what zarr's own lack for containers that are not on a local file system.
+
+zarr's :class:`~zarr.storage.FsspecStore` says "not there" where a request failed, looks for keys
+with spaces or percent signs on HTTP servers where they are not, and lists a whole tree to know
+whether a directory holds anything. These are mended here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal, override
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from zarr.storage import FsspecStore, ObjectStore, ZipStore
+
+from n5zarr.errors import (
+    N5Error,
+    N5MissingDependencyError,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+)
+from n5zarr.hierarchy import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest, Store
+
+__all__ = [
+    "Backend",
+    "UrlStore",
+    "entries_of_objects",
+    "is_url",
+    "objects_below",
+    "store_of_url",
+    "tolerant",
+    "update_object",
+]
+
+type Backend = Literal["fsspec", "obstore"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+# what makes file systems read an object at once, without asking for its size first
+_ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
+_PAGE = 1000  # names that one request lists
+_ATTEMPTS = 50  # to change an object that others change, too
+_HTTP = ("http", "https")
+# characters that may stand in the path of a URL as they are; % begins what is quoted already
+_QUOTED = "/:@!$&'()*+,;=~-._%"
+
+
+def is_url(location: object) -> bool:
+    """Whether a location is a URL, or a chain of them, but no local path."""
+    return (
+        isinstance(location, str)
+        and _URL.match(location) is not None
+        and not location.startswith("file://")
+    )
+
+
+def store_of_url(
+    url: str, storage_options: dict[str, Any] | None, *, read_only: bool, backend: Backend
+) -> Store:
+    """Make a store for a URL.
+
+    Parameters
+    ----------
+    url : str
+        Anything that fsspec reads, chains included, or obstore; ``zip://`` and a local path is a
+        zip file.
+    storage_options : dict or None
+        For fsspec's file system, or for obstore's store.
+    read_only : bool
+        Whether the store refuses to write.
+    backend : {"fsspec", "obstore"}
+        Which library is asked.
+
+    Raises
+    ------
+    N5MissingDependencyError
+        The library is not installed.
+    N5UnsupportedError
+        obstore knows no such URL (``kind="option"``).
+    """
+    if backend == "obstore":
+        return ObjectStore(_object_store(url, storage_options or {}), read_only=read_only)
+    if url.startswith("zip://") and "::" not in url:
+        return ZipStore(url.removeprefix("zip://"), mode="r")
+    options = dict(storage_options or {})
+    if urlsplit(url).scheme in _HTTP and "::" not in url:
+        # keys are quoted here, once; and what asks for access goes with every request
+        address, _, query = url.partition("?")
+        url = quote(address, safe=_QUOTED)
+        if query:
+            options["params"] = dict(parse_qsl(query)) | options.get("params", {})
+        options["encoded"] = True
+    elif "::" not in url:
+        options.setdefault("use_listings_cache", False)  # others write, too
+    try:
+        if "::" not in url:
+            return UrlStore.from_url(url, storage_options=options, read_only=read_only)
+        from fsspec import url_to_fs  # noqa: PLC0415 - optional
+        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
+
+        chain, path = url_to_fs(url, **options)
+        wrapped = AsyncFileSystemWrapper(chain, asynchronous=True)
+        return UrlStore(wrapped, read_only=read_only, path=path)
+    except ImportError as err:
+        raise N5MissingDependencyError(str(err.name or "fsspec"), f"URLs: {err}", "remote") from err
+
+
+def _object_store(url: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - obstore's
+    try:
+        from obstore import store as stores  # noqa: PLC0415 - optional
+    except ImportError as err:
+        raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
+    parts = urlsplit(url)
+    try:
+        if parts.scheme in ("s3", "gs"):  # not parsed as URLs, where % and ? mean something
+            bucket, _, prefix = url.partition("://")[2].partition("/")
+            make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
+            return make(bucket, prefix=prefix.strip("/") or None, **options)
+        return stores.from_url(url, **options)
+    except Exception as err:
+        message = f"backend='obstore': {url}: {err}; backend='fsspec' knows other URLs"
+        raise N5UnsupportedError(message, kind="option") from err
+
+
+class UrlStore(FsspecStore):
+    """zarr's store over fsspec, of which a failed request is an error, and every name is a key."""
+
+    @property
+    def is_http(self) -> bool:
+        """Whether keys are parts of URLs, and directories are pages of links, if anything."""
+        return self.path.startswith(("http://", "https://"))
+
+    def __str__(self) -> str:
+        return self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
+
+    def _url_key(self, key: str) -> str:
+        return quote(key, safe="/") if self.is_http else key
+
+    @override
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        if byte_range is not None:
+            return await super().get(self._url_key(key), prototype, byte_range)
+        how = next((how for name, how in _ONE_REQUEST.items() if name in self.fs.protocol), {})
+        try:
+            data = await self.fs._cat_file(self._full(key), **how)  # noqa: SLF001 - fsspec's
+        except self.allowed_exceptions:
+            return None
+        return prototype.buffer.from_bytes(data)
+
+    @override
+    async def set(self, key: str, value: Buffer, byte_range: tuple[int, int] | None = None) -> None:
+        await super().set(self._url_key(key), value, byte_range)
+
+    @override
+    async def delete(self, key: str) -> None:
+        await super().delete(self._url_key(key))
+
+    @override
+    async def exists(self, key: str) -> bool:
+        if self.is_http:  # for which fsspec takes every error for "not there"
+            session = await self.fs.set_session()
+            async with session.get(self.fs.encode_url(self._full(key)), **self.fs.kwargs) as found:
+                if found.status not in (404, 410):
+                    found.raise_for_status()
+                return bool(found.ok)
+        try:
+            found = await self.fs._info(self._full(key))  # noqa: SLF001 - fsspec's asynchronous API
+        except self.allowed_exceptions:
+            return False
+        return bool(found.get("type", "file") != "directory")
+
+    @override
+    async def getsize(self, key: str) -> int:
+        return await super().getsize(self._url_key(key))
+
+    async def entries(self, path: str) -> list[Entry]:
+        """List a directory.
+
+        Raises
+        ------
+        N5UnsupportedError
+            The server lists nothing (``kind="listing"``).
+        """
+        directory = self._full(path).rstrip("/")
+        try:
+            found = await self.fs._ls(directory, detail=True)  # noqa: SLF001
+        except Exception as err:
+            if self.is_http and (isinstance(err, FileNotFoundError) or hasattr(err, "status")):
+                message = (
+                    f"listing: the server gives no list of {directory}/ ({err}); groups and "
+                    "datasets can be opened by their paths"
+                )
+                raise N5UnsupportedError(message, kind="listing") from err
+            if isinstance(err, self.allowed_exceptions):
+                return []
+            raise
+        names: dict[str, bool] = {}
+        directory = unquote(directory) if self.is_http else directory
+        for entry in found:
+            name = str(entry["name"])
+            if self.is_http:  # a page of links, also to places in the page itself
+                name = unquote(name.partition("?")[0].partition("#")[0])
+            name = name.removeprefix(f"{directory}/" if directory else "")
+            is_dir = entry.get("type") == "directory" or name.endswith("/")
+            name = str(PurePosixPath(name.rstrip("/")))
+            # marker objects `path/`, which Java leaves on object stores, are the directory itself
+            if name not in (".", "..") and "/" not in name:
+                names[name] = names.get(name, False) or is_dir
+        return [Entry(name, names[name]) for name in sorted(names)]
+
+    async def holds(self, path: str) -> bool:
+        """Whether there is anything below a path, with as little listing as fsspec can."""
+        directory = self._full(path).rstrip("/")
+        few = getattr(self.fs, "_lsdir", None)
+        if few is not None and "s3" in self.fs.protocol:
+            try:
+                found = await few(directory, max_items=_PAGE, delimiter="")
+            except self.allowed_exceptions:
+                return False
+            return any(not str(entry["name"]).endswith("/") for entry in found)
+        try:
+            return bool(await self.entries(path))
+        except N5UnsupportedError:  # then only what has a document is there
+            return False
+
+    def _full(self, path: str) -> str:
+        root = self.path.rstrip("/")
+        key = self._url_key(path)
+        return f"{root}/{key}" if root and key else root or key
+
+
+class _Tolerant:
+    """Takes "forbidden" for "not there", as S3 means it where listing is not allowed."""
+
+    async def get(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the other base
+        try:
+            return await super().get(*args, **kwargs)  # type: ignore[misc]
+        except Exception as err:
+            if _is_forbidden(err):
+                return None
+            raise
+
+
+class _TolerantUrlStore(_Tolerant, UrlStore):
+    pass
+
+
+class _TolerantObjectStore(_Tolerant, ObjectStore[Any]):
+    pass
+
+
+def _is_forbidden(err: Exception) -> bool:
+    return (
+        isinstance(err, PermissionError)
+        or getattr(err, "status", None) == 403
+        or type(err).__name__ == "PermissionDeniedError"
+    )
+
+
+def tolerant(store: Store) -> Store:
+    """Make a store that takes "forbidden" for "not there".
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The store is none of fsspec or obstore (``kind="option"``).
+    """
+    if isinstance(store, FsspecStore):
+        return _TolerantUrlStore(
+            store.fs,
+            read_only=store.read_only,
+            path=store.path,
+            allowed_exceptions=store.allowed_exceptions,
+        )
+    if isinstance(store, ObjectStore):
+        return _TolerantObjectStore(store.store, read_only=store.read_only)
+    message = f"forbidden_is_missing: expected a URL or a store of fsspec or obstore, got {store!r}"
+    raise N5UnrepresentableError(message, kind="option")
+
+
+# ---------------------------------------------------------------------- obstore
+
+
+async def entries_of_objects(store: ObjectStore[Any], path: str) -> list[Entry]:
+    """List a directory of an object store, with one request for each thousand names."""
+    import obstore  # noqa: PLC0415 - there is a store of it
+
+    if _is_http(store):
+        message = (
+            f"listing: obstore lists {store.store} only if it is a WebDAV server; groups and "
+            "datasets can be opened by their paths, and backend='fsspec' reads pages of links"
+        )
+        raise N5UnsupportedError(message, kind="listing")
+    found = await obstore.list_with_delimiter_async(store.store, prefix=path or None)
+    directories = {_name(prefix, path): True for prefix in found["common_prefixes"]}
+    files = {_name(meta["path"], path): False for meta in found["objects"]}
+    both = files | directories
+    return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
+
+
+async def objects_below(store: ObjectStore[Any], path: str) -> bool:
+    """Whether there is anything below a path, with one request."""
+    import obstore  # noqa: PLC0415 - there is a store of it
+
+    if _is_http(store):
+        return False
+    # of two objects, one is not the marker of the directory itself
+    async for batch in obstore.list(store.store, prefix=path or None, chunk_size=2):
+        if any(meta["path"].strip("/") != path for meta in batch):
+            return True
+    return False
+
+
+def _is_http(store: ObjectStore[Any]) -> bool:
+    return type(store.store).__name__ == "HTTPStore"
+
+
+def _name(full: str, path: str) -> str:
+    return full.strip("/").removeprefix(f"{path}/" if path else "").strip("/")
+
+
+async def update_object(
+    store: ObjectStore[Any], key: str, change: Callable[[bytes | None], bytes]
+) -> bytes:
+    """Replace an object unless somebody else does meanwhile; then start again.
+
+    Where the service knows no conditional writing, the last writer wins.
+    """
+    import obstore  # noqa: PLC0415 - there is a store of it
+    from obstore import exceptions  # noqa: PLC0415
+
+    for attempt in range(_ATTEMPTS):
+        old: bytes | None = None
+        mode: Any = "create"
+        try:
+            found = await obstore.get_async(store.store, key)
+            old = bytes(await found.bytes_async())
+            mode = {k: v for k in ("e_tag", "version") if (v := found.meta[k]) is not None}
+        except FileNotFoundError:
+            pass
+        new = change(old)
+        if new == old:
+            return new
+        try:
+            await obstore.put_async(store.store, key, new, mode=mode)
+        except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
+            await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
+            continue
+        except (exceptions.NotSupportedError, NotImplementedError):
+            await obstore.put_async(store.store, key, new)
+        return new
+    message = f"{key}: others wrote it at each of {_ATTEMPTS} attempts to update it; try again"
+    raise N5Error(message, kind="changed")

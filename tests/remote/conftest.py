@@ -1,0 +1,140 @@
+"""A container with odd names, on every kind of server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+import numpy as np
+import pytest
+
+import n5zarr
+from n5zarr import N5Store
+from tests.remote import servers
+
+ROOT = "my c%20#+ü.n5"
+ODD = "odd n%41me/#x+ü"
+VALUES = np.arange(35, dtype="u2").reshape(5, 7)
+KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+
+
+@dataclass
+class Place:
+    """A container on a server, and how it is opened."""
+
+    name: str
+    url: str
+    proxy: servers.Proxy
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def open(self, **options: Any) -> N5Store:
+        return N5Store(self.url, **({"codecs": "n5"} | self.options | options))
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("served") / ROOT
+    shutil.copytree(n5zarr.sample_path(), root)
+    array: Any = n5zarr.create_array(root, path=ODD, shape=(5, 7), chunks=(2, 3), dtype="u2")
+    array[...] = VALUES
+    raw: Any = n5zarr.create_array(
+        root, path="raw", shape=(50, 7), chunks=(20, 7), dtype="u2", compression=None
+    )
+    raw[...] = 7
+    (root / "implicit" / "sub").mkdir(parents=True)
+    (root / "implicit" / "sub" / "attributes.json").write_text("{}")
+    (root / "readme.txt").write_text("nothing of N5")
+    return root
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    with servers.s3() as url:
+        yield url
+
+
+def client(url: str) -> Any:
+    return boto3.client("s3", endpoint_url=url, **KEYS)
+
+
+def upload(url: str, bucket: str, local: Path) -> None:
+    """Copy a container, with the markers of directories that Java leaves."""
+    s3 = client(url)
+    s3.create_bucket(Bucket=bucket)
+    for path in local.rglob("*"):
+        key = f"{local.name}/{path.relative_to(local).as_posix()}"
+        if path.is_dir():
+            s3.put_object(Bucket=bucket, Key=f"{key}/", Body=b"")
+        else:
+            s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+    s3.put_object(Bucket=bucket, Key=f"{local.name}/empty/", Body=b"")
+
+
+@pytest.fixture(scope="session")
+def bucket(s3_server: str, local: Path) -> str:
+    upload(s3_server, "lab", local)
+    return "lab"
+
+
+def fsspec_options(url: str) -> dict[str, Any]:
+    # one attempt each, so that faults are seen where they are tested
+    config = {"retries": {"max_attempts": 1}, "read_timeout": 1, "connect_timeout": 1}
+    return {"key": "a", "secret": "b", "endpoint_url": url, "config_kwargs": config}
+
+
+def obstore_options(url: str) -> dict[str, Any]:
+    return {
+        "endpoint": url,
+        "access_key_id": "a",
+        "secret_access_key": "b",
+        "region": "us-east-1",
+        "client_options": {"allow_http": True, "timeout": "1s"},
+        "retry_config": {"max_retries": 0},
+    }
+
+
+def _s3fs(url: str) -> dict[str, Any]:
+    return {"storage_options": fsspec_options(url)}
+
+
+def _obstore(url: str) -> dict[str, Any]:
+    return {"backend": "obstore", "storage_options": obstore_options(url)}
+
+
+S3: dict[str, Callable[[str], dict[str, Any]]] = {"s3fs": _s3fs, "obstore": _obstore}
+HTTP: dict[str, Any] = {"lists": True, "no lists": False, "forbidden lists": HTTPStatus.FORBIDDEN}
+
+
+@pytest.fixture
+def proxied_s3(s3_server: str) -> Iterator[servers.Proxy]:
+    with servers.Proxy(s3_server).running() as proxy:
+        yield proxy
+
+
+@pytest.fixture(params=[*S3, *HTTP, "http obstore"])
+def place(request: pytest.FixtureRequest, local: Path) -> Iterator[Place]:
+    name = request.param
+    if name in S3:
+        bucket = request.getfixturevalue("bucket")
+        with servers.Proxy(request.getfixturevalue("s3_server")).running() as proxy:
+            yield Place(name, f"s3://{bucket}/{ROOT}", proxy, S3[name](proxy.url))
+        return
+    with (
+        servers.static(local.parent, lists=HTTP.get(name, False)) as url,
+        servers.Proxy(url).running() as proxy,
+    ):
+        options: dict[str, Any] = {}
+        if name == "http obstore":
+            timeout = {"allow_http": True, "timeout": "1s"}
+            retry = {"max_retries": 0}
+            options = {
+                "backend": "obstore",
+                "storage_options": {"client_options": timeout, "retry_config": retry},
+            }
+        yield Place(name, f"{proxy.url}/{quote(ROOT)}", proxy, options)

@@ -1,0 +1,197 @@
+"""Servers on loopback: static files, S3, and a proxy that records and spoils what passes."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import logging
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, override
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing where a client went away."""
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.server_address[1]}"
+
+
+@contextlib.contextmanager
+def serving(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    with _Server((HOST, 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield server.url
+        server.shutdown()
+        thread.join()
+
+
+class _Files(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+class _FilesWithoutLists(_Files):
+    status = HTTPStatus.NOT_FOUND
+
+    @override
+    def list_directory(self, path: Any) -> None:
+        self.send_error(self.status)
+
+
+class _FilesWithForbiddenLists(_FilesWithoutLists):
+    status = HTTPStatus.FORBIDDEN
+
+
+def static(directory: Path, *, lists: bool | HTTPStatus = True) -> Any:
+    """Serve a directory, with or without lists of what is in it."""
+    kinds: dict[Any, Any] = {True: _Files, False: _FilesWithoutLists}
+    handler = kinds.get(lists, _FilesWithForbiddenLists)
+    return serving(partial(handler, directory=str(directory)))
+
+
+@contextlib.contextmanager
+def s3() -> Iterator[str]:
+    """Serve S3 from memory."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - takes a second
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+class Proxy:
+    """Passes requests on, records them, and does to some answers what networks do.
+
+    Parameters
+    ----------
+    url : str
+        Of the server behind it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.upstream = url
+        self.url = ""
+        self.requests: list[tuple[str, str]] = []
+        self.fault: Callable[[str, str], str | None] = lambda method, path: None
+        self.latency = 0.0
+
+    def counts(self) -> dict[str, int]:
+        """Count what was asked since the last time: GET, PUT, HEAD, LIST."""
+        counts = Counter(
+            "LIST" if method == "GET" and ("list-type" in path or "delimiter" in path) else method
+            for method, path in self.requests
+        )
+        self.requests.clear()
+        return dict(counts)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Proxy]:
+        with serving(partial(_Passing, self)) as url:
+            self.url = url
+            yield self
+
+
+class _Passing(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, proxy: Proxy, *args: Any) -> None:
+        self.proxy = proxy
+        self.upstream: http.client.HTTPConnection | None = None
+        super().__init__(*args)
+
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def _pass(self) -> None:
+        proxy = self.proxy
+        proxy.requests.append((self.command, self.path))
+        body = self._body()
+        if proxy.latency:
+            time.sleep(proxy.latency)
+        fault = proxy.fault(self.command, self.path)
+        if fault in ("500", "503", "403", "404"):
+            self.send_response(int(fault))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if fault == "reset":
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.close_connection = True
+            self.connection.close()
+            return
+        if fault == "hang":
+            time.sleep(3)
+            self.close_connection = True
+            return
+        if self.upstream is None:
+            self.upstream = http.client.HTTPConnection(urlsplit(proxy.upstream).netloc)
+        headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
+        if "content-length" not in map(str.lower, headers) and body:
+            headers["Content-Length"] = str(len(body))
+        self.upstream.request(self.command, self.path, body, headers)
+        answer = self.upstream.getresponse()
+        data = answer.read()
+        self._answer(answer, data, fault)
+
+    @override
+    def finish(self) -> None:
+        super().finish()
+        if self.upstream is not None:
+            self.upstream.close()
+
+    def _body(self) -> bytes:
+        if "chunked" in self.headers.get("Transfer-Encoding", ""):
+            parts = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _answer(self, answer: http.client.HTTPResponse, data: bytes, fault: str | None) -> None:
+        self.send_response(answer.status)
+        hidden = ("transfer-encoding", "content-length", "connection", "date", "server")
+        for name, value in answer.getheaders():
+            if name.lower() not in hidden:
+                self.send_header(name, value)
+        length = int(answer.getheader("Content-Length") or len(data))
+        if fault == "shorter":  # than it is: the client takes the rest for the next answer
+            length = max(0, len(data) - 7)
+        self.send_header("Content-Length", str(length + 7 if fault == "longer" else length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+        if fault in ("cut", "longer", "shorter"):
+            self.close_connection = True
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass  # noqa: N815 - as the base wants

@@ -1,0 +1,134 @@
+"""The cache: fewer requests, and nothing out of date but what was allowed to be."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+from n5zarr import CacheOptions, N5Store
+from n5zarr.errors import N5UnrepresentableError
+from tests.remote.conftest import S3, Place, client
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(params=list(S3))
+def place(request: pytest.FixtureRequest, s3_server: str, proxied_s3: Any) -> Place:
+    import uuid  # noqa: PLC0415
+
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    place = Place(request.param, f"s3://{name}/c.n5", proxied_s3, S3[request.param](proxied_s3.url))
+    array = zarr.create_array(place.open(), name="a", shape=(8,), chunks=(2,), dtype="u1")
+    array[:6] = 1  # the last block is not there
+    place.proxy.counts()
+    return place
+
+
+def opened(store: N5Store) -> Any:
+    return zarr.open_array(store, path="a", mode="r+")
+
+
+def test_what_is_kept_is_not_asked_for_again(place: Place) -> None:
+    store = place.open(cache=CacheOptions())
+    array = opened(store)
+    array[...]
+    assert place.proxy.counts() == {"GET": 5}
+    for _ in range(3):
+        assert array[...].tolist() == [1] * 6 + [0] * 2
+    assert place.proxy.counts() == {}  # not even for what is not there
+
+
+def test_open_reads_anew(place: Place) -> None:
+    store = place.open(cache=CacheOptions(recheck="open"))
+    array = opened(store)
+    array[...]
+    others = opened(place.open())
+    others[...] = 2
+    assert array[...].tolist() == [1] * 6 + [0] * 2
+    assert opened(store)[...].tolist() == [2] * 8
+
+
+def test_always_never_and_by_age(place: Place) -> None:
+    stores = {
+        recheck: place.open(cache=CacheOptions(recheck=recheck)) for recheck in (True, False, 0.3)
+    }
+    arrays = {recheck: opened(store) for recheck, store in stores.items()}
+    for array in arrays.values():
+        array[...]
+    opened(place.open())[...] = 2
+    assert arrays[True][...].tolist() == [2] * 8
+    assert opened(stores[False])[...].tolist() == [1] * 6 + [0] * 2
+    time.sleep(0.3)
+    assert arrays[0.3][...].tolist() == [2] * 8
+
+
+def test_what_did_not_change_is_not_sent_again(place: Place) -> None:
+    if place.name != "obstore":
+        pytest.skip("fsspec cannot ask for changes only")
+    from n5zarr.caching import CachingStore  # noqa: PLC0415
+
+    store = place.open(cache=CacheOptions(recheck=True))
+    array = opened(store)
+    array[...]
+    inner = store.store
+    assert isinstance(inner, CachingStore)
+    before = {key: kept.value for key, kept in inner._kept.items()}
+    array[...]
+    after = {key: kept.value for key, kept in inner._kept.items()}
+    # the same objects: nothing came
+    assert all(after[key] is before[key] for key in before if before[key] is not None)
+    assert any(value is not None for value in before.values())
+
+
+def test_own_writing_is_seen(place: Place) -> None:
+    store = place.open(cache=CacheOptions(recheck=False))
+    array = opened(store)
+    array[...]
+    array[...] = 3
+    assert array[...].tolist() == [3] * 8
+    array.attrs["x"] = 1
+    assert opened(store).attrs["x"] == 1
+    group = zarr.open_group(store, mode="r+")
+    del group["a"]
+    with pytest.raises(FileNotFoundError):
+        opened(store)
+
+
+def test_the_limit_is_kept(place: Place) -> None:
+    store = place.open(cache=CacheOptions(bytes=1000))
+    array: Any = zarr.create_array(
+        store, name="big", shape=(5000,), chunks=(500,), dtype="u1", compressors=None
+    )
+    array[...] = np.arange(5000) % 251
+    for _ in range(2):
+        np.testing.assert_array_equal(array[...], np.arange(5000) % 251)
+    inner: Any = store.store
+    assert 0 < inner._n_bytes <= 1000
+    sizes = (200 + len(k) + len(kept.value or b"") for k, kept in inner._kept.items())
+    assert inner._n_bytes == sum(sizes)
+
+
+def test_it_is_pickled_without_what_is_kept(place: Place) -> None:
+    store = place.open(cache=CacheOptions(recheck=30))
+    opened(store)[...]
+    again = pickle.loads(pickle.dumps(store))
+    assert again == store
+    place.proxy.counts()
+    assert opened(again)[...].tolist() == [1] * 6 + [0] * 2
+    assert place.proxy.counts() == {"GET": 5}
+
+
+def test_bad_options_are_refused(tmp_path: Path) -> None:
+    cases: Any = [{"recheck": "never"}, {"recheck": -1}, {"bytes": -1}]
+    for bad in cases:
+        with pytest.raises(N5UnrepresentableError):
+            CacheOptions(**bad)
+    with pytest.raises(N5UnrepresentableError, match="local"):
+        N5Store(tmp_path, cache=CacheOptions())

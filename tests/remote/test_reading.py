@@ -1,0 +1,213 @@
+"""Reading from servers: the same numbers as from files, and no request more than needed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from zarr.experimental.cache_store import CacheStore
+from zarr.storage import FsspecStore, MemoryStore, ZipStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.describe import describe, describe_tree
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from tests.remote import servers
+from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options
+
+
+def array(store: N5Store, path: str, mode: Any = "r") -> Any:
+    return zarr.open_array(store, path=path, mode=mode)
+
+
+def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
+    for codecs in ("n5", "zarr"):
+        store = place.open(codecs=codecs)
+        for path in ("em/s0", "em/s2", "labels/s0", "raw"):
+            expected = array(N5Store(local), path)[...]
+            np.testing.assert_array_equal(array(store, path)[...], expected)
+        np.testing.assert_array_equal(array(store, ODD)[...], VALUES)
+
+
+def test_requests_for_arrays(place: Place) -> None:
+    store = place.open()
+    opened = array(store, "em/s0")
+    assert place.proxy.counts() == {"GET": 1}
+    opened[:10, :10, :10]
+    assert place.proxy.counts() == {"GET": 1}
+    opened[...]
+    assert place.proxy.counts() == {"GET": 27}
+    with pytest.raises(FileNotFoundError):
+        array(store, "em/s9")
+    counts = place.proxy.counts()
+    if place.name in S3:
+        assert counts == {"GET": 1, "LIST": 1}
+    else:
+        assert counts in ({"GET": 1}, {"GET": 2})  # the page of links is a GET, too
+
+
+def test_requests_for_groups(place: Place) -> None:
+    store = place.open()
+    group = zarr.open_group(store, path="em", mode="r")
+    assert place.proxy.counts() == {"GET": 1}
+    if place.name in S3:
+        assert sorted(name for name, _ in group.members()) == ["s0", "s1", "s2"]
+        assert place.proxy.counts() == {"LIST": 1, "GET": 3}
+        zarr.open_group(place.open(), path="implicit", mode="r")
+        assert place.proxy.counts() == {"GET": 1, "LIST": 1}
+        root = zarr.open_group(place.open(), mode="r")
+        assert sorted(root) == ["em", "implicit", "labels", "odd n%41me", "raw"]
+    elif place.name == "lists":
+        assert sorted(group) == ["s0", "s1", "s2"]
+        root = zarr.open_group(place.open(), mode="r")
+        assert sorted(root) == ["em", "implicit", "labels", "odd n%41me", "raw"]
+    else:
+        with pytest.raises(N5UnsupportedError, match=r"listing: .* by their paths") as err:
+            list(group)
+        assert err.value.kind == "listing"
+        with pytest.raises(FileNotFoundError):
+            zarr.open_group(place.open(), path="implicit", mode="r")
+
+
+def test_exists_and_size(place: Place) -> None:
+    from zarr.core.sync import sync  # noqa: PLC0415, TID251 - to call the store itself
+
+    store = place.open()
+    assert sync(store.exists("em/s0/c/0/0/0"))
+    assert not sync(store.exists("em/s0/c/9/9/9"))
+    assert not sync(store.exists("em/s9/zarr.json"))
+    assert sync(store.exists("em/zarr.json"))
+    place.proxy.fault = lambda method, path: "500"
+    with pytest.raises(Exception):  # noqa: B017, PT011 - of the backend
+        sync(store.exists("em/s0/c/0/0/0"))
+
+
+def test_stores_are_pickled_compared_and_named(place: Place) -> None:
+    store = place.open()
+    again = pickle.loads(pickle.dumps(store))
+    assert again == store == place.open()
+    assert store != place.open(axis_order="F")
+    np.testing.assert_array_equal(array(again, ODD)[...], VALUES)
+    assert ROOT in unquote(str(store)) or ROOT in str(store)
+
+
+@pytest.mark.parametrize("name", list(S3))
+def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name: str) -> None:
+    """S3 says so of keys that are not there, where listing is not allowed."""
+    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, S3[name](proxied_s3.url))
+    proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
+    with pytest.raises(Exception, match=r"(?i)forbidden|denied|permission"):
+        array(place.open(), "em/s0")[...]
+    opened = array(place.open(forbidden_is_missing=True), "em/s0")
+    found, edge = opened[...], 2 * opened.chunks[2]
+    assert found[..., edge - 1].any()
+    assert not found[..., edge:].any()
+
+
+def test_forbidden_is_missing_needs_a_server(tmp_path: Path) -> None:
+    with pytest.raises(N5UnrepresentableError, match="forbidden_is_missing"):
+        N5Store(tmp_path, forbidden_is_missing=True)
+
+
+def test_a_query_goes_with_every_request(local: Path) -> None:
+    with servers.static(local.parent) as url, servers.Proxy(url).running() as proxy:
+        store = N5Store(f"{proxy.url}/{ROOT.replace('%', '%25').replace('#', '%23')}?sig=a%2Fb")
+        array(store, "em/s2")[...]
+        assert all(path.endswith("?sig=a/b") for _, path in proxy.requests)
+        assert proxy.requests
+
+
+def test_other_stores(local: Path, tmp_path: Path, bucket: str, s3_server: str) -> None:
+    expected = array(N5Store(local), "em/s2")[...]
+    archive = tmp_path / "c.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for path in local.rglob("*"):
+            if path.is_file():
+                zipped.write(path, path.relative_to(local).as_posix())
+    memory: dict[str, Any] = {}
+    for path in local.rglob("*"):
+        if path.is_file():
+            value = zarr.buffer.cpu.Buffer.from_bytes(path.read_bytes())
+            memory[path.relative_to(local).as_posix()] = value
+    made = {
+        "zip": N5Store(f"zip://{archive}"),
+        "zip chain": N5Store(f"zip://::{archive}"),
+        "ZipStore": N5Store(ZipStore(archive, mode="r")),
+        "MemoryStore": N5Store(MemoryStore(memory)),
+        "local": N5Store(FsspecStore.from_url(f"local://{local}")),
+        "simplecache": N5Store(
+            f"simplecache::s3://{bucket}/{ROOT}", storage_options={"s3": fsspec_options(s3_server)}
+        ),
+        "CacheStore": N5Store(CacheStore(MemoryStore(memory), cache_store=MemoryStore())),
+    }
+    for name, store in made.items():
+        np.testing.assert_array_equal(array(store, "em/s2")[...], expected, err_msg=name)
+        np.testing.assert_array_equal(array(store, ODD)[...], VALUES, err_msg=name)
+        assert sorted(zarr.open_group(store, path="em", mode="r")) == ["s0", "s1", "s2"], name
+
+
+def test_everything_else_takes_urls(place: Place, local: Path) -> None:
+    expected = np.asarray(array(N5Store(local), "em/s1")[...])
+    if "backend" in place.options:  # goes with the store
+        opened: Any = n5zarr.open(place.open(), path="em/s1")
+        store: Any = place.open()
+        ds = xr.open_dataset(store, engine="n5", group="em/s1")
+    else:
+        opened = n5zarr.open(f"{place.url}/em/s1", **place.options)
+        ds = xr.open_dataset(f"{place.url}/em/s1", engine="n5", **place.options)
+    np.testing.assert_array_equal(opened[...], expected)
+    np.testing.assert_array_equal(ds["s1"], expected)
+    assert ds["s1"].dims == ("z", "y", "x")
+    if place.name in (*S3, "lists"):
+        for root in (place.open(), local):
+            found: Any = describe_tree(root)
+            assert [c["name"] for c in found["children"]] == [
+                "em", "implicit", "labels", "odd n%41me", "raw",
+            ]  # fmt: skip
+    assert describe(place.open(), path="em/s1", size=False)["shape_c"] == (20, 48, 64)
+
+
+def test_the_command_line_takes_urls(bucket: str, s3_server: str, local: Path) -> None:
+    command = [sys.executable, "-m", "n5zarr"]
+    options = [f"-o{name}={value}" for name, value in
+               {"key": "a", "secret": "b", "endpoint_url": s3_server}.items()]  # fmt: skip
+    url = f"s3://{bucket}/{ROOT}"
+    found = subprocess.run(
+        [*command, "info", f"{url}/em/s1", "--json", *options], capture_output=True, check=True
+    )
+    assert json.loads(found.stdout)["n_blocks_stored"] == 8
+    found = subprocess.run(
+        [*command, "tree", url, "--json", *options], capture_output=True, check=True
+    )
+    assert next(c["name"] for c in json.loads(found.stdout)["children"]) == "em"
+    with servers.static(local.parent, lists=False) as plain:
+        wrong = subprocess.run(
+            [*command, "tree", f"{plain}/x.n5"], capture_output=True, check=False, text=True
+        )
+    assert wrong.returncode == 2
+    assert len(wrong.stderr.splitlines()) == 1
+
+
+def test_bad_options_are_refused(tmp_path: Path) -> None:
+    bad: list[dict[str, Any]] = [
+        {"backend": "boto"},
+        {"backend": "obstore"},
+        {"storage_options": {}},
+    ]
+    for options in bad:
+        with pytest.raises(N5UnrepresentableError):
+            N5Store(tmp_path, **options)
+    with pytest.raises(N5UnsupportedError, match="obstore"):
+        N5Store("nosuch://x/y", backend="obstore")
+    with pytest.raises((N5Error, ValueError), match="nosuch"):
+        N5Store("nosuch://x/y")
