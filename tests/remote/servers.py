@@ -149,7 +149,7 @@ class _Passing(BaseHTTPRequestHandler):
             self.connection.close()
             return
         if fault == "hang":
-            time.sleep(3)
+            time.sleep(1.2)  # longer than clients of the tests wait
             self.close_connection = True
             return
         if self.upstream is None:
