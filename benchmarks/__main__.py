@@ -27,6 +27,7 @@ import tensorstore as ts
 import z5py
 import zarr
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 from zarr.storage import LocalStore, MemoryStore
 from zarr_n5 import N5WrapperStore
@@ -456,9 +457,10 @@ def plot(rows: list[Row], path: Path) -> None:
             axes.scatter(ratios, places, s=18, label=f"blocks of {block}³")
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
     axes.set_yticks(range(len(tasks)), tasks)
     axes.invert_yaxis()
-    axes.set_xlabel("times as fast as the best of tensorstore and z5py")
+    axes.set_xlabel("times as fast as the best of tensorstore, z5py and zarr-n5")
     axes.legend()
     figure.savefig(path, dpi=120)
 
@@ -512,7 +514,9 @@ def main() -> None:
     print(text)
     if options.write:
         options.write.mkdir(parents=True, exist_ok=True)
-        (options.write / "benchmarks.md").write_text(text + "\n")
+        command = f"python -m benchmarks --rounds {options.rounds} --write docs"
+        head = f"# Benchmarks\n\nWritten by `{command}`.\n"
+        (options.write / "benchmarks.md").write_text(f"{head}\n{text}\n")
         plot(rows, options.write / "benchmarks.png")
 
 

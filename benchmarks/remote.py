@@ -1,8 +1,8 @@
 """N5 beside Zarr from a server that is 20 ms away, and tensorstore beside both.
 
-A small S3 server of its own process answers each GET after some time. The same array is there as N5
-and, key by key, as Zarr v3 with the same codecs; each is read through fsspec and through obstore, in
-turn; every result is compared with the source.
+A small S3 server of its own process answers each GET after some time. The same array is there as
+N5 and, key by key, as Zarr v3 with the same codecs; each is read through fsspec and through
+obstore, in turn; every result is compared with the source.
 
 ``uv run --group bench python -m benchmarks.remote [--latency MS] [--rounds N] [--edge N]``
 """
