@@ -17,6 +17,7 @@ from zarr.storage import ObjectStore, WrapperStore
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.remote import says_missing
 
 if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
@@ -30,6 +31,9 @@ _OVERHEAD = 200  # bytes that an entry costs besides its value, about
 @dataclass(frozen=True, kw_only=True)
 class CacheOptions:
     """How much of a remote container is kept in memory, and when it is asked for again.
+
+    Writing a part of a block begins with reading it: a store writes only with ``recheck=True``,
+    lest it undoes what others wrote.
 
     Parameters
     ----------
@@ -89,6 +93,7 @@ class CachingStore(WrapperStore["Store"]):
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._n_bytes = 0
         self._opened: dict[str, float] = {}
+        self._n_changes = 0
 
     @property
     def inner(self) -> Store:
@@ -132,9 +137,10 @@ class CachingStore(WrapperStore["Store"]):
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
+            n_changes = self._n_changes
         if kept is None or not self._is_fresh(key, kept):
             kept = await self._fetch(key, kept)
-            self._keep(key, kept)
+            self._keep(key, kept, n_changes)
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
 
     def _is_fresh(self, key: str, kept: _Kept) -> bool:
@@ -145,9 +151,11 @@ class CachingStore(WrapperStore["Store"]):
                 directory = key.rpartition("/")[0]
                 if key in (ATTRIBUTES_JSON, f"{directory}/{ATTRIBUTES_JSON}"):
                     return False
-                while directory and directory not in self._opened:
+                opened = self._opened.get("", 0.0)
+                while directory:
+                    opened = max(opened, self._opened.get(directory, 0.0))
                     directory = directory.rpartition("/")[0]
-                return kept.at >= self._opened.get(directory, 0)
+                return kept.at >= opened
             case seconds:
                 return time.monotonic() - kept.at <= seconds
 
@@ -158,12 +166,16 @@ class CachingStore(WrapperStore["Store"]):
         found = await self._store.get(key, cpu.buffer_prototype)
         return _Kept(None if found is None else found.to_bytes(), now, None)
 
-    def _keep(self, key: str, kept: _Kept) -> None:
+    def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
         directory, _, name = key.rpartition("/")
         with self._lock:
-            if name == ATTRIBUTES_JSON:
+            if name == ATTRIBUTES_JSON and kept.value is not None:
                 self._opened[directory] = kept.at
             self._drop(key)
+            if n_changes != self._n_changes:  # it may have been asked for before it was written
+                return
+            if _size(key, kept) > self.options.bytes:
+                return
             self._kept[key] = kept
             self._n_bytes += _size(key, kept)
             while self._n_bytes > self.options.bytes:
@@ -176,6 +188,7 @@ class CachingStore(WrapperStore["Store"]):
     def forget(self, prefix: str) -> None:
         """Forget a key, or all below a prefix."""
         with self._lock:
+            self._n_changes += 1
             for key in list(self._kept):
                 if not prefix or key == prefix or key.startswith(f"{prefix}/"):
                     self._drop(key)
@@ -223,5 +236,7 @@ async def _fetch_object(store: ObjectStore[Any], key: str, kept: _Kept | None, n
         return _Kept(bytes(await found.bytes_async()), now, found.meta["e_tag"])
     except NotModifiedError:
         return _Kept(kept.value if kept else None, now, kept.e_tag if kept else None)
-    except FileNotFoundError:
-        return _Kept(None, now, None)
+    except Exception as err:
+        if says_missing(store, err):
+            return _Kept(None, now, None)
+        raise

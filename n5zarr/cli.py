@@ -10,6 +10,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -74,6 +75,14 @@ def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
             raise
         _complain("error", err)
         raise typer.Exit(2) from None
+    except (click.exceptions.Exit, click.ClickException):
+        raise
+    except Exception as err:
+        if debug:
+            raise
+        # most often what a backend says of an address, a name or a key
+        _complain("error", f"{type(err).__name__}: {err} (--debug shows where)")
+        raise typer.Exit(2) from None
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -107,7 +116,7 @@ def _storage_options(given: list[str] | None) -> dict[str, Any] | None:
             message = f"expected NAME=VALUE, got {option!r}"
             raise typer.BadParameter(message, param_hint="--storage-option")
         try:
-            options[name] = json.loads(value)
+            options[name] = json.loads(value.lower() if value in ("True", "False") else value)
         except ValueError:
             options[name] = value
     return options or None

@@ -8,6 +8,7 @@ from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 import numpy as np
 import zarr
@@ -87,9 +88,14 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     ('s3://bucket/jrc_hela-2.n5', 'em/s0')
     """
     text = os.fspath(location)
-    if "://" in text and not text.startswith("file://"):
-        found = _URL_ROOT.fullmatch(text)
-        return (found.group(1), (found.group(2) or "").strip("/")) if found else (text, "")
+    if "://" in text and not text.lower().startswith("file://"):
+        is_http = text.lower().startswith(("http://", "https://"))
+        address, mark, query = text.partition("?") if is_http else (text, "", "")
+        found = _URL_ROOT.fullmatch(address)
+        if found is None:
+            return text, ""
+        inner = (found.group(2) or "").strip("/")
+        return found.group(1) + mark + query, unquote(inner) if is_http else inner
     node = Path(local_path(text)).expanduser().absolute()
     if ".." in node.parts:
         node = node.resolve()

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from pathlib import PurePosixPath
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, override
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+import zarr
 from zarr.storage import FsspecStore, ObjectStore, ZipStore
 
 from n5zarr.errors import (
@@ -36,6 +38,7 @@ __all__ = [
     "entries_of_objects",
     "is_url",
     "objects_below",
+    "says_missing",
     "store_of_url",
     "tolerant",
     "update_object",
@@ -47,19 +50,32 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 # what makes file systems read an object at once, without asking for its size first
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
 _PAGE = 1000  # names that one request lists
+_USER = re.compile(r"//[^/@]*@")
 _ATTEMPTS = 50  # to change an object that others change, too
+_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
 _HTTP = ("http", "https")
+_NO_LISTS = {403, 404, 405, 410, 501}  # what servers say that list nothing
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}
+# "forbidden" that is no way to say "not there"
+_NOT_MISSING = re.compile(
+    "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|ExpiredToken|TokenRefreshRequired"
+    "|RequestTimeTooSkewed|AccountProblem|InvalidSecurity|NotSignedUp"
+)
 # characters that may stand in the path of a URL as they are; % begins what is quoted already
-_QUOTED = "/:@!$&'()*+,;=~-._%"
+_QUOTED = "/:@!$&'()*+,;=~-._%[]"
 
 
 def is_url(location: object) -> bool:
     """Whether a location is a URL, or a chain of them, but no local path."""
-    return (
-        isinstance(location, str)
-        and _URL.match(location) is not None
-        and not location.startswith("file://")
-    )
+    if not isinstance(location, str) or _URL.match(location) is None:
+        return False
+    if "://" not in location:  # a chain to a local file, or a path of that name
+        return not Path(location).exists()
+    return not location.lower().startswith("file://")
+
+
+def _is_chain(url: str) -> bool:
+    return "::" in _IPV6.sub("", url)
 
 
 def store_of_url(
@@ -86,31 +102,53 @@ def store_of_url(
     N5UnsupportedError
         obstore knows no such URL (``kind="option"``).
     """
+    scheme, _, rest = url.partition(":")
+    scheme = scheme.lower()
+    url = f"{scheme}:{rest}"
     if backend == "obstore":
         return ObjectStore(_object_store(url, storage_options or {}), read_only=read_only)
-    if url.startswith("zip://") and "::" not in url:
-        return ZipStore(url.removeprefix("zip://"), mode="r")
-    options = dict(storage_options or {})
-    if urlsplit(url).scheme in _HTTP and "::" not in url:
-        # keys are quoted here, once; and what asks for access goes with every request
-        address, _, query = url.partition("?")
-        url = quote(address, safe=_QUOTED)
-        if query:
-            options["params"] = dict(parse_qsl(query)) | options.get("params", {})
-        options["encoded"] = True
-    elif "::" not in url:
-        options.setdefault("use_listings_cache", False)  # others write, too
+    if scheme == "zip" and not _is_chain(url):
+        if storage_options:
+            message = f"storage_options: expected none with a local zip file, got them with {url}"
+            raise N5UnrepresentableError(message, kind="option")
+        return ZipStore(rest.removeprefix("//"), mode="r")
     try:
-        if "::" not in url:
-            return UrlStore.from_url(url, storage_options=options, read_only=read_only)
-        from fsspec import url_to_fs  # noqa: PLC0415 - optional
-        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
-
-        chain, path = url_to_fs(url, **options)
-        wrapped = AsyncFileSystemWrapper(chain, asynchronous=True)
-        return UrlStore(wrapped, read_only=read_only, path=path)
+        if _is_chain(url):
+            return _chained(url, storage_options or {}, read_only=read_only)
+        if scheme in _HTTP:
+            return _web(url, storage_options or {})
+        # listings are made anew: others write, too
+        options = {"use_listings_cache": False, **(storage_options or {})}
+        return UrlStore.from_url(url, storage_options=options, read_only=read_only)
     except ImportError as err:
-        raise N5MissingDependencyError(str(err.name or "fsspec"), f"URLs: {err}", "remote") from err
+        package = err.name or _PACKAGES.get(scheme, "fsspec")
+        raise N5MissingDependencyError(package, f"URLs: {err}", "remote") from err
+    except ValueError as err:
+        message = f"{url}: expected a URL that fsspec knows: {err}"
+        raise N5UnsupportedError(message, kind="option") from err
+
+
+def _web(url: str, options: dict[str, Any]) -> UrlStore:
+    """Make a store for a web server, to which there is no way to write.
+
+    The URL is quoted here once, as keys are; what asks for access goes with every request.
+    """
+    from fsspec import filesystem  # noqa: PLC0415 - optional
+
+    address, _, query = url.partition("?")
+    given = {"params": parse_qsl(query, keep_blank_values=True)} if query else {}
+    options = {**given, **options, "encoded": True, "asynchronous": True}
+    fs = filesystem("http", **options)
+    return UrlStore(fs, read_only=True, path=quote(address, safe=_QUOTED).rstrip("/"))
+
+
+def _chained(url: str, options: dict[str, Any], *, read_only: bool) -> UrlStore:
+    from fsspec import url_to_fs  # noqa: PLC0415 - optional
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
+
+    chain, path = url_to_fs(url, **options)
+    wrapped = AsyncFileSystemWrapper(chain, asynchronous=True)
+    return UrlStore(wrapped, read_only=read_only, path=path)
 
 
 def _object_store(url: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - obstore's
@@ -136,10 +174,12 @@ class UrlStore(FsspecStore):
     @property
     def is_http(self) -> bool:
         """Whether keys are parts of URLs, and directories are pages of links, if anything."""
-        return self.path.startswith(("http://", "https://"))
+        return self.path.startswith(("http://", "https://")) and hasattr(self.fs, "set_session")
 
     def __str__(self) -> str:
-        return self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
+        if self.is_http:
+            return _USER.sub("//", self.path)  # without a password
+        return str(self.fs.unstrip_protocol(self.path))
 
     def _url_key(self, key: str) -> str:
         return quote(key, safe="/") if self.is_http else key
@@ -163,7 +203,33 @@ class UrlStore(FsspecStore):
 
     @override
     async def delete(self, key: str) -> None:
-        await super().delete(self._url_key(key))
+        self._check_writable()
+        # not `_rm`, which takes names for patterns
+        with suppress(*self.allowed_exceptions):
+            await self.fs._rm_file(self._full(key))  # noqa: SLF001
+
+    @override
+    async def delete_dir(self, prefix: str) -> None:
+        self._check_writable()
+        directory = self._full(prefix.strip("/")).rstrip("/")
+        try:
+            found = await self.fs._find(directory, withdirs=False)  # noqa: SLF001
+        except self.allowed_exceptions:
+            return
+        # the root may be a bucket, which stays
+        below = [name for name in found if not directory or name.startswith(f"{directory}/")]
+        limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
+
+        async def remove(name: str) -> None:
+            async with limit:
+                with suppress(*self.allowed_exceptions):
+                    await self.fs._rm_file(name)  # noqa: SLF001
+
+        await asyncio.gather(*map(remove, below))
+
+    @override
+    async def clear(self) -> None:
+        await self.delete_dir("")
 
     @override
     async def exists(self, key: str) -> bool:
@@ -193,9 +259,11 @@ class UrlStore(FsspecStore):
         """
         directory = self._full(path).rstrip("/")
         try:
-            found = await self.fs._ls(directory, detail=True)  # noqa: SLF001
+            page = f"{directory}/" if self.is_http else directory  # else it is asked for twice
+            found = await self.fs._ls(page, detail=True)  # noqa: SLF001
         except Exception as err:
-            if self.is_http and (isinstance(err, FileNotFoundError) or hasattr(err, "status")):
+            status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
+            if self.is_http and status in _NO_LISTS:
                 message = (
                     f"listing: the server gives no list of {directory}/ ({err}); groups and "
                     "datasets can be opened by their paths"
@@ -246,8 +314,16 @@ class _Tolerant:
         try:
             return await super().get(*args, **kwargs)  # type: ignore[misc]
         except Exception as err:
-            if _is_forbidden(err):
+            if says_missing(self, err):
                 return None
+            raise
+
+    async def exists(self, key: str) -> bool:
+        try:
+            return bool(await super().exists(key))  # type: ignore[misc]
+        except Exception as err:
+            if says_missing(self, err):
+                return False
             raise
 
 
@@ -259,12 +335,21 @@ class _TolerantObjectStore(_Tolerant, ObjectStore[Any]):
     pass
 
 
-def _is_forbidden(err: Exception) -> bool:
-    return (
+def says_missing(store: object, err: Exception) -> bool:
+    """Whether an error means that there is no such key in a store."""
+    if isinstance(err, FileNotFoundError):
+        return True
+    is_forbidden = (
         isinstance(err, PermissionError)
         or getattr(err, "status", None) == 403
-        or type(err).__name__ == "PermissionDeniedError"
+        or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
+        or "403" in str(err)
     )
+    if not isinstance(store, _Tolerant) or not is_forbidden:
+        return False
+    causes = [err, err.__cause__, err.__context__]
+    told = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
+    return _NOT_MISSING.search(told) is None
 
 
 def tolerant(store: Store) -> Store:
@@ -315,8 +400,9 @@ async def objects_below(store: ObjectStore[Any], path: str) -> bool:
     if _is_http(store):
         return False
     # of two objects, one is not the marker of the directory itself
-    async for batch in obstore.list(store.store, prefix=path or None, chunk_size=2):
-        if any(meta["path"].strip("/") != path for meta in batch):
+    async for batch in obstore.list(store.store, prefix=path or None):
+        # markers of directories have no bytes; documents and blocks do
+        if any(meta["size"] for meta in batch):
             return True
     return False
 
@@ -346,8 +432,9 @@ async def update_object(
             found = await obstore.get_async(store.store, key)
             old = bytes(await found.bytes_async())
             mode = {k: v for k in ("e_tag", "version") if (v := found.meta[k]) is not None}
-        except FileNotFoundError:
-            pass
+        except Exception as err:
+            if not says_missing(store, err):
+                raise
         new = change(old)
         if new == old:
             return new
@@ -356,8 +443,10 @@ async def update_object(
         except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
             await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
             continue
-        except (exceptions.NotSupportedError, NotImplementedError):
-            await obstore.put_async(store.store, key, new)
+        except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
+            if isinstance(err, exceptions.GenericError) and "501" not in str(err):
+                raise
+            await obstore.put_async(store.store, key, new)  # the service cannot tell
         return new
     message = f"{key}: others wrote it at each of {_ATTEMPTS} attempts to update it; try again"
     raise N5Error(message, kind="changed")

@@ -134,8 +134,6 @@ class N5Store(Store):
         cache: CacheOptions | None = None,
         forbidden_is_missing: bool = False,
     ) -> None:
-        is_read_only = isinstance(store, Store) and store.read_only
-        super().__init__(read_only=read_only or is_read_only or coords)
         _check_option("codecs", codecs, get_args(Codecs.__value__))
         _check_option("zarr_format", zarr_format, get_args(ZarrFormat.__value__))
         _check_option("axis_order", axis_order, get_args(AxisOrder.__value__))
@@ -147,6 +145,9 @@ class N5Store(Store):
             raise N5UnrepresentableError(message, kind="option")
         _check_option("backend", backend, get_args(Backend.__value__))
         self._store = wrapped_store(store, storage_options, read_only=read_only, backend=backend)
+        is_own = isinstance(self._store, LocalStore) and not isinstance(store, Store)
+        is_read_only = (self._store.read_only and not is_own) or not _may_write(cache)
+        super().__init__(read_only=read_only or is_read_only or coords)
         if forbidden_is_missing:
             self._store = tolerant(self._store)
         if cache is not None:
@@ -231,6 +232,10 @@ class N5Store(Store):
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
         wrapped = self._store
+        cache = wrapped.options if isinstance(wrapped, CachingStore) else None
+        if not read_only and not _may_write(cache):
+            message = "cache: expected to be read only, but for recheck=True; see CacheOptions"
+            raise N5UnsupportedError(message, kind="read-only")
         if self.coords and not read_only:
             message = "coords=True: expected to be read only, as coordinates are not stored"
             raise N5UnsupportedError(message, kind="read-only")
@@ -831,7 +836,8 @@ class N5Store(Store):
     def __getstate__(self) -> dict[str, Any]:
         # locks belong to a process, and a shard is made again
         left_out = ("_locks", "_shards")
-        return {key: value for key, value in self.__dict__.items() if key not in left_out}
+        state = {key: value for key, value in self.__dict__.items() if key not in left_out}
+        return state | {"_listed": {}}  # its times are those of this process
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _locks=_PathLocks(), _shards=Shards())
@@ -851,6 +857,10 @@ def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     if value not in known:
         message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
         raise N5UnrepresentableError(message, kind="option")
+
+
+def _may_write(cache: CacheOptions | None) -> bool:
+    return cache is None or cache.recheck is True
 
 
 def _view(block: Buffer) -> memoryview:

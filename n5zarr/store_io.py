@@ -22,6 +22,7 @@ from n5zarr.remote import (
     entries_of_objects,
     is_url,
     objects_below,
+    says_missing,
     store_of_url,
     update_object,
 )
@@ -261,12 +262,16 @@ async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]
     match store:
         case CachingStore():
             return await _entries(store.inner, path, few=few)
-        case UrlStore() if few:
-            return [_SOMETHING] if await store.holds(path) else []
+        case UrlStore() | ObjectStore() if few:
+            below = store.holds(path) if isinstance(store, UrlStore) else objects_below(store, path)
+            try:
+                return [_SOMETHING] if await below else []
+            except Exception as err:
+                if says_missing(store, err):
+                    return []
+                raise
         case UrlStore():
             return await store.entries(path)
-        case ObjectStore() if few:
-            return [_SOMETHING] if await objects_below(store, path) else []
         case ObjectStore():
             return await entries_of_objects(store, path)
         case _:

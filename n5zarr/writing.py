@@ -122,6 +122,7 @@ def write_document(
     applied: list[Change] = []
 
     def apply(data: bytes | None) -> bytes:
+        applied.clear()  # what was applied to something that others have replaced
         if only_new and data is not None:
             return data
         # nothing can be kept of an array that is not there any more

@@ -705,11 +705,11 @@ def test_errors_of_the_root_document_are_raised_again_after_they_are_mended(root
     faulty = FaultyStore(LocalStore(root, read_only=True), "attributes.json")
     store = N5Store(faulty)
     with pytest.raises(PermissionError):
-        zarr.open(store, path=PATH, mode="r")
+        zarr.open(store, mode="r")
     faulty.ends = ""
     (root / "attributes.json").write_text('{"n5":"9.0.0"}')
     with pytest.raises(N5UnsupportedError, match=r"'9\.0\.0'"):
-        zarr.open(store, path=PATH, mode="r")
+        zarr.open(store, mode="r")
 
 
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])

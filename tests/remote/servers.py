@@ -100,6 +100,8 @@ class Proxy:
         self.url = ""
         self.requests: list[tuple[str, str]] = []
         self.fault: Callable[[str, str], str | None] = lambda method, path: None
+        self.refused: Callable[[Any], bool] = lambda headers: False
+        self.code = ""  # what a spoiled answer of S3 says
         self.latency = 0.0
 
     def counts(self) -> dict[str, int]:
@@ -137,10 +139,14 @@ class _Passing(BaseHTTPRequestHandler):
         if proxy.latency:
             time.sleep(proxy.latency)
         fault = proxy.fault(self.command, self.path)
-        if fault in ("500", "503", "403", "404"):
+        if proxy.refused(self.headers):
+            fault = "501"
+        if fault in ("500", "501", "503", "403", "404"):
             self.send_response(int(fault))
-            self.send_header("Content-Length", "0")
+            said = f"<Error><Code>{proxy.code}</Code></Error>".encode() if proxy.code else b""
+            self.send_header("Content-Length", str(len(said)))
             self.end_headers()
+            self.wfile.write(b"" if self.command == "HEAD" else said)
             return
         if fault == "reset":
             linger = struct.pack("ii", 1, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import zarr
 
 from n5zarr import CacheOptions, N5Store
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from tests.remote.conftest import S3, Place, client
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def place(request: pytest.FixtureRequest, s3_server: str, proxied_s3: Any) -> Pl
 
 
 def opened(store: N5Store) -> Any:
-    return zarr.open_array(store, path="a", mode="r+")
+    return zarr.open_array(store, path="a", mode="r" if store.read_only else "r+")
 
 
 def test_what_is_kept_is_not_asked_for_again(place: Place) -> None:
@@ -49,8 +50,7 @@ def test_open_reads_anew(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck="open"))
     array = opened(store)
     array[...]
-    others = opened(place.open())
-    others[...] = 2
+    opened(place.open())[...] = 2
     assert array[...].tolist() == [1] * 6 + [0] * 2
     assert opened(store)[...].tolist() == [2] * 8
 
@@ -88,11 +88,13 @@ def test_what_did_not_change_is_not_sent_again(place: Place) -> None:
 
 
 def test_own_writing_is_seen(place: Place) -> None:
-    store = place.open(cache=CacheOptions(recheck=False))
+    store = place.open(cache=CacheOptions(recheck=True))
     array = opened(store)
     array[...]
-    array[...] = 3
-    assert array[...].tolist() == [3] * 8
+    others = opened(place.open())
+    others[:1] = 9
+    array[1:] = 3  # the rest of the block stays as others wrote it
+    assert array[...].tolist() == [9] + [3] * 7
     array.attrs["x"] = 1
     assert opened(store).attrs["x"] == 1
     group = zarr.open_group(store, mode="r+")
@@ -101,12 +103,46 @@ def test_own_writing_is_seen(place: Place) -> None:
         opened(store)
 
 
+@pytest.mark.parametrize("recheck", ["open", False, 5])
+def test_what_may_be_out_of_date_is_not_written(place: Place, recheck: Any) -> None:
+    store = place.open(cache=CacheOptions(recheck=recheck))
+    assert store.read_only
+    with pytest.raises(N5UnsupportedError, match="recheck=True"):
+        store.with_read_only(read_only=False)
+    assert store.with_read_only(read_only=True).read_only
+
+
+def test_an_answer_that_was_on_its_way_is_not_kept(place: Place) -> None:
+    store = place.open(cache=CacheOptions(recheck=True))
+    cached: Any = store.store
+    array = opened(store)
+    place.proxy.fault = lambda method, path: time.sleep(0.4) if method == "GET" else None
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(lambda: array[:2])
+        time.sleep(0.2)
+        array[:2] = 7
+        reading.result()
+    kept = cached._kept.get("a/0")
+    assert kept is None or kept.value.endswith(b"\x07\x07")
+    assert array[:2].tolist() == [7, 7]
+
+
+def test_looking_below_an_array_does_not_keep_old_blocks(place: Place) -> None:
+    store = place.open(cache=CacheOptions(recheck="open"))
+    with pytest.raises(FileNotFoundError):
+        zarr.open_group(store, path="a/0", mode="r")
+    assert opened(store)[...].tolist() == [1] * 6 + [0] * 2
+    opened(place.open())[...] = 9
+    assert opened(store)[...].tolist() == [9] * 8
+
+
 def test_the_limit_is_kept(place: Place) -> None:
-    store = place.open(cache=CacheOptions(bytes=1000))
     array: Any = zarr.create_array(
-        store, name="big", shape=(5000,), chunks=(500,), dtype="u1", compressors=None
+        place.open(), name="big", shape=(5000,), chunks=(500,), dtype="u1", compressors=None
     )
     array[...] = np.arange(5000) % 251
+    store = place.open(cache=CacheOptions(bytes=1000))
+    array = zarr.open_array(store, path="big", mode="r")
     for _ in range(2):
         np.testing.assert_array_equal(array[...], np.arange(5000) % 251)
     inner: Any = store.store

@@ -9,7 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pytest
@@ -19,7 +19,9 @@ from zarr.experimental.cache_store import CacheStore
 from zarr.storage import FsspecStore, MemoryStore, ZipStore
 
 import n5zarr
-from n5zarr import N5Store
+from n5zarr import CacheOptions, N5Store
+from n5zarr._zarr_compat import sync
+from n5zarr.containers import split_root
 from n5zarr.describe import describe, describe_tree
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from tests.remote import servers
@@ -80,8 +82,6 @@ def test_requests_for_groups(place: Place) -> None:
 
 
 def test_exists_and_size(place: Place) -> None:
-    from zarr.core.sync import sync  # noqa: PLC0415, TID251 - to call the store itself
-
     store = place.open()
     assert sync(store.exists("em/s0/c/0/0/0"))
     assert not sync(store.exists("em/s0/c/9/9/9"))
@@ -112,6 +112,65 @@ def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name:
     found, edge = opened[...], 2 * opened.chunks[2]
     assert found[..., edge - 1].any()
     assert not found[..., edge:].any()
+
+
+@pytest.mark.parametrize("cache", [None, CacheOptions()])
+@pytest.mark.parametrize("name", list(S3))
+def test_buckets_that_may_not_be_listed(
+    bucket: str, proxied_s3: servers.Proxy, name: str, cache: Any
+) -> None:
+    """S3 answers 403 to lists, and for what is not there."""
+    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, S3[name](proxied_s3.url))
+    store = place.open(forbidden_is_missing=True, cache=cache)
+    proxied_s3.code = "AccessDenied"
+    proxied_s3.fault = lambda method, path: (
+        "403" if "list-type" in path or "s9" in path or "/em/s0/2/" in path else None
+    )
+    assert array(store, "em/s0")[...].any()
+    with pytest.raises(FileNotFoundError):
+        array(store, "em/s9")
+    assert not sync(store.exists("em/s0/c/0/0/2"))
+
+
+@pytest.mark.parametrize("code", ["SignatureDoesNotMatch", "ExpiredToken", "InvalidAccessKeyId"])
+@pytest.mark.parametrize("name", list(S3))
+def test_wrong_keys_are_no_missing_blocks(
+    bucket: str, proxied_s3: servers.Proxy, name: str, code: str
+) -> None:
+    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, S3[name](proxied_s3.url))
+    proxied_s3.code = code
+    proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
+    with pytest.raises(Exception, match=code):
+        array(place.open(forbidden_is_missing=True), "em/s0")[...]
+
+
+def test_a_failed_list_is_an_error(local: Path) -> None:
+    with servers.static(local.parent) as url, servers.Proxy(url).running() as proxy:
+        store = N5Store(f"{proxy.url}/{quote(ROOT)}")
+        group = zarr.open_group(store, path="em", mode="r")
+        proxy.fault = lambda method, path: "500" if path.endswith(("/em/", "/implicit/")) else None
+        for ask in (lambda: list(group), lambda: zarr.open_group(store, path="implicit", mode="r")):
+            with pytest.raises(Exception, match="500"):
+                ask()
+
+
+def test_urls_are_understood() -> None:
+    assert split_root("http://h/c.n5/my%20array?sig=a/b.n5") == (
+        "http://h/c.n5?sig=a/b.n5",
+        "my array",
+    )
+    assert split_root("s3://b/c.n5/my%20array") == ("s3://b/c.n5", "my%20array")
+    assert "secret" not in repr(N5Store("http://user:secret@127.0.0.1:1/c.n5"))
+    assert str(N5Store("HTTP://[::1]:8000/c.n5")) == "http://[::1]:8000/c.n5"
+    assert N5Store("http://127.0.0.1:1/c.n5").read_only
+
+
+def test_a_local_path_that_looks_like_a_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    zarr.open_group(N5Store(tmp_path / "x::y.n5"), mode="w")
+    assert N5Store("x::y.n5") == N5Store(tmp_path / "x::y.n5")
 
 
 def test_forbidden_is_missing_needs_a_server(tmp_path: Path) -> None:
@@ -194,8 +253,12 @@ def test_the_command_line_takes_urls(bucket: str, s3_server: str, local: Path) -
         wrong = subprocess.run(
             [*command, "tree", f"{plain}/x.n5"], capture_output=True, check=False, text=True
         )
-    assert wrong.returncode == 2
-    assert len(wrong.stderr.splitlines()) == 1
+        refused = subprocess.run(
+            [*command, "tree", "nosuch://x"], capture_output=True, check=False, text=True
+        )
+    for failed in (wrong, refused):
+        assert failed.returncode == 2
+        assert len(failed.stderr.splitlines()) == 1
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import n5zarr
+from n5zarr import N5Store
 from tests.remote import servers
 from tests.remote.conftest import S3, Place, client
 
@@ -133,3 +134,45 @@ def test_two_workers_read_and_write(empty: Place) -> None:
         opened = xr.open_dataset(store, engine="n5", group="em/image", chunks={})
         np.testing.assert_array_equal(opened["image"], values)
         assert int(opened["image"].sum()) == values.sum()
+
+
+NAMES = ["a1", "a[1]", "ab", "a?", "a*", "{a,b}"]
+
+
+def test_names_are_no_patterns(empty: Place, s3_server: str) -> None:
+    root = zarr.open_group(empty.open(), mode="w")
+    for name in NAMES:
+        array: Any = root.create_array(name, shape=(4,), chunks=(2,), dtype="u1")
+        array[...] = 1
+    for gone in ("a[1]", "a*", "{a,b}"):
+        del root[gone]
+    array = root["a?"]
+    array[...] = 0
+    kept = objects(empty, s3_server)
+    assert sorted(kept) == [
+        "a1/0", "a1/1", "a1/attributes.json", "a?/attributes.json",
+        "ab/0", "ab/1", "ab/attributes.json", "attributes.json",
+    ]  # fmt: skip
+
+
+def test_a_bucket_outlives_its_container(empty: Place, s3_server: str) -> None:
+    bucket = empty.url.split("/")[2]
+    client(s3_server).put_object(Bucket=bucket, Key="old/attributes.json", Body=b"{}")
+    root = zarr.open_group(N5Store(f"s3://{bucket}", **empty.options), mode="w")
+    root.create_group("new")
+    found = client(s3_server).list_objects_v2(Bucket=bucket)["Contents"]
+    assert sorted(o["Key"] for o in found) == ["attributes.json", "new/attributes.json"]
+    assert list(root) == ["new"]
+
+
+def test_a_service_without_conditional_writing(empty: Place) -> None:
+    """It says so, and then the last writer wins."""
+    if empty.name != "obstore":
+        pytest.skip("fsspec does not ask for it")
+    zarr.open_group(empty.open(), mode="w").attrs["a"] = 1
+    conditions = ("If-Match", "If-None-Match")
+    empty.proxy.refused = lambda headers: any(name in headers for name in conditions)
+    group = zarr.open_group(empty.open(), mode="r+")
+    group.attrs["b"] = 2
+    group.create_group("c")
+    assert dict(zarr.open_group(empty.open(), mode="r").attrs) == {"a": 1, "b": 2}
