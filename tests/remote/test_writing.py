@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import s3fs
 import xarray as xr
 import zarr
 from distributed import Client, LocalCluster
@@ -104,7 +105,8 @@ def test_no_update_is_lost_where_the_store_can_tell(empty: Place) -> None:
     assert dict(zarr.open_group(empty.open(), mode="r").attrs) == {f"k{k}": k for k in range(24)}
 
 
-def test_a_failed_put_is_an_error(empty: Place) -> None:
+def test_a_failed_put_is_an_error(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
     array: Any = n5zarr.create_array(empty.open(), path="a", shape=(4,), chunks=(2,), dtype="u1")
     for fault in ("500", "503", "403", "reset", "hang"):
 
