@@ -260,6 +260,7 @@ class UrlStore(FsspecStore):
         directory = self._full(path).rstrip("/")
         try:
             page = f"{directory}/" if self.is_http else directory  # else it is asked for twice
+            self._forget_listing(page)
             found = await self.fs._ls(page, detail=True)  # noqa: SLF001
         except Exception as err:
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
@@ -292,7 +293,7 @@ class UrlStore(FsspecStore):
         few = getattr(self.fs, "_lsdir", None)
         if few is not None and "s3" in self.fs.protocol:
             try:
-                found = await few(directory, max_items=_PAGE, delimiter="")
+                found = await few(directory, refresh=True, max_items=_PAGE, delimiter="")
             except self.allowed_exceptions:
                 return False
             return any(not str(entry["name"]).endswith("/") for entry in found)
@@ -300,6 +301,12 @@ class UrlStore(FsspecStore):
             return bool(await self.entries(path))
         except N5UnsupportedError:  # then only what has a document is there
             return False
+
+    def _forget_listing(self, directory: str) -> None:
+        """Have a directory listed anew, also by file systems that users made: others write, too."""
+        for fs in (self.fs, getattr(self.fs, "sync_fs", None)):
+            if fs is not None:
+                fs.invalidate_cache(directory)
 
     def _full(self, path: str) -> str:
         root = self.path.rstrip("/")

@@ -13,11 +13,12 @@ import s3fs
 import xarray as xr
 import zarr
 from distributed import Client, LocalCluster
+from zarr.storage import FsspecStore
 
 import n5zarr
 from n5zarr import N5Store
 from tests.remote import servers
-from tests.remote.conftest import S3, Place, client
+from tests.remote.conftest import S3, Place, client, fsspec_options
 
 
 @pytest.fixture(params=list(S3))
@@ -89,6 +90,22 @@ def test_others_are_seen(empty: Place) -> None:
     assert again[...].tolist() == [5] * 4
     array.attrs["x"] = 1
     assert other["b"].attrs["x"] == 1
+
+
+@pytest.mark.parametrize("kind", ["given", "chain"])
+def test_listings_are_made_anew_whoever_made_the_file_system(
+    empty: Place, kind: str, proxied_s3: servers.Proxy
+) -> None:
+    options = fsspec_options(proxied_s3.url)
+    if kind == "given":
+        store = N5Store(FsspecStore.from_url(empty.url, storage_options=options))
+    else:
+        store = N5Store(f"simplecache::{empty.url}", storage_options={"s3": options})
+    zarr.open_group(empty.open(), mode="w")
+    group = zarr.open_group(store, mode="r")
+    assert list(group) == []
+    zarr.open_group(empty.open(), mode="r+").create_group("a")
+    assert list(group) == ["a"]
 
 
 def test_no_update_is_lost_where_the_store_can_tell(empty: Place) -> None:
