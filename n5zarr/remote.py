@@ -350,7 +350,7 @@ def says_missing(store: object, err: Exception) -> bool:
         isinstance(err, PermissionError)
         or getattr(err, "status", None) == 403
         or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
-        or "403" in str(err)
+        or "403 Forbidden" in str(err)  # obstore, of lists
     )
     if not isinstance(store, _Tolerant) or not is_forbidden:
         return False

@@ -57,6 +57,8 @@ def compress(data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
 
 def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
     """Compress with ISA-L; None where that makes much of it vanish, in a sample already."""
+    if data.nbytes < _SAMPLE:  # of little data ISA-L's result depends on what was in its memory
+        return None
     if data.nbytes > 2 * _SAMPLE:
         sample = _middle(data, _SAMPLE)
         if len(igzip_lib.compress(sample, 2, container)) < _HARDLY * _SAMPLE or _has_repeats(data):
