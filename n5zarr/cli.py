@@ -10,7 +10,6 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -75,7 +74,7 @@ def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
             raise
         _complain("error", err)
         raise typer.Exit(2) from None
-    except (click.exceptions.Exit, click.ClickException):
+    except (typer.Exit, typer.BadParameter):
         raise
     except Exception as err:
         if debug:
