@@ -8,6 +8,8 @@
   which. Drop it when that class is public.
 - ``FusedCodecPipeline`` and what belongs to it: zarr 3.4 loads a pipeline by its name, but has no
   public base class for one. Drop them when there is one.
+- ``LocalStore``: the class itself. Programs that lead zarr from paths to this package's stores put
+  theirs in its place in ``zarr.storage``, and what is made here would lead back here.
 - The types stand in the signatures of codecs; zarr exports them nowhere.
 """
 
@@ -31,6 +33,7 @@ from zarr.core.codec_pipeline import _resolve_max_workers as max_workers
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
 from zarr.registry import register_pipeline
+from zarr.storage._local import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -53,6 +56,7 @@ __all__ = [
     "ChunkCodecs",
     "FusedCodecPipeline",
     "GetResult",
+    "LocalStore",
     "max_workers",
     "register_pipeline",
     "set_pipeline",

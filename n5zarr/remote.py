@@ -12,7 +12,7 @@ import random
 import re
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, override
+from typing import TYPE_CHECKING, Any, Literal, Self, override
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import zarr
@@ -50,6 +50,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 # what makes file systems read an object at once, without asking for its size first
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
 _PAGE = 1000  # names that one request lists
+_NO_CONDITIONS = "501 Not Implemented"
 _USER = re.compile(r"//[^/@]*@")
 _ATTEMPTS = 50  # to change an object that others change, too
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
@@ -170,6 +171,16 @@ def _object_store(url: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - o
 
 class UrlStore(FsspecStore):
     """zarr's store over fsspec, of which a failed request is an error, and every name is a key."""
+
+    @classmethod
+    def of(cls, store: FsspecStore) -> Self:
+        """Take the place of another store of the same files."""
+        return cls(
+            store.fs,
+            read_only=store.read_only,
+            path=store.path,
+            allowed_exceptions=store.allowed_exceptions,
+        )
 
     @property
     def is_http(self) -> bool:
@@ -368,12 +379,7 @@ def tolerant(store: Store) -> Store:
         The store is none of fsspec or obstore (``kind="option"``).
     """
     if isinstance(store, FsspecStore):
-        return _TolerantUrlStore(
-            store.fs,
-            read_only=store.read_only,
-            path=store.path,
-            allowed_exceptions=store.allowed_exceptions,
-        )
+        return _TolerantUrlStore.of(store)
     if isinstance(store, ObjectStore):
         return _TolerantObjectStore(store.store, read_only=store.read_only)
     message = f"forbidden_is_missing: expected a URL or a store of fsspec or obstore, got {store!r}"
@@ -406,7 +412,6 @@ async def objects_below(store: ObjectStore[Any], path: str) -> bool:
 
     if _is_http(store):
         return False
-    # of two objects, one is not the marker of the directory itself
     async for batch in obstore.list(store.store, prefix=path or None):
         # markers of directories have no bytes; documents and blocks do
         if any(meta["size"] for meta in batch):
@@ -451,7 +456,8 @@ async def update_object(
             await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
             continue
         except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
-            if isinstance(err, exceptions.GenericError) and "501" not in str(err):
+            # words, not the number alone: messages hold times, too
+            if isinstance(err, exceptions.GenericError) and _NO_CONDITIONS not in str(err):
                 raise
             await obstore.put_async(store.store, key, new)  # the service cannot tell
         return new

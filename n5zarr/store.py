@@ -27,8 +27,8 @@ from zarr.abc.store import (
     SupportsSyncStore,
 )
 from zarr.buffer import cpu
-from zarr.storage import LocalStore
 
+from n5zarr._zarr_compat import LocalStore
 from n5zarr.caching import CacheOptions, CachingStore
 from n5zarr.coords import CoordsView
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
@@ -458,16 +458,22 @@ class N5Store(Store):
     def _load(self, path: str) -> Steps[Node | None]:
         """Read a node, and before the first one of local files the version of the container.
 
-        Elsewhere a document costs a request: the version is looked at when the root is read.
+        Elsewhere a document costs a request: the version is looked at when the root is read,
+        and before the first document is written.
         """
         is_local = isinstance(self._store, LocalStore)
-        if is_local and not self._root_checked and path not in self._hierarchy.assumed:
-            yield from self._hierarchy.check_root()
-            self._root_checked = True
+        if is_local and path not in self._hierarchy.assumed:
+            yield from self._check_root()
         node, since = self._listed.pop(path, (None, -math.inf))
         if node is None or time.monotonic() - since > _JUST_LISTED:
             node = yield from self._hierarchy.node(path)
         return self._kept(path, node)
+
+    def _check_root(self) -> Steps[None]:
+        """Look at the version of the container, once."""
+        if not self._root_checked:
+            yield from self._hierarchy.check_root()
+            self._root_checked = True
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
         """Make a document, and remember it: what Zarr changes, it changes from here."""
@@ -725,6 +731,7 @@ class N5Store(Store):
     def _write(self, key: MetadataKey, value: bytes, *, only_new: bool = False) -> Steps[None]:
         document = parse_document(key, value)
         self._listed.clear()
+        yield from self._check_root()
         written = yield from write_document(
             self._hierarchy,
             key,

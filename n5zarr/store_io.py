@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 import zarr
 from zarr.abc.store import Store, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, LocalStore, ObjectStore
+from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr import local_io
+from n5zarr._zarr_compat import LocalStore
 from n5zarr.caching import CachingStore
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import local_path
@@ -87,12 +88,7 @@ def wrapped_store(
         # one form of the same place, so that equality and messages do not depend on the spelling
         return LocalStore(Path(store.root).resolve(), read_only=store.read_only)
     if type(store) is FsspecStore:
-        return UrlStore(
-            store.fs,
-            read_only=store.read_only,
-            path=store.path,
-            allowed_exceptions=store.allowed_exceptions,
-        )
+        return UrlStore.of(store)
     if isinstance(store, Store):
         return store
     path = Path(local_path(os.fspath(store)))

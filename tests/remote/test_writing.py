@@ -13,10 +13,13 @@ import s3fs
 import xarray as xr
 import zarr
 from distributed import Client, LocalCluster
+from zarr.buffer import cpu
 from zarr.storage import FsspecStore
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr._zarr_compat import sync
+from n5zarr.errors import N5UnsupportedError
 from tests.remote import servers
 from tests.remote.conftest import S3, Place, client, fsspec_options
 
@@ -182,6 +185,16 @@ def test_a_bucket_outlives_its_container(empty: Place, s3_server: str) -> None:
     found = client(s3_server).list_objects_v2(Bucket=bucket)["Contents"]
     assert sorted(o["Key"] for o in found) == ["attributes.json", "new/attributes.json"]
     assert list(root) == ["new"]
+
+
+def test_a_container_of_a_later_version_is_not_written(empty: Place, s3_server: str) -> None:
+    bucket = empty.url.split("/")[2]
+    body = b'{"n5":"9.0.0"}'
+    client(s3_server).put_object(Bucket=bucket, Key="c.n5/attributes.json", Body=body)
+    group = cpu.Buffer.from_bytes(b'{"zarr_format":3,"node_type":"group","attributes":{}}')
+    with pytest.raises(N5UnsupportedError, match=r"9\.0\.0"):
+        sync(empty.open().set("a/b/zarr.json", group))
+    assert objects(empty, s3_server) == {"attributes.json": body}
 
 
 def test_a_service_without_conditional_writing(empty: Place) -> None:
