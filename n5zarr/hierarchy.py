@@ -336,6 +336,15 @@ class Hierarchy:
             parent, _, name = parent.rpartition("/")
         return True
 
+    def other_file(self, key: str) -> Steps[bytes | None]:
+        """Read a file of a group that is none of N5's, such as a ``README.md``; None for others."""
+        path, _, name = key.rpartition("/")
+        if name == ATTRIBUTES_JSON or any(name in names for names in METADATA_NAMES.values()):
+            return None
+        if not isinstance((yield from self.node(path)), GroupAttributes):
+            return None
+        return (yield from _get(key))
+
     def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
 

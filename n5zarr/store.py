@@ -14,6 +14,7 @@ import json
 import math
 import time
 import warnings
+from abc import ABCMeta, abstractmethod
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, override
@@ -54,7 +55,7 @@ from n5zarr.writing import parse_document, remove_document, write_document
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
@@ -70,7 +71,30 @@ __all__ = ["N5Store"]
 _JUST_LISTED = 2  # seconds for which what a listing read need not be read again
 
 
-class N5Store(Store):
+class _PathOnRequest:
+    """Tells the local path of the container to ``os.path.exists(store)`` and its like."""
+
+    @property
+    def __fspath__(self) -> Callable[[], str]:  # of remote containers there is none
+        return self.root.__fspath__
+
+    @property
+    @abstractmethod
+    def root(self) -> Path: ...
+
+
+class _NoPathLike(ABCMeta):
+    """Keeps ``isinstance(store, os.PathLike)`` false, which looks for the method in ``__mro__``.
+
+    xarray and dask ask that first, and then go on with the bare path, as plain Zarr.
+    """
+
+    @property
+    def __mro__(cls) -> tuple[type, ...]:
+        return tuple(base for base in super().__mro__ if base is not _PathOnRequest)
+
+
+class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
     """An N5 container as a Zarr store.
 
     Parameters
@@ -274,7 +298,7 @@ class N5Store(Store):
         prototype: BufferPrototype,
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
-        """Read a document or a chunk.
+        """Read a document, a chunk, or a file in a group that is none of N5's.
 
         Raises
         ------
@@ -291,9 +315,8 @@ class N5Store(Store):
         parsed = self._hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             return _finish(await self._read_chunk(parsed), prototype, byte_range)
-        if parsed is None:
-            return None
-        served = await self._run_located(self._serve(parsed), parsed.path)
+        steps = self._serve(parsed) if parsed else self._hierarchy.other_file(key)
+        served = await self._run_located(steps, parsed.path if parsed else key)
         return _finish(served, prototype, byte_range)
 
     def get_sync(
@@ -308,9 +331,8 @@ class N5Store(Store):
         parsed = self._hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             return _finish(self._read_chunk_sync(parsed), prototype, byte_range)
-        if parsed is None:
-            return None
-        served = self._run_located_sync(self._serve(parsed), parsed.path)
+        steps = self._serve(parsed) if parsed else self._hierarchy.other_file(key)
+        served = self._run_located_sync(steps, parsed.path if parsed else key)
         return _finish(served, prototype, byte_range)
 
     async def _read_chunk(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
@@ -431,7 +453,7 @@ class N5Store(Store):
             return await self._view.exists(key)
         match self._hierarchy.parse_key(key):
             case None:
-                return False
+                return await self.get(key, cpu.buffer_prototype) is not None
             case MetadataKey() as document:
                 node = await self.read_node(document.path)
                 return node is not None and self._hierarchy.has(document, node)

@@ -205,7 +205,7 @@ def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
     else:
         chosen = _fitting(levels, resolution or {})
     return xr.open_dataset(
-        opened,  # type: ignore[arg-type] # a store, which xarray's types do not know
+        opened,
         engine="n5",
         group=chosen.path,
         convention=convention,

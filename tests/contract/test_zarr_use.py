@@ -286,8 +286,42 @@ def test_stores_are_equal_pickle_and_print(container: Path) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[...], array[...])
     in_memory = N5Store(memory(container))
     assert not hasattr(in_memory, "root")
-    # xarray and dask would take anything with a path for plain Zarr at that path
+
+
+def test_a_store_tells_its_path_but_is_no_path(container: Path) -> None:
+    store = N5Store(container)
+    assert os.fspath(store) == str(container.resolve())
+    assert os.path.exists(store)  # noqa: PTH110 - what takes a store
+    # xarray and dask would take it for plain Zarr at that path
     assert not isinstance(store, os.PathLike)
+    assert not issubclass(N5Store, os.PathLike)
+    in_memory = N5Store(memory(container))
+    assert not hasattr(in_memory, "__fspath__")
+    with pytest.raises(TypeError, match=r"os\.PathLike"):
+        os.fspath(in_memory)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+async def test_files_of_others_are_read_as_they_are(container: Path, is_local: bool) -> None:
+    (container / "README.md").write_bytes(b"read me")
+    (container / "plain.zarr").mkdir()
+    (container / "plain.zarr" / ".zarray").write_bytes(b"{}")
+    (container / "plain.zarr" / "0.1").write_bytes(b"a chunk")
+    store = N5Store(container if is_local else memory(container))
+
+    async def read_raw(key: str) -> bytes | None:
+        value = await store.get(key, PROTOTYPE)
+        assert await store.exists(key) == (value is not None)
+        return None if value is None else value.to_bytes()
+
+    assert await read_raw("README.md") == b"read me"
+    assert await read_raw("plain.zarr/0.1") == b"a chunk"
+    # but what N5 has is shown as Zarr only, and no document of Zarr but ours
+    for key in ("a/b/attributes.json", "a/b/0/0/0", "plain.zarr/.zarray"):
+        assert (container / key).is_file()
+        assert await read_raw(key) is None
+    assert await read_raw("a") is None
+    assert not [key async for key in store.list() if "README" in key]
 
 
 def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:
