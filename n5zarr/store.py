@@ -269,6 +269,10 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         copied._hierarchy = self._hierarchy  # noqa: SLF001 - the arrays are the same
         return copied
 
+    def reopened(self) -> Self:
+        """Show the same container anew: arrays created through this object as others see them."""
+        return self._copy(self._store, read_only=self.read_only)
+
     def _copy(self, wrapped: Store, *, read_only: bool = True, **changes: Any) -> Self:  # noqa: ANN401
         names = ("codecs", "zarr_format", "axis_order", "coords")
         options = {name: getattr(self, name) for name in names if name not in changes}

@@ -28,6 +28,7 @@ LAYERS = (
     ("arrays",),
     ("containers",),
     ("describe", "xarray"),
+    ("hdmf",),
     ("__init__",),
     ("demo",),
     ("cli",),

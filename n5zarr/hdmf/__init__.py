@@ -1,0 +1,17 @@
+"""NWB, and other data of HDMF, in N5 containers, through hdmf-zarr.
+
+>>> from n5zarr.hdmf import NWBN5IO
+>>> with NWBN5IO("session.n5", mode="r") as io:  # doctest: +SKIP
+...     nwbfile = io.read()
+"""
+
+from n5zarr.errors import N5MissingDependencyError
+
+try:
+    from n5zarr.hdmf.backend import N5IO, NWBN5IO
+except ImportError as err:
+    if err.name not in ("hdmf", "hdmf_zarr", "pynwb"):
+        raise
+    raise N5MissingDependencyError(err.name, "NWB", "hdmf") from err
+
+__all__ = ["N5IO", "NWBN5IO"]

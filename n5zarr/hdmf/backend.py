@@ -1,0 +1,231 @@
+"""hdmf-zarr's files in N5 containers.
+
+hdmf-zarr takes an :class:`~n5zarr.N5Store` as it is. What it does by path, and not by store, is
+done here: opening a path, following a link into another container, writing by several processes.
+It has hooks for all but the last; for that its queue of iterators, ``ZarrIO.__dci_queue``, is
+replaced, the only private name in use.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, override
+
+import zarr
+from hdmf.utils import docval, get_docval
+from hdmf_zarr import NWBZarrIO, ZarrIO
+from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
+from zarr.abc.store import Store
+
+from n5zarr._zarr_compat import sync
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import local_path
+from n5zarr.local_io import remove
+from n5zarr.remote import is_url
+from n5zarr.store import N5Store
+from n5zarr.translate.keys import METADATA_NAMES
+
+__all__ = ["N5IO", "NWBN5IO"]
+
+_CREATING = ("w", "w-", "x")
+_ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
+
+
+class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
+    """What both classes do in another way than those of hdmf-zarr."""
+
+    def _taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Replace a path by a store among the arguments of a constructor."""
+        path, mode = arguments["path"], arguments["mode"]
+        place = _local(path)
+        if place is not None:
+            if mode in _CREATING and arguments.get("force_overwrite") and place.is_file():
+                remove(place)  # what a container holds, zarr removes
+            _check_place(place, mode)
+        options = arguments["storage_options"]
+        # anew: what this object reads does not depend on what was written through the store before
+        store = _store(path, options).reopened()
+        return arguments | {"path": store, "storage_options": None}
+
+    @staticmethod
+    def _resolve_store(
+        store: str | Path | Store, storage_options: dict[str, Any] | None = None
+    ) -> Store | str:
+        """Open what a path leads to: a container, or Zarr, which a link may lead to as well."""
+        place = _local(store)
+        if place is not None and _is_zarr(place):
+            return str(place)
+        return _store(store, storage_options)
+
+    def _open_file(
+        self, store: Any, mode: str, storage_options: dict[str, Any] | None = None
+    ) -> zarr.Group:
+        opened = self._resolve_store(store, storage_options)
+        return zarr.open_group(opened, mode="w-" if mode == "x" else mode)  # type: ignore[arg-type]
+
+    def resolve_ref(self, zarr_ref: Any) -> tuple[str, Any]:
+        """Find what a link or reference leads to; see :meth:`hdmf_zarr.ZarrIO.resolve_ref`.
+
+        Raises
+        ------
+        N5UnsupportedError
+            A link from a container on a server to another container (``kind="path"``).
+        """
+        source = zarr_ref.get("source") if isinstance(zarr_ref, dict) else "."
+        if source not in (".", None) and not hasattr(self.path, "root"):
+            message = (
+                f"link to {source!r}: links between containers are followed for local ones only"
+            )
+            raise N5UnsupportedError(message, kind="path", where=str(self.path))
+        found: tuple[str, Any] = super().resolve_ref(zarr_ref)
+        return found
+
+    @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
+    def write_builder(self, **kwargs: Any) -> None:
+        """Write a builder; see :meth:`hdmf_zarr.ZarrIO.write_builder`."""
+        self._ZarrIO__dci_queue = _Queue(self.path, self._ZarrIO__dci_queue)  # type: ignore[has-type]
+        super().write_builder(**kwargs)
+
+
+class N5IO(_ByStore):
+    """HDMF data in an N5 container: :class:`hdmf_zarr.ZarrIO` for paths of N5.
+
+    Parameters
+    ----------
+    path : str, Path or zarr store
+        The container, as :class:`~n5zarr.N5Store` takes it.
+    mode : {"r", "r-", "r+", "a", "w", "w-", "x"}
+        ``"r-"`` reads without consolidated metadata; ``"w-"`` and ``"x"`` fail if the container
+        exists.
+    manager, storage_options, force_overwrite : optional
+        As for :class:`hdmf_zarr.ZarrIO`; containers on servers can be written too.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is a file, or a Zarr hierarchy, and the mode does not replace it (``kind="path"``).
+    """
+
+    @docval(*get_docval(ZarrIO.__init__))  # type: ignore[untyped-decorator]
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**self._taken(kwargs))
+
+    @staticmethod
+    @override
+    def can_read(path: str | Path | Store) -> bool:
+        """Whether this is an N5 container with a document at its root."""
+        return _root_of(path) is not None
+
+
+class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
+    """NWB in an N5 container: :class:`hdmf_zarr.NWBZarrIO` for paths of N5.
+
+    Parameters
+    ----------
+    path : str, Path or zarr store
+        The container, as :class:`~n5zarr.N5Store` takes it.
+    mode : {"r", "r-", "r+", "a", "w", "w-", "x"}
+        ``"r-"`` reads without consolidated metadata; ``"w-"`` and ``"x"`` fail if the container
+        exists.
+    manager, storage_options, force_overwrite, load_namespaces : optional
+        As for :class:`hdmf_zarr.NWBZarrIO`; containers on servers can be written too.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is a file, or a Zarr hierarchy, and the mode does not replace it (``kind="path"``).
+
+    Examples
+    --------
+    >>> from n5zarr.hdmf import NWBN5IO
+    >>> with NWBN5IO("session.n5", mode="r") as io:  # doctest: +SKIP
+    ...     nwbfile = io.read()
+    """
+
+    @docval(*get_docval(NWBZarrIO.__init__))  # type: ignore[untyped-decorator]
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs = self._taken(kwargs)
+        if kwargs["mode"] == "a" and _root_of(kwargs["path"]) is None:
+            kwargs["load_namespaces"] = False  # there are none yet
+        super().__init__(**kwargs)
+
+    @staticmethod
+    @override
+    def can_read(path: str | Path | Store) -> bool:
+        """Whether this is an N5 container with an NWB file in it."""
+        root = _root_of(path)
+        return root is not None and "nwb_version" in root.attrs
+
+    @staticmethod
+    @override
+    def read_nwb(path: str | Path | Store) -> Any:
+        """Read an NWB file.
+
+        Parameters
+        ----------
+        path : str, Path or zarr store
+            The container; one on S3 is read without credentials.
+
+        Returns
+        -------
+        pynwb.NWBFile
+            Its ``read_io`` is the open :class:`NWBN5IO`.
+        """
+        is_s3 = isinstance(path, str) and path.startswith("s3://")
+        options = {"anon": True} if is_s3 else None
+        return NWBN5IO(path, mode="r", storage_options=options).read()
+
+
+class _Queue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf has no types
+    """Its processes open the store, where hdmf-zarr's would open a path."""
+
+    def __init__(self, store: N5Store, replaced: ZarrIODataChunkIteratorQueue | None) -> None:
+        names = ("number_of_jobs", "max_threads_per_process", "multiprocessing_context")
+        super().__init__(**{name: getattr(replaced, name) for name in names if replaced})
+        self._write_buffer_zarr = partial(_write_buffer, store)
+
+
+def _write_buffer(store: N5Store, worker_context: dict[str, Any], _: str, *what: Any) -> None:
+    ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *what)  # noqa: SLF001
+
+
+def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> N5Store:
+    if isinstance(path, N5Store):
+        return path
+    return N5Store(path, storage_options=storage_options)
+
+
+def _root_of(path: str | Path | Store) -> zarr.Group | None:
+    """Open the root of a container that says that it is one."""
+    place = _local(path)
+    if place is not None and _is_zarr(place):
+        return None
+    try:
+        store = _store(path, None)
+        if not sync(store.store.exists(ATTRIBUTES_JSON)):
+            return None
+        return zarr.open_group(store, mode="r")
+    except Exception:  # whatever it is, it cannot be read
+        return None
+
+
+def _local(path: str | Path | Store) -> Path | None:
+    if isinstance(path, Store) or is_url(str(path)):
+        return None
+    return Path(local_path(str(path))).expanduser()
+
+
+def _is_zarr(path: Path) -> bool:
+    return any((path / name).is_file() for name in _ZARR)
+
+
+def _check_place(path: Path, mode: str) -> None:
+    if path.is_file():
+        hint = "use pynwb.NWBHDF5IO for HDF5, or force_overwrite=True to replace it"
+        message = f"expected the directory of an N5 container, found a file; {hint}"
+        raise N5UnrepresentableError(message, kind="path", where=str(path))
+    if mode not in _CREATING and _is_zarr(path):
+        message = "expected an N5 container, found a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
+        raise N5UnrepresentableError(message, kind="path", where=str(path))
