@@ -1,4 +1,4 @@
-"""The command line: ``n5zarr demo``, ``tree`` and ``info``. All logic is in the library."""
+"""The command line: ``demo``, ``tree``, ``info`` and ``nwb``. All logic is in the library."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 from rich.tree import Tree
 
@@ -35,6 +43,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+nwb = typer.Typer(help="Work with NWB files.", no_args_is_help=True)
+app.add_typer(nwb, name="nwb")
 
 Location = Annotated[str, typer.Argument(metavar="PATH", help="A container, or anywhere in one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -73,6 +84,8 @@ def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
         if debug:
             raise
         _complain("error", err)
+        for note in getattr(err, "__notes__", ()):
+            _console(stderr=True).print(f"  {escape(note)}", soft_wrap=True)
         raise typer.Exit(2) from None
     except (typer.Exit, typer.BadParameter):
         raise
@@ -306,6 +319,41 @@ def _bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} PiB"
+
+
+@nwb.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="NWB as HDF5, N5 or Zarr.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="*.n5, *.zarr or *.nwb (HDF5).")],
+    to: Annotated[
+        str | None, typer.Option(metavar="hdf5|n5|zarr", help="Format, whatever the suffix of OUT.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare OUT with IN, value by value.")
+    ] = True,
+    debug: Debug = False,
+) -> None:
+    """Write an NWB file in another format.
+
+    OUT appears when it is whole, and verified: every group, dataset, link, attribute, data type
+    and value. What IN links to in other files is copied.
+    """
+    with _errors_in_one_line(debug=debug):
+        from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
+
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
+        with Progress(*columns, TransferSpeedColumn(), console=_console(stderr=True)) as bar:
+            tasks: dict[str, TaskID] = {}
+
+            def show(stage: str, done: int, total: int) -> None:
+                if stage not in tasks:
+                    tasks[stage] = bar.add_task(stage, total=max(total, 1))
+                bar.update(tasks[stage], completed=done if total else 1)
+
+            hdmf.convert(source, target, to=to, overwrite=overwrite, verify=verify, progress=show)  # type: ignore[arg-type]
+        checked = f"equal to {source}" if verify else "not compared"
+        _console().print(f"{escape(target)}: written, {escape(checked)}", soft_wrap=True)
 
 
 @app.command()

@@ -277,8 +277,9 @@ def _place(
     axes = () if geometry is None else present(geometry.axes, shown.axis_order)
     placed = () if geometry is None else present(geometry.is_placed, shown.axis_order)
     names_given: Sequence[str | None] = [axis.name for axis in axes]
-    if geometry is None or geometry.convention == "names":  # the record knows better
-        names_given = shown.dimension_names or (None,) * shown.ndim
+    if geometry is None or geometry.convention == "names":
+        # the record knows better, unless an attribute names axes that Zarr was given no names for
+        names_given = shown.dimension_names or names_given or (None,) * shown.ndim
     dims = _distinct(names_given)
     return Placed(
         path=path,

@@ -9,9 +9,11 @@ from n5zarr.errors import N5MissingDependencyError
 
 try:
     from n5zarr.hdmf.backend import N5IO, NWBN5IO
+    from n5zarr.hdmf.compare import differences
+    from n5zarr.hdmf.convert import convert
 except ImportError as err:
     if err.name not in ("hdmf", "hdmf_zarr", "pynwb"):
         raise
     raise N5MissingDependencyError(err.name, "NWB", "hdmf") from err
 
-__all__ = ["N5IO", "NWBN5IO"]
+__all__ = ["N5IO", "NWBN5IO", "convert", "differences"]
