@@ -9,8 +9,8 @@ from n5zarr.errors import N5MissingDependencyError
 
 try:
     from n5zarr.hdmf.backend import N5IO, NWBN5IO
-    from n5zarr.hdmf.compare import differences
-    from n5zarr.hdmf.convert import convert
+    from n5zarr.hdmf.comparison import differences
+    from n5zarr.hdmf.conversion import convert
 except ImportError as err:
     if err.name not in ("hdmf", "hdmf_zarr", "pynwb"):
         raise

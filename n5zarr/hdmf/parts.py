@@ -17,7 +17,7 @@ __all__ = ["IS_TEXT", "is_array", "n_bytes", "part_shape", "parts"]
 IS_TEXT = frozenset("OSTU")
 """Kinds of data types that HDMF has text in."""
 
-_PART = 64 << 20
+_PART = 16 << 20
 
 
 def is_array(data: Any) -> bool:
@@ -45,7 +45,7 @@ def part_shape(data: Any, chunks: tuple[int, ...] | None = None) -> tuple[int, .
     Returns
     -------
     tuple of int
-        Along each axis a multiple of the chunk, or the extent; about 64 MiB, but at least a chunk.
+        Along each axis a multiple of the chunk, or the extent; about 16 MiB, but at least a chunk.
     """
     chunks = chunks or getattr(data, "chunks", None) or (1,) * len(data.shape)
     part = [max(min(c, n), 1) for c, n in zip(chunks, data.shape, strict=True)]

@@ -166,8 +166,11 @@ def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
         if key in base and _same(base[key], value):
             continue
         touched.add(key)
-        if key in _OWN_KEYS and not _stands(raw, key):
+        is_own = key in _OWN_KEYS and not _stands(raw, key)
+        if is_own or (is_dataset(raw.values) and _stops_tensorstore(key, value)):
             escaped[key] = _placeholders(value)
+            if not is_own:
+                raw.remove(key)
         else:
             raw.set(key, _placeholders(value))
             escaped.pop(key, None)
@@ -177,6 +180,22 @@ def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
 def _hidden(raw: RawObject) -> tuple[str, ...]:
     """Name N5's own keys, which are no attributes; groups have only two."""
     return _OWN_KEYS if is_dataset(raw.values) else (VERSION_KEY, ZARR_KEY)
+
+
+def _stops_tensorstore(key: str, value: JSON) -> bool:
+    """Whether tensorstore would refuse the dataset: it wants lists of strings or numbers there."""
+    if key not in ("axes", "resolution", "units"):
+        return False
+    is_right = _is_finite if key == "resolution" else _is_text
+    return not isinstance(value, list | tuple) or not all(map(is_right, value))
+
+
+def _is_text(value: JSON) -> bool:
+    return isinstance(value, str)
+
+
+def _is_finite(value: JSON) -> bool:
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
 def _stands(raw: RawObject, key: str) -> bool:

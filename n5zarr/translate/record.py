@@ -11,7 +11,9 @@ It is written only when something could not be derived from N5's own keys, and h
 ``axis_order``          ``"F"`` where these codecs are for axes in N5 order
 ``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for none although an
                         attribute looks like names
-``attributes``          users' attributes with the names of N5's own keys
+``attributes``          users' attributes with the names of N5's own keys, or because of which
+                        tensorstore would refuse the dataset: ``axes``, ``units`` and
+                        ``resolution`` that are no lists of strings or numbers
 ``nonfinite``           JSON pointers to NaN and infinities, for which the document has null
 ``nulls``               JSON pointers to nulls, which Java drops when it rewrites a document
 ``consolidated``        true on a group whose metadata Zarr consolidated; made anew when asked for
@@ -153,7 +155,9 @@ def shown_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str
     >>> shown_attributes({"a": [1, None]}, Record(nonfinite={"/a/1": "NaN"}))
     {'a': [1, nan]}
     """
-    shown: dict[str, Any] = {**attributes, **record.attributes}
+    # what another tool wrote under such a name is newer
+    hidden = {key: value for key, value in record.attributes.items() if key not in attributes}
+    shown: dict[str, Any] = {**attributes, **hidden}
     if record.nonfinite or record.nulls:
         shown = copy.deepcopy(shown)
         for pointer in record.nulls:

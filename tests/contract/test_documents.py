@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import tensorstore
 import xarray as xr
 import zarr
 from zarr.storage import LocalStore, MemoryStore
@@ -682,3 +683,37 @@ def test_a_changed_sign_of_zero_is_a_change(tmp_path: Path) -> None:
     group.attrs["a"] = -0.0
     group.attrs["b"] = 1.0
     assert (tmp_path / "c.n5" / "attributes.json").read_text()[14:] == '"a":-0.0,"b":1.0}'
+
+
+STOPPING: dict[str, list[Any]] = {
+    "resolution": [-1.0, "4 nm", None, [1, None, 2], [1.0, math.inf, 2], {"x": 1}, True],
+    "units": ["m", None, ["m", "s", 1]],
+    "axes": ["zyx", [{"name": "z"}, {"name": "y"}, {"name": "x"}]],
+}
+
+
+@pytest.mark.parametrize("name", STOPPING)
+def test_no_attribute_makes_tensorstore_refuse_a_dataset(tmp_path: Path, name: str) -> None:
+    data = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=data.shape, chunks=(2, 3, 4), dtype="u2")
+    array: Any = opened(tmp_path / "c.n5", "a")
+    array[...] = data
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "c.n5" / "a")}}
+    for value in STOPPING[name]:
+        array.attrs[name] = value
+        found = tensorstore.open(spec, read=True).result().read().result()
+        np.testing.assert_array_equal(found.T, data)
+        assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {name: value}
+        assert name not in document(tmp_path / "c.n5", "a")
+    fitting = [1.5, 2, 3] if name == "resolution" else ["z", "y", "x"]
+    # what another tool writes under this name is newer
+    theirs = document(tmp_path / "c.n5", "a") | {name: fitting}
+    (tmp_path / "c.n5" / "a" / "attributes.json").write_text(json.dumps(theirs))
+    if name != "axes":  # which is shown as names
+        assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {name: fitting}
+    opened(tmp_path / "c.n5", "a").attrs[name] = fitting
+    assert document(tmp_path / "c.n5", "a")[name] == fitting
+    assert tensorstore.open(spec, read=True).result().shape == (11, 7, 5)
+    del opened(tmp_path / "c.n5", "a").attrs[name]
+    assert "zarr" not in document(tmp_path / "c.n5", "a")
+    assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {}

@@ -19,7 +19,6 @@ from pynwb.ophys import (
     Fluorescence,
     ImageSegmentation,
     OpticalChannel,
-    RoiResponseSeries,
     TwoPhotonSeries,
 )
 
@@ -78,7 +77,7 @@ def session(identifier: str = "a session", *, seed: int = 7) -> NWBFile:
 
 
 def _electrodes(file: NWBFile, random: np.random.Generator) -> None:
-    device = file.create_device(name="probe", description="two shanks", manufacturer="none")
+    device = file.create_device(name="probe", description="two shanks")
     groups = [
         file.create_electrode_group(
             name=f"shank{i}", description=f"shank {i}", location="CA1", device=device,
@@ -159,10 +158,11 @@ def _planes(file: NWBFile, random: np.random.Generator) -> None:
     for _ in range(3):
         images.add_roi(image_mask=random.random((17, 13)) < 0.1)
     rois = cells.create_roi_table_region("all", region=[0, 1, 2])
-    traces = RoiResponseSeries(
+    fluorescence = Fluorescence()
+    module.add(fluorescence)
+    fluorescence.create_roi_response_series(
         name="traces", data=random.random((23, 3), "float32"), rois=rois, unit="lumens", rate=30.0
     )
-    module.add(Fluorescence(roi_response_series=traces))
 
 
 def _others(file: NWBFile, random: np.random.Generator) -> None:

@@ -29,7 +29,7 @@ from zarr.errors import ZarrUserWarning
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.hdmf.backend import NWBN5IO
-from n5zarr.hdmf.compare import differences
+from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.parts import is_array, n_bytes, part_shape
 
 if TYPE_CHECKING:
@@ -200,10 +200,10 @@ def _by_parts(file: NWBFile, to: Format, meter: _Meter) -> None:
         is_data = isinstance(container, Data)
         fields = {"": container.data} if is_data else dict(container.fields)
         for name, data in fields.items():
-            if not is_array(data) or n_bytes(data) < _LARGE:
+            if not isinstance(data, h5py.Dataset | zarr.Array) or not is_array(data):
                 continue
-            if isinstance(data, h5py.Dataset) and to == "hdf5":
-                continue  # HDF5 copies its own
+            if 0 in data.shape or not _is_for_parts(data, to):
+                continue
             meter.total += n_bytes(data)
             wrapper, settings = _settings(data, to)
             container.set_data_io(
@@ -212,6 +212,17 @@ def _by_parts(file: NWBFile, to: Format, meter: _Meter) -> None:
                 settings,
                 partial(_Parts, meter=meter, limit=_HDF5_CHUNK if to == "hdf5" else None),
             )
+
+
+def _is_for_parts(data: Any, to: Format) -> bool:
+    if to != "hdf5":
+        return n_bytes(data) >= _LARGE
+    if isinstance(data, h5py.Dataset):
+        return False  # HDF5 copies its own
+    # as a whole it would lose its chunks
+    return n_bytes(data) >= _LARGE or any(
+        c < n for c, n in zip(data.chunks, data.shape, strict=True)
+    )
 
 
 def _settings(data: Any, to: Format) -> tuple[type, dict[str, Any]]:

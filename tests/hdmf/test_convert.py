@@ -1,0 +1,407 @@
+"""`n5zarr.hdmf.convert`, `differences` and `n5zarr nwb convert`."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from hdmf.backends.hdf5 import H5DataIO
+from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
+from pynwb.image import ImageSeries
+
+from n5zarr import N5Store
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.hdmf import NWBN5IO, convert, differences
+from n5zarr.hdmf.parts import part_shape, parts
+from tests.hdmf.sessions import START, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),
+    pytest.mark.filterwarnings("ignore:video. '..avi' is looked for:n5zarr.N5Warning"),
+]
+
+
+def new(*series: TimeSeries) -> NWBFile:
+    file = NWBFile(session_description="x", identifier="i", session_start_time=START)
+    for one in series:
+        file.add_acquisition(one)
+    return file
+
+
+def series(name: str, data: Any, **options: Any) -> TimeSeries:
+    return TimeSeries(name=name, data=data, unit="V", rate=1.0, **options)
+
+
+def written(path: Path, file: NWBFile) -> Path:
+    with NWBHDF5IO(path, mode="w") as io:
+        io.write(file)
+    return path
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("nwb") / "a.nwb", session())
+
+
+@pytest.fixture(scope="module")
+def n5(source: Path) -> Path:
+    target = source.with_suffix(".n5")
+    convert(source, target)
+    return target
+
+
+def test_by_way_of_hdf5_every_document_is_the_same(n5: Path, tmp_path: Path) -> None:
+    convert(n5, tmp_path / "b.nwb", verify=False)
+    convert(tmp_path / "b.nwb", tmp_path / "b.n5", verify=False)
+    first, second = documents(n5), documents(tmp_path / "b.n5")
+    assert len(first) > 150
+    # a group without attributes may have none
+    assert all(path.startswith("specifications/") for path in first.keys() ^ second.keys())
+    for path in first.keys() & second.keys():
+        assert first[path] == second[path]
+
+
+def documents(container: Path) -> dict[str, dict[str, Any]]:
+    found = {}
+    for path in container.rglob("attributes.json"):
+        document = json.loads(path.read_bytes())
+        document.pop("compression", None)  # may be another one
+        document.get("zarr", {}).pop("codecs", None)
+        found[path.relative_to(container).as_posix()] = document
+    return found
+
+
+# ---------------------------------------------------------------------- differences
+
+
+def set_attribute(path: str, name: str, value: Any) -> Callable[[zarr.Group], None]:
+    def change(root: zarr.Group) -> None:
+        root[path].attrs[name] = value
+
+    return change
+
+
+def set_value(path: str, index: Any, value: Any) -> Callable[[zarr.Group], None]:
+    def change(root: zarr.Group) -> None:
+        array: Any = root[path]
+        array[index] = value
+
+    return change
+
+
+def replace(path: str, make: Callable[[Any], Any]) -> Callable[[zarr.Group], None]:
+    def change(root: zarr.Group) -> None:
+        array: Any = root[path]
+        attributes = dict(array.attrs)
+        group, _, name = path.rpartition("/")
+        values = np.asarray(make(array[...]))
+        parent: Any = root[group]
+        made = parent.create_array(name, data=values, overwrite=True)
+        made.attrs.update(attributes | {"_DTYPE": values.dtype.name})
+
+    return change
+
+
+def link(path: str, target: str) -> Callable[[zarr.Group], None]:
+    def change(root: zarr.Group) -> None:
+        links: Any = root[path].attrs["_LINKS"]
+        root[path].attrs["_LINKS"] = [links[0] | {"path": target}, *links[1:]]
+
+    return change
+
+
+def remove(path: str) -> Callable[[zarr.Group], None]:
+    def change(root: zarr.Group) -> None:
+        del root[path]
+
+    return change
+
+
+def last_row(values: np.ndarray) -> np.ndarray:
+    return values[:-1]
+
+
+NAN = np.frombuffer(b"\x01\x7e", "<f2")[0]
+MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
+    "attribute": (
+        set_attribute("acquisition/raw/data", "unit", "mV"),
+        "/acquisition/raw/data@unit: attribute: 'volts', then 'mV'",
+    ),
+    "type of attribute": (
+        set_attribute("acquisition/clock/timestamps", "interval", 1.0),
+        "/acquisition/clock/timestamps@interval: attribute: 1, then '0x1.0",
+    ),
+    "new attribute": (
+        set_attribute("acquisition/raw", "more", 1),
+        "/acquisition/raw@more: only in the second",
+    ),
+    "integer": (
+        set_value("acquisition/raw/data", (1008, 2), 30_000),
+        "/acquisition/raw/data: 1 values differ, the first at (1008, 2): ",
+    ),
+    "NaN": (
+        set_value("acquisition/half/data", 3, NAN),
+        "/acquisition/half/data: 1 values differ, the first at (3,): ",
+    ),
+    "sign of zero": (
+        set_value("acquisition/half/data", 5, 0.0),
+        "/acquisition/half/data: 1 values differ, the first at (5,): ",
+    ),
+    "bool": (
+        replace("intervals/trials/correct", lambda v: v.astype("u1")),
+        "/intervals/trials/correct: data type: '|b1', then '|u1'",
+    ),
+    "data type": (
+        replace("acquisition/of_int32/data", lambda v: v.astype("i8")),
+        "/acquisition/of_int32/data: data type: '<i4', then '<i8'",
+    ),
+    "shape": (
+        replace("acquisition/of_int32/data", last_row),
+        "/acquisition/of_int32/data: shape: (11, 2), then (10, 2)",
+    ),
+    "text": (
+        set_value("general/extracellular_ephys/electrodes/label", 4, "e"),
+        "/general/extracellular_ephys/electrodes/label: value: ",
+    ),
+    "scalar text": (
+        set_value("identifier", (), "another"),
+        "/identifier: value: 'a session', then 'another'",
+    ),
+    "scalar": (
+        set_value("acquisition/raw/starting_time", (), 0.5),
+        "/acquisition/raw/starting_time: value: ",
+    ),
+    "compound": (
+        set_value("processing/ophys/ImageSegmentation/cells/pixel_mask", 5, (2, 4, 0.25)),
+        "/processing/ophys/ImageSegmentation/cells/pixel_mask: value: ",
+    ),
+    "reference": (
+        set_value("general/extracellular_ephys/electrodes/group", 0, "/acquisition/raw"),
+        "/general/extracellular_ephys/electrodes/group: value: ",
+    ),
+    "link": (
+        link("acquisition/frames", "/general/devices/probe"),
+        "/acquisition/frames/imaging_plane: link: '/general/optophysiology/plane', then '/general",
+    ),
+    "group": (remove("acquisition/half"), "/acquisition/half: only in the first"),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_difference_is_found(source: Path, n5: Path, tmp_path: Path, mutation: str) -> None:
+    shutil.copytree(n5, tmp_path / "m.n5")
+    change, expected = MUTATIONS[mutation]
+    change(zarr.open_group(N5Store(tmp_path / "m.n5"), mode="r+"))
+    with (
+        NWBHDF5IO(source, mode="r") as first,
+        NWBN5IO(tmp_path / "m.n5", mode="r") as second,
+    ):
+        found = list(differences(first, second))
+    assert len(found) == 1, found
+    assert found[0].startswith(expected), found
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [
+        ((7,), None),
+        ((300_000_007,), None),
+        ((1009, 211, 307), (101, 3, 5)),
+        ((3, 100_003, 10_007), None),
+        ((5, 3), (50, 30)),
+        ((2, 2**20, 2**10), (1, 2**20, 2**9)),
+    ],
+)
+def test_parts_cover_an_array_once(shape: tuple[int, ...], chunks: tuple[int, ...] | None) -> None:
+    data: Any = zarr.create_array({}, shape=shape, chunks=chunks or "auto", dtype="u2")
+    if chunks is None:
+        data = np.broadcast_to(np.zeros((), "u2"), shape)
+    boxes = list(parts(data))
+    sizes = [math.prod(part.stop - part.start for part in box) for box in boxes]
+    assert sum(sizes) == math.prod(shape)
+    assert len({tuple(part.start for part in box) for box in boxes}) == len(boxes)
+    limit = max(2**24, math.prod(chunks or ()) * 2)
+    assert max(sizes) * 2 <= limit
+    for step, n, chunk in zip(part_shape(data), shape, chunks or shape, strict=True):
+        assert step == n or step % (chunk if chunks else 1) == 0
+
+
+# ---------------------------------------------------------------------- convert
+
+
+def test_chunks_and_progress(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    big = random.integers(0, 99, (300_007, 11), "int16")
+    options = {"compression": "gzip", "chunks": (10_007, 11), "shuffle": True}
+    written(
+        tmp_path / "a.nwb",
+        new(
+            series("chunked", H5DataIO(big, **options)),
+            series("whole", big + 1),
+            series("small", big[:7]),
+        ),
+    )
+    told: list[tuple[str, int, int]] = []
+    convert(tmp_path / "a.nwb", tmp_path / "a.n5", progress=lambda *given: told.append(given))
+    total = 2 * big.nbytes
+    for stage in ("convert", "verify"):
+        counts = [done for at, done, of in told if at == stage and of == total]
+        assert counts[0] == 0
+        assert counts[-1] == total
+        assert counts == sorted(counts)
+    document = json.loads((tmp_path / "a.n5/acquisition/chunked/data/attributes.json").read_bytes())
+    assert document["blockSize"] == [11, 10_007]
+    assert document["compression"] == {"type": "gzip", "level": 4, "useZlib": False}
+    convert(tmp_path / "a.n5", tmp_path / "sub" / "b.nwb")
+    with h5py.File(tmp_path / "sub" / "b.nwb") as file:
+        found = file["acquisition/chunked/data"]
+        assert found.chunks == (10_007, 11)
+        assert (found.compression, found.shuffle) == ("gzip", True)
+        np.testing.assert_array_equal(found[...], big)
+        np.testing.assert_array_equal(file["acquisition/whole/data"][...], big + 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.n5", "a.nwb", "sub"]
+
+
+def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
+    script = f"""
+import resource, sys
+import h5py, numpy as np
+from pynwb import NWBHDF5IO
+from tests.hdmf.test_convert import new, series
+from n5zarr.hdmf import convert
+path = {str(tmp_path)!r}
+with NWBHDF5IO(path + "/a.nwb", mode="w") as io:
+    io.write(new(series("t", np.zeros((1, 64), "i4"))))
+with h5py.File(path + "/a.nwb", "r+") as file:
+    attributes = dict(file["acquisition/t/data"].attrs)
+    del file["acquisition/t/data"]
+    data = file["acquisition/t"].create_dataset("data", (1_000_000, 64), "i4", fillvalue=3)
+    data.attrs.update(attributes)
+    assert data.nbytes == 256_000_000
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for source, target in (("a.nwb", "a.n5"), ("a.n5", "b.nwb")):
+    convert(path + "/" + source, path + "/" + target)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert int(done.stdout) < 200e6
+
+
+def test_what_exists_is_kept(source: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    target = tmp_path / "a.n5"
+    convert(source, target, verify=False)
+    before = documents(target)
+    with pytest.raises(FileExistsError, match=r"a\.n5 exists"):
+        convert(source, target)
+    written(tmp_path / "other.nwb", new())
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NWBN5IO, "write_builder", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            convert(tmp_path / "other.nwb", target, overwrite=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("n5zarr.hdmf.conversion.differences", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            convert(tmp_path / "other.nwb", target, overwrite=True)
+    assert documents(target) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.n5", "other.nwb"]
+    convert(tmp_path / "other.nwb", target, overwrite=True)
+    assert NWBN5IO.read_nwb(target).identifier == "i"
+
+
+def test_a_difference_is_no_success(source: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    def found(*_: Any, **__: Any) -> list[str]:
+        return ["/a: differs"]
+
+    monkeypatch.setattr("n5zarr.hdmf.conversion.differences", found)
+    with pytest.raises(N5Error, match=r"a\.n5: not written, as it would differ") as err:
+        convert(source, tmp_path / "a.n5")
+    assert err.value.__notes__ == ["/a: differs"]
+    (left,) = tmp_path.iterdir()
+    assert left.name in str(err.value)
+    assert left.name.endswith(".partial.n5")
+
+
+def test_what_is_linked_in_other_files_is_copied(tmp_path: Path) -> None:
+    ramp = np.arange(10)
+    written(tmp_path / "a.nwb", new(series("t", ramp)))
+    manager = get_manager()
+    with NWBHDF5IO(tmp_path / "a.nwb", mode="r", manager=manager) as first:
+        given = first.read().acquisition["t"]
+        file = new(series("u", given.data))
+        file.add_stimulus(given)
+        with NWBHDF5IO(tmp_path / "b.nwb", mode="w", manager=manager) as io:
+            io.write(file, link_data=True)
+    with h5py.File(tmp_path / "b.nwb") as raw:
+        assert isinstance(raw.get("acquisition/u/data", getlink=True), h5py.ExternalLink)
+    convert(tmp_path / "b.nwb", tmp_path / "b.n5")
+    (tmp_path / "a.nwb").unlink()
+    with NWBN5IO(tmp_path / "b.n5", mode="r") as io:
+        found = io.read()
+        np.testing.assert_array_equal(found.acquisition["u"].data[:], ramp)
+        np.testing.assert_array_equal(found.stimulus["t"].data[:], ramp)
+
+
+def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
+    video = ImageSeries(
+        name="video",
+        external_file=["a.avi", "https://example.org/b.avi"],
+        starting_frame=[0, 1],
+        rate=1.0,
+        format="external",
+        unit="n.a.",
+        num_samples=3,
+    )
+    written(tmp_path / "a.nwb", new(video))
+    convert(tmp_path / "a.nwb", tmp_path / "a.n5")
+    with pytest.warns(N5Warning, match=r"video: 'a\.avi' is looked for in the folder") as found:
+        convert(tmp_path / "a.nwb", tmp_path / "sub" / "a.n5")
+    assert len(found) == 1
+
+
+def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"a\.foo: expected to=.*\.nwb"):
+        convert(source, tmp_path / "a.foo")
+    with pytest.raises(FileNotFoundError, match="none"):
+        convert(tmp_path / "none.nwb", tmp_path / "a.n5")
+    (tmp_path / "text.nwb").write_text("no HDF5")
+    with pytest.raises(N5UnrepresentableError, match=r"text\.nwb: expected an NWB file"):
+        convert(tmp_path / "text.nwb", tmp_path / "a.n5")
+    assert [p.name for p in tmp_path.iterdir()] == ["text.nwb"]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "n5zarr", "nwb", "convert", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    done = run("a.nwb", "a.n5")
+    assert (done.returncode, done.stdout) == (0, "a.n5: written, equal to a.nwb\n")
+    again = run("a.nwb", "a.n5")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.strip() == "n5zarr: error: a.n5 exists; overwrite replaces it"
+    back = run("a.n5", "b.h5", "--no-verify")
+    assert (back.returncode, back.stdout) == (0, "b.h5: written, not compared\n")
+    copied = run("b.h5", "plain", "--to", "zarr", "--overwrite")
+    assert (copied.returncode, copied.stdout) == (0, "plain: written, equal to b.h5\n")
+    assert (tmp_path / "plain" / "zarr.json").is_file()

@@ -1,0 +1,81 @@
+"""hdmf-zarr's own tests, with N5 where they have Zarr; all of them with N5ZARR_STRESS=1."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "data" / "hdmf_zarr"
+NEED_NETWORK = ("test_fsspec_streaming.py", "test_zindi_interop.py")  # or a package from git
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("suite")
+    with tarfile.open(DATA / "tests-0.14.0.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    for file in DATA.glob("*.py"):
+        shutil.copy(file, folder)
+    return folder
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, set[str]]:
+    """Run tests in a process of their own, and return how many passed and which did not."""
+    report = folder / "report.xml"
+    options = ["-q", "-p", "no:cacheprovider", "-W", "ignore", f"--junitxml={report}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *arguments],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(folder),
+            "HDMF_STORE_FACTORY": "factories:n5",
+            "NUMCODECS_ALLOW_UNSAFE_PICKLE_DECODE": "1",  # for files of Zarr v2
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert report.exists(), done.stdout + done.stderr
+    cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - our own
+    wrong = {
+        case.attrib["name"]
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    return len(cases) - len(wrong) - skipped, wrong
+
+
+def test_stores_as_objects(suite: Path) -> None:
+    """Links between containers are opened by path, which leads to plain Zarr."""
+    passed, wrong = run(suite, "test_store_object.py")
+    links = {"test_append_external_link_data", "test_external_link_dataset"}
+    assert wrong == links | {"test_external_link_group"}
+    assert passed == 92
+
+
+def test_our_own_class(suite: Path) -> None:
+    passed, wrong = run(suite, "test_store_object.py", HDMF_STORE_IO="n5zarr.hdmf:N5IO")
+    assert (passed, wrong) == (95, set())
+
+
+def test_paths_that_lead_to_n5(suite: Path) -> None:
+    """Conversion to and from HDF5, and NWB."""
+    routed = ("-p", "hdmf_store_plugin")
+    if os.environ.get("N5ZARR_STRESS"):
+        ignored = [f"--ignore=tests/unit/{name}" for name in NEED_NETWORK]
+        passed, wrong = run(suite, *routed, "tests", *ignored, HDMF_STORE_SPAWN="1")
+        assert (passed, wrong) == (615, set())
+    else:
+        files = [f"tests/unit/{name}" for name in ("test_io_convert.py", "test_nwbzarrio.py")]
+        passed, wrong = run(suite, *routed, *files, HDMF_STORE_SPAWN="1")
+        assert (passed, wrong) == (33, set())

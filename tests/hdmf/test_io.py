@@ -1,0 +1,145 @@
+"""What `NWBN5IO` does by path: links between containers, several writers, modes, refusals."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from hdmf_zarr import NWBZarrIO, ZarrDataIO
+from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
+from zarr.storage import MemoryStore
+
+from n5zarr import N5Store
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.hdmf import N5IO, NWBN5IO
+from tests.hdmf.sessions import START, Buffers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")
+
+RAMP = np.arange(7 * 5).reshape(7, 5)
+
+
+def new(*series: TimeSeries) -> NWBFile:
+    file = NWBFile(session_description="x", identifier="i", session_start_time=START)
+    for one in series:
+        file.add_acquisition(one)
+    return file
+
+
+def series(name: str, data: Any) -> TimeSeries:
+    return TimeSeries(name=name, data=data, unit="V", rate=1.0)
+
+
+def write(io: type, path: Path, file: NWBFile) -> None:
+    with io(str(path), mode="w") as writer:
+        writer.write(file)
+
+
+@pytest.mark.parametrize(("io", "name"), [(NWBN5IO, "a.n5"), (NWBZarrIO, "a.zarr")])
+def test_links_into_other_containers_are_followed(tmp_path: Path, io: Any, name: str) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    write(io, folder / name, new(series("t", RAMP)))
+    manager = get_manager()
+    with io(str(folder / name), mode="r", manager=manager) as first:
+        given = first.read().acquisition["t"]
+        file = new(series("u", given.data))
+        file.add_stimulus(given)
+        with NWBN5IO(folder / "b.n5", mode="w", manager=manager) as writer:
+            writer.write(file, link_data=True)
+    links = zarr.open_group(N5Store(folder / "b.n5"), mode="r")["acquisition/u"].attrs["_LINKS"]
+    assert links == [{"name": "data", "source": f"../{name}", "path": "/acquisition/t/data"}]
+    folder.rename(tmp_path / "there")  # links are relative
+    with NWBN5IO(tmp_path / "there" / "b.n5", mode="r") as reader:
+        found = reader.read()
+        np.testing.assert_array_equal(found.acquisition["u"].data[:], RAMP)
+        np.testing.assert_array_equal(found.stimulus["t"].data[:], RAMP)
+    shutil.rmtree(tmp_path / "there" / name)
+    with (
+        NWBN5IO(tmp_path / "there" / "b.n5", mode="r") as reader,
+        pytest.raises(FileNotFoundError, match=name),
+    ):
+        reader.read()
+
+
+def test_links_of_remote_containers_are_refused() -> None:
+    store = N5Store(MemoryStore())
+    with NWBN5IO(store, mode="w") as writer:
+        writer.write(new(series("t", RAMP)))
+    with NWBN5IO(store, mode="r") as reader:
+        np.testing.assert_array_equal(reader.read().acquisition["t"].data[:], RAMP)
+        with pytest.raises(N5UnsupportedError, match=r"link to '\.\./a\.n5': .* local ones"):
+            reader.resolve_ref({"source": "../a.n5", "path": "/acquisition/t"})
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_several_processes_write(tmp_path: Path, context: str) -> None:
+    data = np.random.default_rng(3).integers(0, 9999, (503, 7), "int32")
+    parts = Buffers(data, chunk_shape=(20, 7), buffer_shape=(100, 7))
+    sharded = ZarrDataIO(
+        Buffers(data, chunk_shape=(20, 7), buffer_shape=(100, 7)), chunks=(10, 7), shards=(100, 7)
+    )
+    with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
+        io.write(
+            new(series("plain", parts), series("sharded", sharded)),
+            number_of_jobs=2,
+            multiprocessing_context=context,
+        )
+    with NWBN5IO(tmp_path / "a.n5", mode="r") as io:
+        file = io.read()
+        for name in ("plain", "sharded"):
+            np.testing.assert_array_equal(file.acquisition[name].data[:], data)
+        assert file.acquisition["sharded"].data.shards == (100, 7)
+
+
+def test_modes_that_create(tmp_path: Path) -> None:
+    for mode in ("w-", "x", "a", "w"):
+        path = tmp_path / f"{mode}.n5"
+        with NWBN5IO(path, mode=mode) as io:
+            io.write(new(series("t", RAMP)))
+        assert NWBN5IO.read_nwb(path).acquisition["t"].data.shape == (7, 5)
+    for mode in ("w-", "x"):
+        with pytest.raises(FileExistsError):
+            NWBN5IO(tmp_path / "w.n5", mode=mode)
+    with pytest.raises(FileNotFoundError):
+        NWBN5IO(tmp_path / "none.n5", mode="r+", manager=get_manager())
+    assert not (tmp_path / "none.n5").exists()
+    with NWBN5IO(tmp_path / "w.n5", mode="r") as io:
+        data = io.read().acquisition["t"].data
+        with pytest.raises(ValueError, match="read-only"):
+            data[0, 0] = 1
+
+
+def test_what_is_no_container_is_refused(tmp_path: Path) -> None:
+    write(NWBHDF5IO, tmp_path / "a.nwb", new())
+    write(NWBZarrIO, tmp_path / "a.zarr", new())
+    for mode in ("r", "w"):
+        with pytest.raises(N5UnrepresentableError, match=r"a\.nwb: .* found a file; use .*HDF5IO"):
+            NWBN5IO(tmp_path / "a.nwb", mode=mode)
+    with pytest.raises(N5UnrepresentableError, match=r"a\.zarr: .* Zarr hierarchy; use .*ZarrIO"):
+        NWBN5IO(tmp_path / "a.zarr", mode="r")
+    with NWBN5IO(tmp_path / "a.nwb", mode="w", force_overwrite=True) as io:
+        io.write(new(series("t", RAMP)))
+    assert NWBN5IO.can_read(tmp_path / "a.nwb")
+
+
+def test_data_that_are_not_nwb(tmp_path: Path) -> None:
+    from hdmf.common import DynamicTable, VectorData  # noqa: PLC0415 - for this test only
+    from hdmf.common import get_manager as get_common  # noqa: PLC0415
+
+    table = DynamicTable(
+        name="root", description="d", columns=[VectorData(name="c", description="x", data=[1, 5])]
+    )
+    with N5IO(tmp_path / "t.n5", mode="w", manager=get_common()) as io:
+        io.write(table)
+    assert N5IO.can_read(tmp_path / "t.n5")
+    assert not NWBN5IO.can_read(tmp_path / "t.n5")
+    with N5IO(tmp_path / "t.n5", mode="r", manager=get_common()) as io:
+        assert io.read()["c"].data[:].tolist() == [1, 5]
