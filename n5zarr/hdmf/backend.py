@@ -8,15 +8,18 @@ replaced, the only private name in use.
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 import zarr
 from hdmf.utils import docval, get_docval
 from hdmf_zarr import NWBZarrIO, ZarrIO
 from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
 from zarr.abc.store import Store
+from zarr.errors import ZarrUserWarning
 
 from n5zarr._zarr_compat import sync
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
@@ -26,6 +29,9 @@ from n5zarr.local_io import remove
 from n5zarr.remote import is_url
 from n5zarr.store import N5Store
 from n5zarr.translate.keys import METADATA_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["N5IO", "NWBN5IO"]
 
@@ -81,6 +87,16 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             raise N5UnsupportedError(message, kind="path", where=str(self.path))
         found: tuple[str, Any] = super().resolve_ref(zarr_ref)
         return found
+
+    def write(self, *args: Any, **kwargs: Any) -> None:
+        """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
+        with _not_warned_of_consolidation():
+            super().write(*args, **kwargs)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""
+        with _not_warned_of_consolidation():
+            super().export(*args, **kwargs)
 
     @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
     def write_builder(self, **kwargs: Any) -> None:
@@ -176,6 +192,14 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
         is_s3 = isinstance(path, str) and path.startswith("s3://")
         options = {"anon": True} if is_s3 else None
         return NWBN5IO(path, mode="r", storage_options=options).read()
+
+
+@contextmanager
+def _not_warned_of_consolidation() -> Iterator[None]:
+    """Drop the warning that other readers may not know it: N5 has a mark only."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
+        yield
 
 
 class _Queue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf has no types

@@ -20,14 +20,15 @@ import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from hdmf.container import Data
 from hdmf.data_utils import GenericDataChunkIterator
-from hdmf_zarr import NWBZarrIO, NWBZarrV2IO, ZarrDataIO
+from hdmf_zarr import NWBZarrIO, ZarrDataIO
+from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
 from pynwb.image import ImageSeries
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 from zarr.errors import ZarrUserWarning
 
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf.backend import NWBN5IO
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.parts import is_array, n_bytes, part_shape
@@ -52,8 +53,7 @@ _SUFFIXES: dict[str, Format] = {
     ".zarr": "zarr",
 }
 _SUFFIX: dict[Format, str] = {"hdf5": ".nwb", "n5": ".n5", "zarr": ".zarr"}
-_READERS = (NWBHDF5IO, NWBN5IO, NWBZarrIO)
-_WRITERS: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
+_CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
 _LARGE = 4 << 20
 _HDF5_CHUNK = 2**32 - 1  # bytes that a chunk can have there
 
@@ -72,7 +72,7 @@ def convert(
     Parameters
     ----------
     source : path
-        An NWB file as HDF5, N5 or Zarr (v3, or v2 of hdmf-zarr before 0.14).
+        An NWB file as HDF5, N5 or Zarr v3.
     target : path
         Made under another name and renamed when it is whole.
     to : {"hdf5", "n5", "zarr"}, optional
@@ -92,6 +92,8 @@ def convert(
         There is no source, or there is a target.
     N5UnrepresentableError
         The source is no NWB file, or no format is named (``kind="option"``).
+    N5UnsupportedError
+        The source is Zarr v2 (``kind="version"``).
     N5Error
         What was written differs from the source; each note is a difference. It is left under the
         name in the message (``kind="payload"``).
@@ -108,8 +110,8 @@ def convert(
     """
     source, target = Path(source), Path(target)
     to = to or _SUFFIXES.get(target.suffix.lower())
-    if to is None or to not in _WRITERS:
-        message = f"expected to=, one of {[*_WRITERS]}, or a suffix of {', '.join(_SUFFIXES)}"
+    if to is None or to not in _CLASSES:
+        message = f"expected to=, one of {[*_CLASSES]}, or a suffix of {', '.join(_SUFFIXES)}"
         raise N5UnrepresentableError(message, kind="option", where=str(target))
     if target.exists() and not overwrite:
         message = f"{target} exists; overwrite replaces it"
@@ -141,15 +143,17 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
     if not path.exists():
         message = f"{path} does not exist"
         raise FileNotFoundError(message)
-    for reader in _READERS:
-        if reader.can_read(path=str(path)):
+    name = str(path)
+    if is_zarr_v2_file(name):
+        message = "Zarr v2, of hdmf-zarr before 0.14; NWBZarrV2IO.convert_to_v3 makes v3 of it"
+        raise N5UnsupportedError(message, kind="version", where=name)
+    for reader in _CLASSES.values():
+        if reader.can_read(path=name):
             break
     else:
         message = "expected an NWB file as HDF5, N5 or Zarr"
-        raise N5UnrepresentableError(message, kind="option", where=str(path))
-    if reader is NWBZarrIO and zarr.open_group(path, mode="r").metadata.zarr_format == 2:
-        reader = NWBZarrV2IO
-    with reader(str(path), mode="r") as io:
+        raise N5UnrepresentableError(message, kind="option", where=name)
+    with reader(name, mode="r") as io:
         yield io
 
 
@@ -161,14 +165,14 @@ def _export(source: Path, target: Path, to: Format, meter: _Meter) -> int:
             _warn_of_relative_paths(file)
         _by_parts(file, to, meter)
         meter.add(0)
-        with _WRITERS[to](str(target), mode="w") as writer:
+        with _CLASSES[to](str(target), mode="w") as writer:
             writer.export(src_io=reader, nwbfile=file, write_args={"link_data": False})
     return meter.total
 
 
 def _compared(source: Path, target: Path, to: Format, meter: _Meter) -> Iterator[str]:
     meter.add(0)
-    with _reader(source) as first, _WRITERS[to](str(target), mode="r") as second:
+    with _reader(source) as first, _CLASSES[to](str(target), mode="r") as second:
         yield from differences(first, second, report=meter.add)
 
 

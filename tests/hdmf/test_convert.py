@@ -16,9 +16,11 @@ import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
 from pynwb.image import ImageSeries
+from typer.testing import CliRunner
 
 from n5zarr import N5Store
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.cli import app
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import NWBN5IO, convert, differences
 from n5zarr.hdmf.parts import part_shape, parts
 from tests.hdmf.sessions import START, session
@@ -386,22 +388,34 @@ def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
     with pytest.raises(N5UnrepresentableError, match=r"text\.nwb: expected an NWB file"):
         convert(tmp_path / "text.nwb", tmp_path / "a.n5")
     assert [p.name for p in tmp_path.iterdir()] == ["text.nwb"]
+    zarr.create_group(tmp_path / "old.zarr", zarr_format=2)
+    with pytest.raises(N5UnsupportedError, match=r"old\.zarr: Zarr v2, .*convert_to_v3"):
+        convert(tmp_path / "old.zarr", tmp_path / "a.n5")
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "n5zarr", "nwb", "convert", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    def run(*arguments: str) -> tuple[int, str, str]:
+        done = CliRunner().invoke(app, ["nwb", "convert", *arguments])
+        return done.exit_code, done.stdout, done.stderr
 
-    done = run("a.nwb", "a.n5")
-    assert (done.returncode, done.stdout) == (0, "a.n5: written, equal to a.nwb\n")
-    again = run("a.nwb", "a.n5")
-    assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr.strip() == "n5zarr: error: a.n5 exists; overwrite replaces it"
-    back = run("a.n5", "b.h5", "--no-verify")
-    assert (back.returncode, back.stdout) == (0, "b.h5: written, not compared\n")
+    assert run("a.nwb", "a.n5")[:2] == (0, "a.n5: written, equal to a.nwb\n")
+    status, out, err = run("a.nwb", "a.n5")
+    assert (status, out) == (2, "")
+    assert err.strip() == "n5zarr: error: a.n5 exists; overwrite replaces it"
+    assert run("a.n5", "b.h5", "--no-verify")[:2] == (0, "b.h5: written, not compared\n")
     copied = run("b.h5", "plain", "--to", "zarr", "--overwrite")
-    assert (copied.returncode, copied.stdout) == (0, "plain: written, equal to b.h5\n")
+    assert copied[:2] == (0, "plain: written, equal to b.h5\n")
     assert (tmp_path / "plain" / "zarr.json").is_file()
+
+
+def test_the_command_names_every_difference(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = ["/a: differs", "/b@c: too"]
+    monkeypatch.setattr("n5zarr.hdmf.conversion.differences", lambda *_, **__: found)
+    done = CliRunner().invoke(app, ["nwb", "convert", str(source), str(tmp_path / "a.n5")])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-2:] == ["  /a: differs", "  /b@c: too"]

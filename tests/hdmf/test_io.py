@@ -20,6 +20,7 @@ from tests.hdmf.sessions import START, Buffers
 if TYPE_CHECKING:
     from pathlib import Path
 
+# of plain Zarr
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")
 
 RAMP = np.arange(7 * 5).reshape(7, 5)

@@ -22,6 +22,7 @@ from tests.hdmf.sessions import START, session
 if TYPE_CHECKING:
     from pathlib import Path
 
+# of plain Zarr
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning")
 
 
