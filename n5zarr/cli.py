@@ -343,13 +343,16 @@ def convert(
         from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
 
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
-        with Progress(*columns, TransferSpeedColumn(), console=_console(stderr=True)) as bar:
+        console = _console(stderr=True)
+        quiet = not console.is_terminal
+        with Progress(*columns, TransferSpeedColumn(), console=console, disable=quiet) as bar:
             tasks: dict[str, TaskID] = {}
 
             def show(stage: str, done: int, total: int) -> None:
-                if stage not in tasks:
-                    tasks[stage] = bar.add_task(stage, total=max(total, 1))
-                bar.update(tasks[stage], completed=done if total else 1)
+                if total and stage not in tasks:
+                    tasks[stage] = bar.add_task(stage, total=total)
+                if total:
+                    bar.update(tasks[stage], completed=done)
 
             hdmf.convert(source, target, to=to, overwrite=overwrite, verify=verify, progress=show)  # type: ignore[arg-type]
         checked = f"equal to {source}" if verify else "not compared"

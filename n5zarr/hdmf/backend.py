@@ -2,8 +2,8 @@
 
 hdmf-zarr takes an :class:`~n5zarr.N5Store` as it is. What it does by path, and not by store, is
 done here: opening a path, following a link into another container, writing by several processes.
-It has hooks for all but the last; for that its queue of iterators, ``ZarrIO.__dci_queue``, is
-replaced, the only private name in use.
+For that hdmf-zarr has hooks, though with a leading underscore: ``_resolve_store``, ``_open_file``,
+``_write_buffer_zarr``. Only its queue of iterators, ``ZarrIO.__dci_queue``, has to be replaced.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hdmf_zarr import NWBZarrIO, ZarrIO
 from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
 from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
+from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_compat import sync
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr._zarr_compat import LocalStore, sync
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.path import local_path
 from n5zarr.local_io import remove
 from n5zarr.remote import is_url
 from n5zarr.store import N5Store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["N5IO", "NWBN5IO"]
 
-_CREATING = ("w", "w-", "x")
+_MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
 _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
 
 
@@ -45,14 +45,16 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
     def _taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace a path by a store among the arguments of a constructor."""
         path, mode = arguments["path"], arguments["mode"]
-        place = _local(path)
+        if mode not in _MODES:
+            message = f"mode: expected one of {_MODES}, got {mode!r}"
+            raise N5UnrepresentableError(message, kind="option", where=str(path))
+        # anew: what this object reads does not depend on what was written through the store before
+        store = _store(path, arguments["storage_options"]).reopened()
+        place = getattr(store, "root", None)
         if place is not None:
-            if mode in _CREATING and arguments.get("force_overwrite") and place.is_file():
+            if mode == "w" and arguments.get("force_overwrite") and place.is_file():
                 remove(place)  # what a container holds, zarr removes
             _check_place(place, mode)
-        options = arguments["storage_options"]
-        # anew: what this object reads does not depend on what was written through the store before
-        store = _store(path, options).reopened()
         return arguments | {"path": store, "storage_options": None}
 
     @staticmethod
@@ -60,16 +62,20 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
         store: str | Path | Store, storage_options: dict[str, Any] | None = None
     ) -> Store | str:
         """Open what a path leads to: a container, or Zarr, which a link may lead to as well."""
-        place = _local(store)
-        if place is not None and _is_zarr(place):
-            return str(place)
+        if not isinstance(store, Store) and not is_url(store) and _is_zarr(Path(store)):
+            return str(store)
         return _store(store, storage_options)
 
     def _open_file(
         self, store: Any, mode: str, storage_options: dict[str, Any] | None = None
     ) -> zarr.Group:
         opened = self._resolve_store(store, storage_options)
-        return zarr.open_group(opened, mode="w-" if mode == "x" else mode)  # type: ignore[arg-type]
+        if mode in ("w-", "x"):
+            if not isinstance(opened, Store) or not sync(opened.is_empty("")):
+                message = f"{opened} exists; mode 'w' replaces it"
+                raise FileExistsError(message)
+            mode = "w"
+        return zarr.open_group(opened, mode=mode)  # type: ignore[arg-type]
 
     def resolve_ref(self, zarr_ref: Any) -> tuple[str, Any]:
         """Find what a link or reference leads to; see :meth:`hdmf_zarr.ZarrIO.resolve_ref`.
@@ -85,7 +91,11 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
                 f"link to {source!r}: links between containers are followed for local ones only"
             )
             raise N5UnsupportedError(message, kind="path", where=str(self.path))
-        found: tuple[str, Any] = super().resolve_ref(zarr_ref)
+        try:
+            found: tuple[str, Any] = super().resolve_ref(zarr_ref)
+        except FileNotFoundError as err:
+            err.add_note(f"linked from {self.source}, as {source!r}")
+            raise
         return found
 
     def write(self, *args: Any, **kwargs: Any) -> None:
@@ -207,12 +217,27 @@ class _Queue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf has no 
 
     def __init__(self, store: N5Store, replaced: ZarrIODataChunkIteratorQueue | None) -> None:
         names = ("number_of_jobs", "max_threads_per_process", "multiprocessing_context")
-        super().__init__(**{name: getattr(replaced, name) for name in names if replaced})
+        # which is empty, and so false
+        given = {} if replaced is None else {name: getattr(replaced, name) for name in names}
+        if given.get("number_of_jobs", 1) > 1 and not _is_shared(store.store):
+            message = f"{store}: written by one process, as others would not see its memory"
+            warnings.warn(message, N5Warning, stacklevel=4)
+            given["number_of_jobs"] = 1
+        super().__init__(**given)
         self._write_buffer_zarr = partial(_write_buffer, store)
 
 
 def _write_buffer(store: N5Store, worker_context: dict[str, Any], _: str, *what: Any) -> None:
     ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *what)  # noqa: SLF001
+
+
+def _is_shared(container: Store) -> bool:
+    """Whether another process sees what this one writes."""
+    if isinstance(container, FsspecStore):
+        return not str(container.fs.unstrip_protocol("")).startswith("memory")
+    if isinstance(container, ObjectStore):
+        return type(container.store).__name__ != "MemoryStore"
+    return isinstance(container, LocalStore)
 
 
 def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> N5Store:
@@ -223,22 +248,15 @@ def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> 
 
 def _root_of(path: str | Path | Store) -> zarr.Group | None:
     """Open the root of a container that says that it is one."""
-    place = _local(path)
-    if place is not None and _is_zarr(place):
-        return None
     try:
         store = _store(path, None)
+        if hasattr(store, "root") and _is_zarr(store.root):
+            return None
         if not sync(store.store.exists(ATTRIBUTES_JSON)):
             return None
         return zarr.open_group(store, mode="r")
     except Exception:  # whatever it is, it cannot be read
         return None
-
-
-def _local(path: str | Path | Store) -> Path | None:
-    if isinstance(path, Store) or is_url(str(path)):
-        return None
-    return Path(local_path(str(path))).expanduser()
 
 
 def _is_zarr(path: Path) -> bool:
@@ -247,9 +265,9 @@ def _is_zarr(path: Path) -> bool:
 
 def _check_place(path: Path, mode: str) -> None:
     if path.is_file():
-        hint = "use pynwb.NWBHDF5IO for HDF5, or force_overwrite=True to replace it"
-        message = f"expected the directory of an N5 container, found a file; {hint}"
-        raise N5UnrepresentableError(message, kind="path", where=str(path))
-    if mode not in _CREATING and _is_zarr(path):
+        way_out = ", or force_overwrite=True to replace it" if mode == "w" else ""
+        message = "expected the directory of an N5 container, found a file; use pynwb.NWBHDF5IO"
+        raise N5UnrepresentableError(f"{message} for HDF5{way_out}", kind="path", where=str(path))
+    if mode in ("r", "r-", "r+", "a") and _is_zarr(path):
         message = "expected an N5 container, found a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
         raise N5UnrepresentableError(message, kind="path", where=str(path))

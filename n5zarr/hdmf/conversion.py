@@ -1,15 +1,17 @@
 """NWB from one format to another: HDF5, N5 and Zarr.
 
-hdmf exports whole datasets at once. Large ones are given to it as iterators over parts of them, so
+hdmf writes whole datasets at once. Large ones are given to it as iterators over parts of them, so
 that memory stays small and progress can be told.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 import uuid
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -17,28 +19,30 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import h5py
 import zarr
-from hdmf.backends.hdf5 import H5DataIO
-from hdmf.container import Data
+from hdmf.backends.hdf5 import HDF5IO, H5DataIO
 from hdmf.data_utils import GenericDataChunkIterator
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
-from pynwb.image import ImageSeries
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 from zarr.errors import ZarrUserWarning
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.format.path import local_path
 from n5zarr.hdmf.backend import NWBN5IO
 from n5zarr.hdmf.comparison import differences
-from n5zarr.hdmf.parts import is_array, n_bytes, part_shape
+from n5zarr.hdmf.content import Content, read_specifications, shape_of, write_specifications
+from n5zarr.hdmf.copying import copied_tree
+from n5zarr.hdmf.parts import n_bytes, part_shape
+from n5zarr.hdmf.schema import dimension_names, is_column
+from n5zarr.remote import is_url
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator
 
     from hdmf.backends.io import HDMFIO
-    from pynwb import NWBFile
+    from hdmf.build import BuildManager, DatasetBuilder, GroupBuilder
 
 __all__ = ["Format", "convert"]
 
@@ -55,6 +59,7 @@ _SUFFIXES: dict[str, Format] = {
 _SUFFIX: dict[Format, str] = {"hdf5": ".nwb", "n5": ".n5", "zarr": ".zarr"}
 _CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
 _LARGE = 4 << 20
+_CHUNK = 1 << 20  # of what has no chunks
 _HDF5_CHUNK = 2**32 - 1  # bytes that a chunk can have there
 
 
@@ -74,7 +79,7 @@ def convert(
     source : path
         An NWB file as HDF5, N5 or Zarr v3.
     target : path
-        Made under another name and renamed when it is whole.
+        Made under another name beside it and renamed when it is whole. A symbolic link is followed.
     to : {"hdf5", "n5", "zarr"}, optional
         By default what the suffix of ``target`` says: ``.nwb``, ``.h5``, ``.hdf5``, ``.n5`` or
         ``.zarr``.
@@ -91,9 +96,10 @@ def convert(
     FileNotFoundError, FileExistsError
         There is no source, or there is a target.
     N5UnrepresentableError
-        The source is no NWB file, or no format is named (``kind="option"``).
+        The source is no NWB file, or no format is named (``kind="option"``). The target is a folder
+        of other things, or is in the source or around it (``kind="path"``).
     N5UnsupportedError
-        The source is Zarr v2 (``kind="version"``).
+        The source is Zarr v2 (``kind="version"``), or one of them is a URL (``kind="option"``).
     N5Error
         What was written differs from the source; each note is a difference. It is left under the
         name in the message (``kind="payload"``).
@@ -105,36 +111,87 @@ def convert(
 
     Notes
     -----
-    What the source links to in other files is copied. gzip of HDF5 stays gzip in N5, without the
-    shuffling of bytes, which N5 does not know.
+    Everything is copied as it is, also what the schema does not know, and of whichever version of
+    the schema. What the source links to in other files is copied. gzip of HDF5 stays gzip in N5,
+    without the shuffling of bytes, which N5 does not know.
     """
-    source, target = Path(source), Path(target)
-    to = to or _SUFFIXES.get(target.suffix.lower())
+    shown = os.fspath(target)
+    source, target = _local(source), _local(target).resolve()
+    to = to or _SUFFIXES.get(Path(shown).suffix.lower())
     if to is None or to not in _CLASSES:
-        message = f"expected to=, one of {[*_CLASSES]}, or a suffix of {', '.join(_SUFFIXES)}"
-        raise N5UnrepresentableError(message, kind="option", where=str(target))
-    if target.exists() and not overwrite:
-        message = f"{target} exists; overwrite replaces it"
-        raise FileExistsError(message)
+        message = f"expected to= (--to), one of {[*_CLASSES]}, or a suffix of {[*_SUFFIXES]}"
+        raise N5UnrepresentableError(message, kind="option", where=shown)
+    _check_target(source, target, shown, overwrite=overwrite)
     unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_SUFFIX[to]}")
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
             total = _export(source, unfinished, to, _Meter("convert", progress))
         meter = _Meter("verify", progress, total)
         found = [*_compared(source, unfinished, to, meter)] if verify else []
+        if not found:
+            _check_target(source, target, shown, overwrite=overwrite)  # it may be new
     except BaseException:
-        _remove(unfinished)
+        _remove_after_failure(unfinished)
         raise
     if found:
-        message = f"{target}: not written, as it would differ from {source}; see {unfinished}"
+        message = (
+            f"{shown}: not written, as it would differ from {source}; see {unfinished}. "
+            "verify=False (--no-verify) writes it all the same"
+        )
         error = N5Error(message, kind="payload")
         for line in found:
             error.add_note(line)
         raise error
-    _remove(target)
-    unfinished.rename(target)
+    _put_in_place(unfinished, target)
+
+
+def _local(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if is_url(text):
+        message = "expected a local path; NWBN5IO reads and writes containers on servers"
+        raise N5UnsupportedError(message, kind="option", where=text)
+    return Path(os.path.abspath(Path(local_path(text)).expanduser()))  # noqa: PTH100 - keeps links
+
+
+def _check_target(source: Path, target: Path, shown: str, *, overwrite: bool) -> None:
+    """Check that nothing but an NWB file, or a plain file, would be replaced."""
+    real = source.resolve()
+    if real in target.parents or target in real.parents:
+        message = f"expected a place beside {source}, not in it or around it"
+        raise N5UnrepresentableError(message, kind="path", where=shown)
+    if not target.exists():
+        return
+    if not overwrite:
+        message = f"{shown} exists; overwrite=True (--overwrite) replaces it"
+        raise FileExistsError(message)
+    is_used = target.is_dir() and any(target.iterdir())
+    if is_used and not any(c.can_read(path=str(target)) for c in _CLASSES.values()):
+        message = "expected what can be replaced, an NWB file, found a folder of other things"
+        raise N5UnrepresentableError(message, kind="path", where=shown)
+
+
+def _put_in_place(unfinished: Path, target: Path) -> None:
+    replaced = unfinished.with_suffix(".replaced")
+    if target.exists():
+        target.rename(replaced)
+    try:
+        unfinished.rename(target)
+    except OSError:
+        if replaced.exists():
+            replaced.rename(target)
+        raise
+    _remove(replaced)
+
+
+def _remove_after_failure(path: Path) -> None:
+    """Remove what was written, as soon as zarr's threads have stopped writing."""
+    for _ in range(50):
+        with suppress(OSError):
+            _remove(path)
+        if not path.exists():
+            return
+        time.sleep(0.1)
 
 
 @contextmanager
@@ -160,13 +217,22 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
 def _export(source: Path, target: Path, to: Format, meter: _Meter) -> int:
     """Write everything, and return how many bytes large arrays have."""
     with _reader(source) as reader:
-        file = reader.read()
-        if source.resolve().parent != target.resolve().parent:
-            _warn_of_relative_paths(file)
-        _by_parts(file, to, meter)
+        content = Content(reader)
+        if source.resolve().parent != target.parent:
+            _warn_of_relative_paths(content.root)
+        manager = reader.manager
+        names = None if to == "hdf5" else dict(dimension_names(manager, content.root))
+        wrap = partial(_wrapped, manager, to, meter)
+        tree = copied_tree(content, str(target), names=names, wrap=wrap)
+        specifications = read_specifications(reader)
         meter.add(0)
-        with _CLASSES[to](str(target), mode="w") as writer:
-            writer.export(src_io=reader, nwbfile=file, write_args={"link_data": False})
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _CLASSES[to](str(target), mode="w", manager=manager) as writer:
+            writer.write_builder(tree, link_data=False)
+            if specifications is not None:
+                write_specifications(writer, *specifications)
+            if to != "hdf5":
+                zarr.consolidate_metadata(writer.path)  # the specifications, too
     return meter.total
 
 
@@ -176,13 +242,15 @@ def _compared(source: Path, target: Path, to: Format, meter: _Meter) -> Iterator
         yield from differences(first, second, report=meter.add)
 
 
-def _warn_of_relative_paths(file: NWBFile) -> None:
-    for series in file.objects.values():
-        names = series.external_file if isinstance(series, ImageSeries) else None
-        for name in () if names is None else names[:]:
-            if "://" not in name and not Path(name).is_absolute():
-                message = f"{series.name}: {name!r} is looked for in the folder of the new file"
-                warnings.warn(message, N5Warning, stacklevel=2)
+def _warn_of_relative_paths(group: GroupBuilder) -> None:
+    for inner in group.groups.values():
+        _warn_of_relative_paths(inner)
+    names = group.datasets.get("external_file")
+    for name in () if names is None else names.data[:]:
+        text = name.decode() if isinstance(name, bytes) else str(name)
+        if "://" not in text and not Path(text).is_absolute():
+            message = f"{group.name}: {text!r} is looked for in the folder of the new file"
+            warnings.warn(message, N5Warning, stacklevel=2)
 
 
 class _Meter:
@@ -198,24 +266,19 @@ class _Meter:
             self._progress(self._stage, min(self._done, self.total), self.total)
 
 
-def _by_parts(file: NWBFile, to: Format, meter: _Meter) -> None:
-    """Wrap large arrays, so that they are read by parts, and compressed as they are."""
-    for container in file.objects.values():
-        is_data = isinstance(container, Data)
-        fields = {"": container.data} if is_data else dict(container.fields)
-        for name, data in fields.items():
-            if not isinstance(data, h5py.Dataset | zarr.Array) or not is_array(data):
-                continue
-            if 0 in data.shape or not _is_for_parts(data, to):
-                continue
-            meter.total += n_bytes(data)
-            wrapper, settings = _settings(data, to)
-            container.set_data_io(
-                *([] if is_data else [name]),
-                wrapper,
-                settings,
-                partial(_Parts, meter=meter, limit=_HDF5_CHUNK if to == "hdf5" else None),
-            )
+def _wrapped(
+    manager: BuildManager, to: Format, meter: _Meter, builder: DatasetBuilder, data: Any
+) -> Any:
+    """Wrap a large array, so that it is read by parts, and compressed as it is."""
+    if isinstance(data, h5py.Dataset | zarr.Array) and _is_for_parts(data, to):
+        meter.total += n_bytes(data)
+        wrapper, settings = _settings(data, to)
+        limit = _HDF5_CHUNK if to == "hdf5" else None
+        return wrapper(_Parts(data, meter, limit), **settings)
+    is_of_hdf5 = isinstance(builder.data, h5py.Dataset)
+    if to == "hdf5" and shape_of(data) and not is_of_hdf5 and is_column(manager, builder):
+        return H5DataIO(data, maxshape=(None, *shape_of(data)[1:]), chunks=True)
+    return data
 
 
 def _is_for_parts(data: Any, to: Format) -> bool:
@@ -231,11 +294,11 @@ def _is_for_parts(data: Any, to: Format) -> bool:
 
 def _settings(data: Any, to: Format) -> tuple[type, dict[str, Any]]:
     """Choose codecs next to those that an array has."""
-    is_zarr = isinstance(data, zarr.Array)
     if to == "hdf5":
-        is_compressed = is_zarr and bool(data.compressors)
-        return H5DataIO, {"compression": "gzip", "shuffle": True} if is_compressed else {}
-    if not is_zarr:
+        growing = {"maxshape": (None, *data.shape[1:])}  # as arrays of Zarr may
+        packed = {"compression": "gzip", "shuffle": True} if data.compressors else {}
+        return H5DataIO, growing | packed
+    if isinstance(data, h5py.Dataset):
         found = dict(ZarrDataIO.from_h5py_dataset(data).io_settings)
         found.pop("chunks", None)  # are the iterator's
     else:
@@ -263,10 +326,10 @@ class _Parts(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no type
 
     def __init__(self, data: Any, meter: _Meter, limit: int | None) -> None:
         self._data, self._meter = data, meter
-        if not data.chunks or (limit and prod(data.chunks) * data.dtype.itemsize > limit):
-            super().__init__(chunk_mb=1.0, buffer_gb=0.064)
-            return
-        chunks = tuple(min(c, n) for c, n in zip(data.chunks, data.shape, strict=True))
+        chunks = data.chunks
+        if not chunks or (limit and prod(chunks) * data.dtype.itemsize > limit):
+            chunks = HDF5IO.compute_default_chunk_shape(data.shape, data.dtype, _CHUNK)
+        chunks = tuple(min(c, n) for c, n in zip(chunks, data.shape, strict=True))
         whole = getattr(data, "shards", None) or chunks
         super().__init__(chunk_shape=chunks, buffer_shape=part_shape(data, whole))
 
@@ -283,7 +346,7 @@ class _Parts(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no type
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
+    if path.is_dir():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

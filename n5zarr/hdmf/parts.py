@@ -12,18 +12,17 @@ from hdmf.query import HDMFDataset
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["IS_TEXT", "is_array", "n_bytes", "part_shape", "parts"]
+__all__ = ["is_array", "n_bytes", "part_shape", "parts", "row_parts"]
 
-IS_TEXT = frozenset("OSTU")
-"""Kinds of data types that HDMF has text in."""
-
+_TEXT = frozenset("OSTU")  # kinds of data types that HDMF has text in
 _PART = 16 << 20
+_ROWS = 1 << 16
 
 
 def is_array(data: Any) -> bool:
     """Whether data are numbers in an array with at least one axis."""
     dtype = getattr(data, "dtype", None)
-    is_plain = isinstance(dtype, np.dtype) and dtype.kind not in IS_TEXT and dtype.names is None
+    is_plain = isinstance(dtype, np.dtype) and dtype.kind not in _TEXT and dtype.names is None
     return is_plain and not isinstance(data, HDMFDataset) and len(data.shape) > 0
 
 
@@ -62,3 +61,12 @@ def parts(data: Any) -> Iterator[tuple[slice, ...]]:
     for start in starts:
         corner = zip(start, steps, data.shape, strict=True)
         yield tuple(slice(first, min(first + step, n)) for first, step, n in corner)
+
+
+def row_parts(*datasets: Any) -> Iterator[slice]:
+    """Cut the rows of datasets of equal length into parts, at their chunks if they have some."""
+    stored = [getattr(data, "dataset", data) for data in datasets]
+    steps = [chunks[0] for data in stored if (chunks := getattr(data, "chunks", None))]
+    step = max(_ROWS, *steps) if steps else _ROWS
+    for start in range(0, len(datasets[0]), step):
+        yield slice(start, min(start + step, len(datasets[0])))

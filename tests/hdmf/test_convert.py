@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
+import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 import zarr
 from hdmf.backends.hdf5 import H5DataIO
+from hdmf.common import DynamicTable
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
 from pynwb.image import ImageSeries
 from typer.testing import CliRunner
@@ -22,12 +26,12 @@ from n5zarr import N5Store
 from n5zarr.cli import app
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import NWBN5IO, convert, differences
+from n5zarr.hdmf.conversion import _Meter, _Parts
 from n5zarr.hdmf.parts import part_shape, parts
 from tests.hdmf.sessions import START, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),
@@ -131,6 +135,18 @@ def remove(path: str) -> Callable[[zarr.Group], None]:
     return change
 
 
+def copy_what_is_linked(root: zarr.Group) -> None:
+    frames: Any = root["acquisition/frames"]
+    frames.attrs["_LINKS"] = []
+    frames.create_group("imaging_plane").attrs.update(root["general/optophysiology/plane"].attrs)
+
+
+def drop_specification(root: zarr.Group) -> None:
+    core: Any = root["specifications/core"]
+    (version,) = core
+    del core[version]["nwb.base"]
+
+
 def last_row(values: np.ndarray) -> np.ndarray:
     return values[:-1]
 
@@ -143,7 +159,7 @@ MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
     ),
     "type of attribute": (
         set_attribute("acquisition/clock/timestamps", "interval", 1.0),
-        "/acquisition/clock/timestamps@interval: attribute: 1, then '0x1.0",
+        "/acquisition/clock/timestamps@interval: attribute: 1, then 1.0",
     ),
     "new attribute": (
         set_attribute("acquisition/raw", "more", 1),
@@ -187,7 +203,7 @@ MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
     ),
     "compound": (
         set_value("processing/ophys/ImageSegmentation/cells/pixel_mask", 5, (2, 4, 0.25)),
-        "/processing/ophys/ImageSegmentation/cells/pixel_mask: value: ",
+        "/processing/ophys/ImageSegmentation/cells/pixel_mask.weight: value: row 5: ",
     ),
     "reference": (
         set_value("general/extracellular_ephys/electrodes/group", 0, "/acquisition/raw"),
@@ -195,7 +211,16 @@ MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
     ),
     "link": (
         link("acquisition/frames", "/general/devices/probe"),
-        "/acquisition/frames/imaging_plane: link: '/general/optophysiology/plane', then '/general",
+        "/acquisition/frames/imaging_plane: link: /general/optophysiology/plane, then /general",
+    ),
+    "link that became a copy": (
+        copy_what_is_linked,
+        "/acquisition/frames/imaging_plane: link: /general/optophysiology/plane, then None",
+    ),
+    "specification": (drop_specification, "/specifications/core/"),
+    "text for a reference": (
+        set_attribute("acquisition/raw/electrodes", "table", "/general/x"),
+        "/acquisition/raw/electrodes@table: attribute: /general/extracellular_ephys/electrodes, th",
     ),
     "group": (remove("acquisition/half"), "/acquisition/half: only in the first"),
 }
@@ -329,6 +354,157 @@ def test_what_exists_is_kept(source: Path, tmp_path: Path, monkeypatch: Any) -> 
     assert NWBN5IO.read_nwb(target).identifier == "i"
 
 
+def test_no_other_folder_is_replaced(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "a.avi").write_text("a film")
+    zarr.create_group(tmp_path / "films" / "inner")
+    with pytest.raises(N5UnrepresentableError, match="films: expected what can be replaced"):
+        convert(source, tmp_path / "films", to="n5", overwrite=True)
+    assert (tmp_path / "films" / "a.avi").read_text() == "a film"
+    (tmp_path / "empty.n5").mkdir()
+    convert(source, tmp_path / "empty.n5", overwrite=True, verify=False)
+    assert NWBN5IO.can_read(tmp_path / "empty.n5")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.n5", "films"]
+
+
+def test_no_folder_is_replaced_that_holds_the_source(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "b.n5"
+    convert(source, folder, verify=False)
+    shutil.copy(source, folder / "a.nwb")
+    for target in (folder, folder / ".", tmp_path, tmp_path / "c" / "..", "/"):
+        with pytest.raises(N5UnrepresentableError, match=r"expected a place beside .*a\.nwb"):
+            convert(folder / "a.nwb", target, to="n5", overwrite=True)
+    for target in (folder / "c.zarr", folder / "d" / "c.zarr"):
+        with pytest.raises(N5UnrepresentableError, match=r"expected a place beside .*b\.n5"):
+            convert(folder, target)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b.n5"]
+    # it may be rewritten itself
+    convert(folder, folder, overwrite=True)
+    assert not (folder / "a.nwb").exists()
+
+
+def test_links_and_home_are_followed(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "a.n5").symlink_to(tmp_path / "disk" / "a.n5")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    convert(source, tmp_path / "a.n5", verify=False)
+    assert NWBN5IO.can_read(tmp_path / "disk" / "a.n5")
+    assert (tmp_path / "a.n5").is_symlink()
+    convert("file://" + str(tmp_path / "a.n5"), "~/b.n5", verify=False)
+    assert [p.name for p in (tmp_path / "home").iterdir()] == ["b.n5"]
+    for url in ("s3://bucket/a.n5", "memory://a.n5"):
+        with pytest.raises(N5UnsupportedError, match="expected a local path"):
+            convert(source, url)
+
+
+def test_what_appears_in_the_meantime_is_kept(source: Path, tmp_path: Path) -> None:
+    def appear(stage: str, *_: Any) -> None:
+        (tmp_path / "a.n5").mkdir(exist_ok=True)
+        (tmp_path / "a.n5" / "precious").touch()
+
+    with pytest.raises(FileExistsError, match=r"a\.n5 exists"):
+        convert(source, tmp_path / "a.n5", progress=appear)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.n5"]
+    assert (tmp_path / "a.n5" / "precious").exists()
+
+
+def test_everything_stays_as_it_is(tmp_path: Path) -> None:
+    """Also what the schema does not know, and what is of another version of it."""
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5)), series("u", np.arange(3))))
+    with h5py.File(tmp_path / "a.nwb", "r+") as file:
+        file.attrs["nwb_version"] = "2.5.0"
+        file["acquisition/t"].attrs["of the lab"] = np.array([1, 2], "i2")
+        file["acquisition/t/data"].attrs["nothing"] = np.nan
+        file["acquisition/t/more"] = np.arange(4, dtype=">f4")
+        file["extra/inner/texts"] = np.array(["a", "é"], h5py.string_dtype())
+        file["extra/inner"].attrs["of"] = file["acquisition/t"].ref
+        file["extra/refs"] = np.array([file["acquisition/t"].ref] * 2, h5py.ref_dtype)
+        del file["acquisition/t"].attrs["comments"]
+        del file["session_start_time"]
+        file["session_start_time"] = "2020-01-02T03:04:05.123Z"
+        core = file["specifications/core"]
+        (version,) = core
+        core.move(version, "2.5.0")
+    for source, target in (("a.nwb", "a.n5"), ("a.n5", "b.nwb"), ("b.nwb", "b.zarr")):
+        convert(tmp_path / source, tmp_path / target)
+    with h5py.File(tmp_path / "b.nwb") as file:
+        assert file.attrs["nwb_version"] == "2.5.0"
+        assert file["acquisition/t"].attrs["of the lab"].tolist() == [1, 2]
+        assert np.isnan(file["acquisition/t/data"].attrs["nothing"])
+        assert file["acquisition/t/more"][:].tolist() == [0, 1, 2, 3]
+        assert file["acquisition/t/more"].dtype == "f4"
+        assert file["extra/inner/texts"].asstr()[:].tolist() == ["a", "é"]
+        assert file[file["extra/inner"].attrs["of"]].name == "/acquisition/t"
+        assert file[file["extra/refs"][1]].name == "/acquisition/t"
+        assert "comments" not in file["acquisition/t"].attrs
+        assert file["session_start_time"][()] == b"2020-01-02T03:04:05.123Z"
+        assert list(file["specifications/core"]) == ["2.5.0"]
+        assert file[file.attrs[".specloc"]].name == "/specifications"
+    with NWBN5IO(tmp_path / "a.n5", mode="r") as io:
+        assert io.read().acquisition["t"].data[:].tolist() == [0, 1, 2, 3, 4]
+
+
+OLD = Path(__file__).parents[1] / "data" / "pynwb" / "back_compat-4.2.0.tar.xz"
+
+
+@pytest.mark.filterwarnings("ignore")  # of what is old in them
+def test_files_of_every_version(tmp_path: Path) -> None:
+    """Those of pynwb's own tests; all of them with N5ZARR_STRESS=1."""
+    with tarfile.open(OLD) as archive:
+        archive.extractall(tmp_path, filter="data")
+    files = sorted((tmp_path / "tests" / "back_compat").iterdir())
+    assert len(files) == 27
+    for file in files if os.environ.get("N5ZARR_STRESS") else files[1::5]:
+        convert(file, tmp_path / f"{file.stem}.n5")
+        convert(tmp_path / f"{file.stem}.n5", tmp_path / f"{file.stem}.nwb")
+        with (
+            NWBHDF5IO(file, mode="r") as first,
+            NWBHDF5IO(tmp_path / f"{file.stem}.nwb", mode="r") as second,
+        ):
+            assert list(differences(first, second)) == []
+
+
+def test_a_table_of_many_rows(tmp_path: Path) -> None:
+    """Text and compounds are read by parts, not by rows."""
+    file = new()
+    table = DynamicTable(name="many", description="d", id=list(range(20_000)))
+    table.add_column(name="text", description="d", data=[f"row {i}" for i in range(20_000)])
+    file.add_scratch(table)
+    written(tmp_path / "a.nwb", file)
+    reads: list[object] = []
+    read = zarr.Array.__getitem__
+
+    def counted(self: Any, key: Any) -> Any:
+        reads.append(key)
+        return read(self, key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zarr.Array, "__getitem__", counted)
+        convert(tmp_path / "a.nwb", tmp_path / "a.n5")
+    assert len(reads) < 200
+    with NWBN5IO(tmp_path / "a.n5", mode="r") as io:
+        assert io.read().scratch["many"]["text"].data[19_999] == "row 19999"
+    convert(tmp_path / "a.n5", tmp_path / "b.nwb")
+    with h5py.File(tmp_path / "b.nwb") as found:  # which may grow, as pynwb makes them
+        assert found["scratch/many/text"].maxshape == (None,)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(2, 75_000_000), (75_000_000, 2), (100_000_000, 3), (3_000_000, 1, 1), (30_000, 512, 512)],
+)
+def test_contiguous_arrays_get_blocks_of_about_a_megabyte(shape: tuple[int, ...]) -> None:
+    with h5py.File("none", "w", driver="core", backing_store=False) as file:
+        data = file.create_dataset("data", shape, "i2")
+        iterator = _Parts(data, _Meter("convert", None), None)
+        n_bytes = 2 * math.prod(iterator.chunk_shape)
+        assert 2**18 <= n_bytes <= 2**20 * 1.1
+        assert math.prod(iterator.buffer_shape) * 2 <= 2**24
+
+
 def test_a_difference_is_no_success(source: Path, tmp_path: Path, monkeypatch: Any) -> None:
     def found(*_: Any, **__: Any) -> list[str]:
         return ["/a: differs"]
@@ -404,7 +580,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("a.nwb", "a.n5")[:2] == (0, "a.n5: written, equal to a.nwb\n")
     status, out, err = run("a.nwb", "a.n5")
     assert (status, out) == (2, "")
-    assert err.strip() == "n5zarr: error: a.n5 exists; overwrite replaces it"
+    assert err.strip() == "n5zarr: error: a.n5 exists; overwrite=True (--overwrite) replaces it"
     assert run("a.n5", "b.h5", "--no-verify")[:2] == (0, "b.h5: written, not compared\n")
     copied = run("b.h5", "plain", "--to", "zarr", "--overwrite")
     assert copied[:2] == (0, "plain: written, equal to b.h5\n")

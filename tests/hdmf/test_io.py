@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ import pytest
 import zarr
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
-from zarr.storage import MemoryStore
+from zarr.storage import LocalStore, MemoryStore
 
 from n5zarr import N5Store
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import N5IO, NWBN5IO
 from tests.hdmf.sessions import START, Buffers
 
@@ -64,9 +65,10 @@ def test_links_into_other_containers_are_followed(tmp_path: Path, io: Any, name:
     shutil.rmtree(tmp_path / "there" / name)
     with (
         NWBN5IO(tmp_path / "there" / "b.n5", mode="r") as reader,
-        pytest.raises(FileNotFoundError, match=name),
+        pytest.raises(FileNotFoundError, match=name) as err,
     ):
         reader.read()
+    assert err.value.__notes__ == [f"linked from {tmp_path}/there/b.n5, as '../{name}'"]
 
 
 def test_links_of_remote_containers_are_refused() -> None:
@@ -79,17 +81,27 @@ def test_links_of_remote_containers_are_refused() -> None:
             reader.resolve_ref({"source": "../a.n5", "path": "/acquisition/t"})
 
 
+class Pids(Buffers):
+    """Gives the number of the process in place of the values."""
+
+    def _get_data(self, selection: tuple[slice, ...]) -> np.ndarray:
+        return np.full_like(super()._get_data(selection), os.getpid())
+
+    @staticmethod
+    def _from_dict(dictionary: dict[str, Any]) -> Buffers:
+        return Pids(**dictionary)
+
+
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_several_processes_write(tmp_path: Path, context: str) -> None:
     data = np.random.default_rng(3).integers(0, 9999, (503, 7), "int32")
-    parts = Buffers(data, chunk_shape=(20, 7), buffer_shape=(100, 7))
-    sharded = ZarrDataIO(
-        Buffers(data, chunk_shape=(20, 7), buffer_shape=(100, 7)), chunks=(10, 7), shards=(100, 7)
-    )
+    shapes: dict[str, Any] = {"chunk_shape": (20, 7), "buffer_shape": (100, 7)}
+    sharded = ZarrDataIO(Buffers(data, **shapes), chunks=(10, 7), shards=(100, 7))
+    written = {"plain": Buffers(data, **shapes), "sharded": sharded, "pids": Pids(data, **shapes)}
     with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
         io.write(
-            new(series("plain", parts), series("sharded", sharded)),
+            new(*(series(name, values) for name, values in written.items())),
             number_of_jobs=2,
             multiprocessing_context=context,
         )
@@ -98,6 +110,19 @@ def test_several_processes_write(tmp_path: Path, context: str) -> None:
         for name in ("plain", "sharded"):
             np.testing.assert_array_equal(file.acquisition[name].data[:], data)
         assert file.acquisition["sharded"].data.shards == (100, 7)
+        pids = set(np.unique(file.acquisition["pids"].data[:]))
+        assert 1 <= len(pids) <= 2
+        assert os.getpid() not in pids
+
+
+def test_memory_is_written_by_one_process() -> None:
+    store = N5Store(MemoryStore())
+    with NWBN5IO(store, mode="w") as io:
+        parts = Buffers(RAMP, chunk_shape=(2, 5), buffer_shape=(4, 5))
+        with pytest.warns(N5Warning, match="written by one process"):
+            io.write(new(series("t", parts)), number_of_jobs=2)
+    with NWBN5IO(store, mode="r") as io:
+        np.testing.assert_array_equal(io.read().acquisition["t"].data[:], RAMP)
 
 
 def test_modes_that_create(tmp_path: Path) -> None:
@@ -107,7 +132,7 @@ def test_modes_that_create(tmp_path: Path) -> None:
             io.write(new(series("t", RAMP)))
         assert NWBN5IO.read_nwb(path).acquisition["t"].data.shape == (7, 5)
     for mode in ("w-", "x"):
-        with pytest.raises(FileExistsError):
+        with pytest.raises(FileExistsError, match=r"w\.n5 exists; mode 'w' replaces it"):
             NWBN5IO(tmp_path / "w.n5", mode=mode)
     with pytest.raises(FileNotFoundError):
         NWBN5IO(tmp_path / "none.n5", mode="r+", manager=get_manager())
@@ -121,11 +146,23 @@ def test_modes_that_create(tmp_path: Path) -> None:
 def test_what_is_no_container_is_refused(tmp_path: Path) -> None:
     write(NWBHDF5IO, tmp_path / "a.nwb", new())
     write(NWBZarrIO, tmp_path / "a.zarr", new())
-    for mode in ("r", "w"):
-        with pytest.raises(N5UnrepresentableError, match=r"a\.nwb: .* found a file; use .*HDF5IO"):
-            NWBN5IO(tmp_path / "a.nwb", mode=mode)
-    with pytest.raises(N5UnrepresentableError, match=r"a\.zarr: .* Zarr hierarchy; use .*ZarrIO"):
-        NWBN5IO(tmp_path / "a.zarr", mode="r")
+    for mode in ("r", "w", "w-", "x"):
+        with pytest.raises(
+            N5UnrepresentableError, match=r"a\.nwb: .* found a file; use .*HDF5IO"
+        ) as err:
+            NWBN5IO(tmp_path / "a.nwb", mode=mode, force_overwrite=mode != "w")
+        assert ("force_overwrite" in str(err.value)) == (mode == "w")
+    with pytest.raises(N5UnrepresentableError, match="storage_options"):
+        NWBN5IO(tmp_path / "a.nwb", mode="w", force_overwrite=True, storage_options={"x": 1})
+    with pytest.raises(N5UnrepresentableError, match=r"mode: expected one of .* got 'q'"):
+        NWBN5IO(tmp_path / "a.n5", mode="q")
+    assert NWBHDF5IO.can_read(tmp_path / "a.nwb")
+    for zarr_itself in (tmp_path / "a.zarr", LocalStore(tmp_path / "a.zarr")):
+        for mode in ("r", "r+", "a"):
+            with pytest.raises(
+                N5UnrepresentableError, match=r"a\.zarr: .* hierarchy; use .*ZarrIO"
+            ):
+                NWBN5IO(zarr_itself, mode=mode)
     with NWBN5IO(tmp_path / "a.nwb", mode="w", force_overwrite=True) as io:
         io.write(new(series("t", RAMP)))
     assert NWBN5IO.can_read(tmp_path / "a.nwb")

@@ -1,0 +1,93 @@
+"""What the schema says of the datasets in a file: the names of their axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hdmf.build import DatasetBuilder, GroupBuilder
+
+from n5zarr.hdmf.content import children, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hdmf.build import Builder, BuildManager
+
+__all__ = ["dimension_names", "is_column"]
+
+_COLUMNS = ("VectorData", "ElementIdentifiers")  # that pynwb makes so in HDF5 that they can grow
+
+
+def dimension_names(
+    manager: BuildManager, root: GroupBuilder
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Find the names that the schema has for the axes of datasets.
+
+    Parameters
+    ----------
+    manager : hdmf.build.BuildManager
+        With the namespaces of the file.
+    root : hdmf.build.GroupBuilder
+        Of the file.
+
+    Yields
+    ------
+    path : str
+        Of a dataset.
+    names : tuple of str
+        In C order.
+    """
+    yield from _names(manager, "", root, _type_spec(manager, root))
+
+
+def _names(
+    manager: BuildManager, path: str, group: GroupBuilder, spec: Any
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, child in children(group).items():
+        if isinstance(child, GroupBuilder):
+            inner = _type_spec(manager, child) or (spec and spec.get_group(name))
+            yield from _names(manager, f"{path}/{name}", child, inner)
+        elif isinstance(child, DatasetBuilder):
+            own = _type_spec(manager, child)
+            # what stands in a group may be said more closely there
+            for described in (spec and spec.get_dataset(name), own):
+                found = described and _matching(shape_of(child.data), described)
+                if found:
+                    yield f"{path}/{name}", found
+                    break
+
+
+def is_column(manager: BuildManager, builder: DatasetBuilder) -> bool:
+    """Whether a dataset is part of a table, and so may grow."""
+    if _type_spec(manager, builder) is None:
+        return False
+    return any(manager.is_sub_data_type(builder, name) for name in _COLUMNS)
+
+
+def _type_spec(manager: BuildManager, builder: Builder) -> Any:
+    """Give the specification of a builder's type; None for what has none, or an unknown one."""
+    namespace, name = manager.get_builder_ns(builder), manager.get_builder_dt(builder)
+    try:
+        return manager.namespace_catalog.get_spec(namespace, name) if name else None
+    except (KeyError, ValueError):
+        return None
+
+
+def _matching(shape: tuple[int, ...], spec: Any) -> tuple[str, ...] | None:
+    """Choose among the shapes of a specification the closest that fits."""
+    if not spec.shape or not spec.dims:
+        return None
+    is_choice = isinstance(spec.shape[0], list | tuple)
+    shapes, names = (spec.shape, spec.dims) if is_choice else ([spec.shape], [spec.dims])
+    fitting = [
+        (allowed.count(None), i)
+        for i, allowed in enumerate(map(list, shapes))
+        if _fits(shape, allowed)
+    ]
+    return tuple(names[min(fitting)[1]]) if fitting else None
+
+
+def _fits(shape: tuple[int, ...], allowed: Sequence[int | None]) -> bool:
+    return len(shape) == len(allowed) and all(
+        wanted in (None, n) for n, wanted in zip(shape, allowed, strict=True)
+    )
