@@ -336,8 +336,8 @@ def convert(
 ) -> None:
     """Write an NWB file in another format.
 
-    OUT appears when it is whole, and verified: every group, dataset, link, attribute, data type
-    and value. What IN links to in other files is copied.
+    OUT appears when it is whole, and verified: every group, dataset, link, attribute, data type,
+    value and specification. What IN links to in other files is copied.
     """
     with _errors_in_one_line(debug=debug):
         from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing

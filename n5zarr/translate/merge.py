@@ -167,7 +167,7 @@ def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
             continue
         touched.add(key)
         is_own = key in _OWN_KEYS and not _stands(raw, key)
-        if is_own or (is_dataset(raw.values) and _stops_tensorstore(key, value)):
+        if is_own or _stops_tensorstore(raw, key, value):
             escaped[key] = _placeholders(value)
             if not is_own:
                 raw.remove(key)
@@ -182,12 +182,18 @@ def _hidden(raw: RawObject) -> tuple[str, ...]:
     return _OWN_KEYS if is_dataset(raw.values) else (VERSION_KEY, ZARR_KEY)
 
 
-def _stops_tensorstore(key: str, value: JSON) -> bool:
-    """Whether tensorstore would refuse the dataset: it wants lists of strings or numbers there."""
-    if key not in ("axes", "resolution", "units"):
+def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
+    """Whether tensorstore would refuse the dataset: it wants one string or number for each axis."""
+    if key not in ("axes", "resolution", "units") or not is_dataset(raw.values):
         return False
-    is_right = _is_finite if key == "resolution" else _is_text
-    return not isinstance(value, list | tuple) or not all(map(is_right, value))
+    dimensions = raw.values["dimensions"]
+    rank = len(dimensions) if isinstance(dimensions, list) else -1
+    if not isinstance(value, list | tuple) or len(value) != rank:
+        return True
+    if not all(map(_is_finite if key == "resolution" else _is_text, value)):
+        return True
+    names = [name for name in value if name]
+    return key == "axes" and len(set(map(str, names))) < len(names)
 
 
 def _is_text(value: JSON) -> bool:

@@ -13,7 +13,7 @@ It is written only when something could not be derived from N5's own keys, and h
                         attribute looks like names
 ``attributes``          users' attributes with the names of N5's own keys, or because of which
                         tensorstore would refuse the dataset: ``axes``, ``units`` and
-                        ``resolution`` that are no lists of strings or numbers
+                        ``resolution`` that are not one string or number for each axis
 ``nonfinite``           JSON pointers to NaN and infinities, for which the document has null
 ``nulls``               JSON pointers to nulls, which Java drops when it rewrites a document
 ``consolidated``        true on a group whose metadata Zarr consolidated; made anew when asked for

@@ -686,9 +686,9 @@ def test_a_changed_sign_of_zero_is_a_change(tmp_path: Path) -> None:
 
 
 STOPPING: dict[str, list[Any]] = {
-    "resolution": [-1.0, "4 nm", None, [1, None, 2], [1.0, math.inf, 2], {"x": 1}, True],
-    "units": ["m", None, ["m", "s", 1]],
-    "axes": ["zyx", [{"name": "z"}, {"name": "y"}, {"name": "x"}]],
+    "resolution": [-1.0, "4 nm", None, [1, None, 2], [1.0, math.inf, 2], {"x": 1}, True, [1, 2]],
+    "units": ["m", None, ["m", "s", 1], []],
+    "axes": ["zyx", [{"name": "z"}, {"name": "y"}, {"name": "x"}], ["x", "x", "y"], ["x"]],
 }
 
 
