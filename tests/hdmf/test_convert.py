@@ -18,6 +18,7 @@ import pytest
 import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from hdmf.common import DynamicTable
+from hdmf_zarr import NWBZarrIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
 from pynwb.image import ImageSeries
 from typer.testing import CliRunner
@@ -77,6 +78,27 @@ def test_by_way_of_hdf5_every_document_is_the_same(n5: Path, tmp_path: Path) -> 
     assert all(path.startswith("specifications/") for path in first.keys() ^ second.keys())
     for path in first.keys() & second.keys():
         assert first[path] == second[path]
+
+
+def test_axes_have_the_names_that_hdmf_zarr_gives_them(source: Path, tmp_path: Path) -> None:
+    with (
+        NWBHDF5IO(source, mode="r") as first,
+        NWBZarrIO(str(tmp_path / "hdmf.zarr"), mode="w") as second,
+    ):
+        second.export(src_io=first, write_args={"link_data": False})
+    convert(source, tmp_path / "ours.zarr", verify=False)
+    named = axis_names(tmp_path / "hdmf.zarr")
+    assert len(named) > 60
+    # which hdmf-zarr names like any column, although it is a region
+    assert named.pop("units/electrodes") == ["dim0"]
+    ours = axis_names(tmp_path / "ours.zarr")
+    assert {path: ours[path] for path in named} == named
+
+
+def axis_names(path: Path) -> dict[str, Any]:
+    members = zarr.open_group(path, mode="r").members(max_depth=None)
+    key = "_ARRAY_DIMENSIONS"
+    return {name: node.attrs[key] for name, node in members if key in node.attrs}
 
 
 def documents(container: Path) -> dict[str, dict[str, Any]]:
