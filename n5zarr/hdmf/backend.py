@@ -57,6 +57,11 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             _check_place(place, mode)
         return arguments | {"path": store, "storage_options": None}
 
+    @property
+    def source(self) -> str:
+        """The path of the container, or what stands for it; hdmf would take URLs for paths."""
+        return str(self.path)
+
     @staticmethod
     def _resolve_store(
         store: str | Path | Store, storage_options: dict[str, Any] | None = None

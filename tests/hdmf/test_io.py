@@ -15,7 +15,7 @@ from zarr.storage import LocalStore, MemoryStore
 
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
-from n5zarr.hdmf import N5IO, NWBN5IO
+from n5zarr.hdmf import N5IO, NWBN5IO, differences
 from tests.hdmf.sessions import START, Buffers
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ def test_links_of_remote_containers_are_refused() -> None:
     store = N5Store(MemoryStore())
     with NWBN5IO(store, mode="w") as writer:
         writer.write(new(series("t", RAMP)))
-    with NWBN5IO(store, mode="r") as reader:
+    with NWBN5IO(store, mode="r") as reader, NWBN5IO(store, mode="r") as again:
         np.testing.assert_array_equal(reader.read().acquisition["t"].data[:], RAMP)
+        assert reader.source == str(store)
+        assert list(differences(reader, again)) == []
         with pytest.raises(N5UnsupportedError, match=r"link to '\.\./a\.n5': .* local ones"):
             reader.resolve_ref({"source": "../a.n5", "path": "/acquisition/t"})
 
