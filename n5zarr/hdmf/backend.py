@@ -118,6 +118,8 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
         """Write a builder; see :meth:`hdmf_zarr.ZarrIO.write_builder`."""
         self._ZarrIO__dci_queue = _Queue(self.path, self._ZarrIO__dci_queue)  # type: ignore[has-type]
         super().write_builder(**kwargs)
+        for link in kwargs["builder"].links.values():  # which hdmf-zarr forgets
+            self.write_link(self._file, link, kwargs["export_source"])
 
 
 class N5IO(_ByStore):

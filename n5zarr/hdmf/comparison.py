@@ -1,4 +1,4 @@
-"""What two HDMF files hold, compared.
+"""What two HDMF files hold, compared, as far as hdmf reads it.
 
 Numbers are equal to the last bit, but for the order of bytes, which no format of HDMF keeps.
 Numbers in attributes have no width, as JSON has none. A reference is the path that it leads to.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hdmf.build import Builder, GroupBuilder, LinkBuilder
+from hdmf.build import Builder, GroupBuilder, LinkBuilder, ReferenceBuilder
 
 from n5zarr.hdmf.content import (
     DIMENSION_NAMES,
@@ -51,7 +51,7 @@ def differences(first: HDMFIO, second: HDMFIO, *, report: Report | None = None) 
         values and specifications. What a link into another file leads to may be a copy.
     """
     compared = _Comparison(Content(first), Content(second), report or (lambda _: None))
-    yield from compared.groups("", compared.a.root, compared.b.root)
+    yield from compared.everything()
     yield from _specifications(first, second)
 
 
@@ -59,25 +59,60 @@ class _Comparison:
     def __init__(self, a: Content, b: Content, report: Report) -> None:
         self.a, self.b = a, b
         self._report = report
-        self._followed = set[tuple[int, int]]()
+        # what links of the first into other files lead to, and where the second has it
+        self._followed = set[tuple[Reference, Reference]]()
+        self._depth = 0
+        self._brought = set[str]()
+        self._only_in_second: list[tuple[str, Builder]] = []
+
+    def everything(self) -> Iterator[str]:
+        yield from self.groups("", self.a.root, self.b.root)
+        for path, builder in self._only_in_second:
+            if not self._was_brought(path, builder):
+                yield f"{path}: only in the second"
 
     def groups(self, path: str, a: GroupBuilder, b: GroupBuilder) -> Iterator[str]:
         yield from self._attributes(path or "/", a, b)
-        children_a, children_b = children(a), children(b)
-        yield from _names(path, "/", children_a, children_b)
-        for name in sorted(children_a.keys() & children_b.keys()):
-            yield from self._builders(f"{path}/{name}", children_a[name], children_b[name])
+        ours, theirs = children(a), children(b)
+        for name in sorted(ours.keys() - theirs.keys()):
+            yield f"{path}/{name}: only in the first"
+        for name in sorted(theirs.keys() - ours.keys()):
+            self._only_in_second.append((f"{path}/{name}", theirs[name]))
+        for name in sorted(ours.keys() & theirs.keys()):
+            links = self.a.link(a, name, ours[name]), self.b.link(b, name, theirs[name])
+            yield from self._builders(f"{path}/{name}", links, ours[name], theirs[name])
 
-    def _builders(self, path: str, a: Builder, b: Builder) -> Iterator[str]:
-        link_a, link_b = self.a.link(path, a), self.b.link(path, b)
+    def _was_brought(self, path: str, builder: Builder) -> bool:
+        """Whether all there is was needed by what a link into another file leads to."""
+        if path in self._brought:
+            return True
+        if not isinstance(builder, GroupBuilder) or builder.attributes:
+            return False
+        found = children(builder).items()
+        return bool(found) and all(self._was_brought(f"{path}/{n}", child) for n, child in found)
+
+    def _builders(
+        self, path: str, links: tuple[Reference | None, Reference | None], a: Builder, b: Builder
+    ) -> Iterator[str]:
         a, b = (x.builder if isinstance(x, LinkBuilder) else x for x in (a, b))
-        if self.a.is_inside(a) and self.b.is_inside(b) and (link_a or link_b):
-            yield from _unequal(path, "link", link_a, link_b)
-            return
-        if link_a or link_b:  # what one of them leads to may have been copied
-            if (id(a), id(b)) in self._followed:
-                return
-            self._followed.add((id(a), id(b)))
+        if not any(links):
+            yield from self._same(path, a, b)
+        elif (self.a.is_inside(a) and self.b.is_inside(b)) or (self._depth and not links[1]):
+            # in another file only what the outermost link leads to is copied in place
+            yield from _unequal(path, "link", *links)
+        else:
+            yield from self._follow(path, a, b)
+
+    def _follow(self, path: str, a: Builder, b: Builder) -> Iterator[str]:
+        both = self.a.reference(a), self.b.reference(b)
+        self._brought.add(both[1].path)
+        if both not in self._followed:
+            self._followed.add(both)
+            self._depth += 1
+            yield from self._same(path, a, b)
+            self._depth -= 1
+
+    def _same(self, path: str, a: Builder, b: Builder) -> Iterator[str]:
         if isinstance(a, GroupBuilder) and isinstance(b, GroupBuilder):
             yield from self.groups(path, a, b)
         elif isinstance(a, GroupBuilder) or isinstance(b, GroupBuilder):
@@ -91,7 +126,12 @@ class _Comparison:
         yield from _names(path, "@", ours, theirs)
         for name in sorted(ours.keys() & theirs.keys() - {DIMENSION_NAMES}):
             values = self.a.attribute(ours[name]), self.b.attribute(theirs[name])
-            yield from _unequal(f"{path}@{name}", "attribute", *values)
+            if self._depth and all(isinstance(value, Reference) for value in values):
+                yield from self._follow(
+                    f"{path}@{name}", _object(ours[name]), _object(theirs[name])
+                )
+            else:
+                yield from _unequal(f"{path}@{name}", "attribute", *values)
 
     def _data(self, path: str, a: DatasetBuilder, b: DatasetBuilder) -> Iterator[str]:
         types = type_of(a), type_of(b)
@@ -128,10 +168,21 @@ class _Comparison:
                 if isinstance(values, np.ndarray):
                     is_equal = not _unequal_elements(values, np.asarray(others)).any()
                 else:
-                    is_equal = values == others
+                    is_equal = (_paths(values) if self._depth else values) == others
                 if not is_equal:
-                    yield f"{path}{name and '.'}{name}: value: {_first(values, others, part)}"
+                    yield f"{'.'.join((path, *name))}: value: {_first(values, others, part)}"
                     return
+
+
+def _object(value: Builder | ReferenceBuilder) -> Builder:
+    return value.builder if isinstance(value, ReferenceBuilder) else value
+
+
+def _paths(values: Any) -> Any:
+    """Leave out the file of references, from where everything was brought to the same path."""
+    if isinstance(values, list):
+        return [_paths(value) for value in values]
+    return Reference(values.path) if isinstance(values, Reference) else values
 
 
 def _first(a: Any, b: Any, part: slice | None) -> str:
@@ -145,7 +196,7 @@ def _first(a: Any, b: Any, part: slice | None) -> str:
 
 def _unequal_elements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Compare the bits of numbers; NaN has more than one."""
-    if a.dtype.kind not in "fc" or a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
+    if a.dtype.kind not in "fcmM" or a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         return np.asarray(a != b)
     both = [np.ascontiguousarray(part, part.dtype.newbyteorder("=")) for part in (a, b)]
     bits = [part.reshape(*a.shape, 1).view(np.uint8) for part in both]
@@ -161,8 +212,7 @@ def _specifications(first: HDMFIO, second: HDMFIO) -> Iterator[str]:
 
 
 def _documents(io: HDMFIO) -> Iterator[tuple[str, object]]:
-    found = read_specifications(io)
-    for name, text in found[1].items() if found else ():
+    for name, text in (read_specifications(io) or {}).items():
         yield name, json.loads(text)
 
 
@@ -180,6 +230,8 @@ def _unequal(path: str, what: str, a: object, b: object) -> Iterator[str]:
 def _exact(value: object) -> object:
     """Tell apart what Python takes for equal: 1, 1.0 and True; 0.0 and -0.0; and one NaN."""
     if isinstance(value, tuple):
+        if any(isinstance(item, float) for item in value):  # HDF5 makes all of them so
+            value = tuple(float(item) if type(item) is int else item for item in value)
         return tuple(map(_exact, value))
     if isinstance(value, float):
         return struct.pack("<d", value)
@@ -187,5 +239,5 @@ def _exact(value: object) -> object:
 
 
 def _short(value: object) -> str:
-    text = value.path if isinstance(value, Reference) else repr(value)
+    text = str(value) if isinstance(value, Reference) else repr(value)
     return text if len(text) < 80 else f"{text[:77]}..."

@@ -8,13 +8,13 @@ a reference is a :class:`Reference`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 from hdmf.build import Builder, GroupBuilder, LinkBuilder, ReferenceBuilder
 from hdmf.query import HDMFDataset
-from hdmf_zarr.zarr_utils import DatasetOfReferences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,10 +37,15 @@ __all__ = [
 DIMENSION_NAMES = "_ARRAY_DIMENSIONS"
 """An attribute that hdmf-zarr adds; in HDF5 only the specification names dimensions."""
 
-_SPECIFICATIONS = ".specloc"
+_SPECIFICATIONS = ".specloc"  # names their group
+_PLACE = "specifications"  # the only one that hdmf-zarr hides
 _TEXT = frozenset("OSTU")
-_TEXT_NAMES = {"ascii", "bytes", "isodatetime", "str", "str_", "text", "utf", "utf8", "utf-8"}
-_REFERENCE_NAMES = {"object", "ref", "reference"}
+_NAMES = {
+    **dict.fromkeys(
+        ("ascii", "bytes", "isodatetime", "str", "str_", "text", "utf", "utf8", "utf-8"), "text"
+    ),
+    **dict.fromkeys(("object", "ref", "reference"), "reference"),
+}
 
 type DataType = str | list[tuple[str, DataType]]
 """``"text"``, ``"reference"``, what numpy calls a number, or the fields of a compound."""
@@ -48,9 +53,13 @@ type DataType = str | list[tuple[str, DataType]]
 
 @dataclass(frozen=True)
 class Reference:
-    """The path of an object, with the name of its file if that is another one."""
+    """The path of an object, and its file if that is another one."""
 
     path: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path} of {self.file}" if self.file else self.path
 
 
 class Content:
@@ -77,13 +86,13 @@ class Content:
         if builder is self.root:
             return Reference("/")
         path = f"{(builder.location or '/').rstrip('/')}/{builder.name}"
-        return Reference(path if self.is_inside(builder) else f"{builder.source}:{path}")
+        return Reference(path, "" if self.is_inside(builder) else builder.source)
 
-    def link(self, path: str, builder: Builder) -> Reference | None:
-        """Give where the link at a path leads to; a second name of an object is one, too."""
+    def link(self, parent: GroupBuilder, name: str, builder: Builder) -> Reference | None:
+        """Give where a link in a group leads to; a second name of an object is one, too."""
         target = self.reference(builder)
-        is_link = isinstance(builder, LinkBuilder) or target.path != path
-        return target if is_link else None
+        own_path = f"{self.reference(parent).path.rstrip('/')}/{name}"
+        return target if isinstance(builder, LinkBuilder) or target.path != own_path else None
 
     def attribute(self, value: Any) -> Any:
         """Give an attribute in Python's types; arrays and lists as tuples."""
@@ -99,7 +108,9 @@ class Content:
             case _:
                 return value
 
-    def columns(self, builder: DatasetBuilder, part: slice | None = None) -> dict[str, Any]:
+    def columns(
+        self, builder: DatasetBuilder, part: slice | None = None
+    ) -> dict[tuple[str, ...], Any]:
         """Give the values of a dataset.
 
         Parameters
@@ -112,32 +123,42 @@ class Content:
         Returns
         -------
         dict
-            The fields of a compound, else one column named ``""``. Numbers are arrays; text and
-            references are nested lists.
+            By the names of the fields of a compound, else one column named ``()``. Numbers are
+            arrays; text and references are nested lists.
         """
         data = builder.data
-        if isinstance(data, DatasetOfReferences):
-            data = data.dataset  # its paths; the objects would be opened one by one
+        if isinstance(data, HDMFDataset):
+            data = data.dataset  # what is stored; hdmf would open what is referred to, one by one
+        data_type, file = type_of(builder), "" if self.is_inside(builder) else builder.source
+        convert = partial(_reference, data, file)
         if part is not None:
             data = data[part]
-        return dict(self._columns("", data, type_of(builder)))
+        return dict(_columns((), data, data_type, convert))
 
-    def _columns(self, name: str, data: Any, data_type: DataType) -> Iterable[tuple[str, Any]]:
-        if isinstance(data_type, list):
-            for field, inner in data_type:
-                yield from self._columns(f"{name}.{field}" if name else field, data[field], inner)
-        elif data_type == "text":
-            yield name, _nested(data, _text)
-        elif data_type == "reference":
-            yield name, _nested(data, self._reference)
-        else:
-            yield name, np.asarray(data)
 
-    def _reference(self, value: Any) -> Reference:
-        if isinstance(value, Builder | ReferenceBuilder):
-            return self.reference(value)
-        path = _text(value)
-        return Reference(path if path.startswith("/") else f"/{path}")
+def _columns(
+    names: tuple[str, ...], data: Any, data_type: DataType, convert: Any
+) -> Iterable[tuple[tuple[str, ...], Any]]:
+    if isinstance(data_type, list):
+        for field, inner in data_type:
+            yield from _columns((*names, field), data[field], inner, convert)
+    elif data_type == "text":
+        yield names, _nested(data, _text)
+    elif data_type == "reference":
+        yield names, _nested(data, convert)
+    else:
+        yield names, np.asarray(data)
+
+
+def _reference(dataset: Any, file: str, value: Any) -> Reference:
+    """Read a reference as it is stored: an object of h5py, or a path."""
+    if isinstance(value, ReferenceBuilder | Builder):
+        builder = value.builder if isinstance(value, ReferenceBuilder) else value
+        return Reference(f"{(builder.location or '/').rstrip('/')}/{builder.name}", file)
+    if isinstance(value, h5py.Reference):
+        return Reference(dataset.file[value].name if value else "nothing", file)
+    path = _text(value)
+    return Reference(path if path.startswith("/") else f"/{path}", file)
 
 
 def _nested(data: Any, convert: Any) -> Any:
@@ -149,7 +170,12 @@ def _nested(data: Any, convert: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return str(value)
+    message = f"expected text, found {value!r}"
+    raise TypeError(message)
 
 
 def children(group: GroupBuilder) -> dict[str, Builder]:
@@ -160,7 +186,7 @@ def children(group: GroupBuilder) -> dict[str, Builder]:
 
 def shape_of(data: Any) -> tuple[int, ...]:
     """Give the shape of a dataset, ``()`` for a scalar."""
-    if isinstance(data, h5py.Dataset | np.ndarray) or hasattr(data, "shape"):
+    if hasattr(data, "shape"):
         return tuple(data.shape)
     return (len(data),) if isinstance(data, list | tuple | HDMFDataset) else ()
 
@@ -169,33 +195,33 @@ def type_of(builder: DatasetBuilder) -> DataType:
     """Name the data type of a dataset; the order of bytes is left out, which HDMF does not keep."""
     if isinstance(builder.data, ReferenceBuilder | Builder):
         return "reference"
+    data = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
     given: object = builder.dtype
-    if isinstance(builder.data, np.ndarray | np.generic) and not isinstance(given, list):
-        given = builder.data.dtype
-    return _type(type(builder.data) if given is None else given)
+    if isinstance(data, h5py.Dataset):
+        given = data.dtype  # hdmf leaves out fields that it does not know
+    elif isinstance(data, np.ndarray | np.generic) and not isinstance(given, list):
+        given = data.dtype
+    return _type(type(data) if given is None else given)
 
 
 def _type(given: Any) -> DataType:
-    match given:
-        case list():
-            return [(field["name"], _type(field["dtype"])) for field in given]
-        case str() if given in _TEXT_NAMES:
-            return "text"
-        case str() if given in _REFERENCE_NAMES:
-            return "reference"
-        case type():
-            return _type(given.__name__)
-        case _:
-            dtype = np.dtype(given)
+    if isinstance(given, list):
+        return [(field["name"], _type(field["dtype"])) for field in given]
+    name = given.__name__ if isinstance(given, type) else given
+    if isinstance(name, str) and name in _NAMES:
+        return _NAMES[name]
+    dtype = np.dtype(name)
     if dtype.names is not None:
         return [(name, _type(dtype[name])) for name in dtype.names]
+    if h5py.check_ref_dtype(dtype) is not None:
+        return "reference"
     return "text" if dtype.kind in _TEXT else dtype.newbyteorder("=").str
 
 
 # ---------------------------------------------------------------------- specifications
 
 
-def read_specifications(io: HDMFIO) -> tuple[str, dict[str, str]] | None:
+def read_specifications(io: HDMFIO) -> dict[str, str] | None:
     """Read the specifications that come with a file.
 
     Parameters
@@ -205,8 +231,8 @@ def read_specifications(io: HDMFIO) -> tuple[str, dict[str, str]] | None:
 
     Returns
     -------
-    tuple of (str, dict) or None
-        The path of their group, and the JSON text of each by its path in there.
+    dict or None
+        The JSON text of each by its path in their group.
     """
     file = io._file  # noqa: SLF001 - hdmf has no other name for what is open
     place = file.attrs.get(_SPECIFICATIONS)
@@ -224,13 +250,13 @@ def read_specifications(io: HDMFIO) -> tuple[str, dict[str, str]] | None:
         for name, node in group.members(max_depth=None):
             if hasattr(node, "shape"):
                 texts[name] = _text(node[()])
-    return group.name.strip("/"), texts
+    return texts
 
 
-def write_specifications(io: HDMFIO, path: str, texts: dict[str, str]) -> None:
+def write_specifications(io: HDMFIO, texts: dict[str, str]) -> None:
     """Write what :func:`read_specifications` gave into a file that is open for writing."""
     file = io._file  # noqa: SLF001 - as above
-    group = file.require_group(path)
+    group = file.require_group(_PLACE)
     for name, text in texts.items():
         parent, _, last = name.rpartition("/")
         inner = group.require_group(parent) if parent else group
@@ -238,4 +264,4 @@ def write_specifications(io: HDMFIO, path: str, texts: dict[str, str]) -> None:
             inner.create_dataset(last, data=text, dtype=h5py.string_dtype())
         else:
             inner.create_array(last, shape=(), dtype=np.dtypes.StringDType())[()] = text
-    file.attrs[_SPECIFICATIONS] = group.ref if isinstance(group, h5py.Group) else path
+    file.attrs[_SPECIFICATIONS] = group.ref if isinstance(group, h5py.Group) else _PLACE

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import h5py
+import numpy as np
 import zarr
 from hdmf.backends.hdf5 import HDF5IO, H5DataIO
 from hdmf.data_utils import GenericDataChunkIterator
+from hdmf.query import HDMFDataset
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
@@ -32,8 +34,15 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N
 from n5zarr.format.path import local_path
 from n5zarr.hdmf.backend import NWBN5IO
 from n5zarr.hdmf.comparison import differences
-from n5zarr.hdmf.content import Content, read_specifications, shape_of, write_specifications
+from n5zarr.hdmf.content import (
+    Content,
+    read_specifications,
+    shape_of,
+    type_of,
+    write_specifications,
+)
 from n5zarr.hdmf.copying import copied_tree
+from n5zarr.hdmf.hdf5 import unreadable
 from n5zarr.hdmf.parts import n_bytes, part_shape
 from n5zarr.hdmf.schema import dimension_names, is_column
 from n5zarr.remote import is_url
@@ -99,7 +108,8 @@ def convert(
         The source is no NWB file, or no format is named (``kind="option"``). The target is a folder
         of other things, or is in the source or around it (``kind="path"``).
     N5UnsupportedError
-        The source is Zarr v2 (``kind="version"``), or one of them is a URL (``kind="option"``).
+        The source is Zarr v2 (``kind="version"``), or HDF5 with what hdmf does not read as it is;
+        each note is a place (``kind="member"``). One of them is a URL (``kind="option"``).
     N5Error
         What was written differs from the source; each note is a difference. It is left under the
         name in the message (``kind="payload"``).
@@ -217,7 +227,7 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
 def _export(source: Path, target: Path, to: Format, meter: _Meter) -> int:
     """Write everything, and return how many bytes large arrays have."""
     with _reader(source) as reader:
-        content = Content(reader)
+        content = _content(source, reader)
         if source.resolve().parent != target.parent:
             _warn_of_relative_paths(content.root)
         manager = reader.manager
@@ -230,10 +240,32 @@ def _export(source: Path, target: Path, to: Format, meter: _Meter) -> int:
         with _CLASSES[to](str(target), mode="w", manager=manager) as writer:
             writer.write_builder(tree, link_data=False)
             if specifications is not None:
-                write_specifications(writer, *specifications)
+                write_specifications(writer, specifications)
             if to != "hdf5":
                 zarr.consolidate_metadata(writer.path)  # the specifications, too
     return meter.total
+
+
+def _content(source: Path, reader: HDMFIO) -> Content:
+    """Read what is in a file, if hdmf reads all of it."""
+    found = [*unreadable(reader._file)] if isinstance(reader, NWBHDF5IO) else []  # noqa: SLF001
+    content = None
+    try:
+        content = None if found else Content(reader)
+    except RecursionError:
+        found = ["references or links that lead in a circle"]
+    except OSError:
+        raise
+    except Exception as err:
+        message = f"hdmf cannot read it: {type(err).__name__}: {err}"
+        raise N5UnsupportedError(message, kind="member", where=str(source)) from err
+    if content is None:
+        message = "has what hdmf does not read as it is, so that it would not be copied"
+        error = N5UnsupportedError(message, kind="member", where=str(source))
+        for line in found:
+            error.add_note(line)
+        raise error
+    return content
 
 
 def _compared(source: Path, target: Path, to: Format, meter: _Meter) -> Iterator[str]:
@@ -245,8 +277,10 @@ def _compared(source: Path, target: Path, to: Format, meter: _Meter) -> Iterator
 def _warn_of_relative_paths(group: GroupBuilder) -> None:
     for inner in group.groups.values():
         _warn_of_relative_paths(inner)
-    names = group.datasets.get("external_file")
-    for name in () if names is None else names.data[:]:
+    films = group.datasets.get("external_file")
+    if films is None or type_of(films) != "text":
+        return
+    for name in np.ravel(np.asarray(films.data[()] if shape_of(films.data) else films.data)):
         text = name.decode() if isinstance(name, bytes) else str(name)
         if "://" not in text and not Path(text).is_absolute():
             message = f"{group.name}: {text!r} is looked for in the folder of the new file"
@@ -275,10 +309,14 @@ def _wrapped(
         wrapper, settings = _settings(data, to)
         limit = _HDF5_CHUNK if to == "hdf5" else None
         return wrapper(_Parts(data, meter, limit), **settings)
-    is_of_hdf5 = isinstance(builder.data, h5py.Dataset)
-    if to == "hdf5" and shape_of(data) and not is_of_hdf5 and is_column(manager, builder):
-        return H5DataIO(data, maxshape=(None, *shape_of(data)[1:]), chunks=True)
-    return data
+    if to != "hdf5" or not shape_of(data) or isinstance(data, h5py.Dataset):
+        return data
+    stored = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
+    if isinstance(stored, h5py.Dataset):
+        growing = stored.maxshape if stored.chunks else None
+    else:
+        growing = (None, *shape_of(data)[1:]) if is_column(manager, builder) else None
+    return data if growing is None else H5DataIO(data, maxshape=growing, chunks=True)
 
 
 def _is_for_parts(data: Any, to: Format) -> bool:

@@ -6,10 +6,13 @@ of the schema, and leaves out what the schema does not know. Here everything sta
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 from hdmf.build import Builder, DatasetBuilder, GroupBuilder, LinkBuilder, ReferenceBuilder
+from hdmf_zarr.backend import REFERENCE_DTYPE_ATTR_VALUE
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.hdmf.content import (
@@ -41,18 +44,20 @@ def copied_tree(
     Parameters
     ----------
     content : Content
-        What it holds. Whatever its links lead to in other files becomes part of the copy.
+        What it holds. What its links lead to in other files becomes part of the copy: in place of
+        the link, and what that needs itself at its own path.
     target : str
         The source of the new builders: the file that they are for.
     names : mapping or None
-        Names of the axes of datasets by path, for a backend that has an attribute for them.
+        For hdmf-zarr: names of the axes of datasets by path. None for HDF5.
     wrap : callable
         Is given every dataset of the file and its new data, and returns what is written.
 
     Raises
     ------
     N5UnrepresentableError
-        A reference leads to what is not in the file (``kind="path"``).
+        A reference leads to what is not in the file, or there is no place for what a link needs
+        (``kind="path"``).
     """
     copying = _Copying(content, target, names, wrap)
     root = copying.group("", content.root, content.root.name)
@@ -68,10 +73,11 @@ class _Copying:
         names: Mapping[str, tuple[str, ...]] | None,
         wrap: Callable[[DatasetBuilder, Any], Any],
     ) -> None:
-        self._content, self._target, self._names, self._wrap = content, target, names, wrap
+        self._content, self._target, self._names, self._wrap = content, target, names or {}, wrap
+        self._is_for_hdf5 = names is None
         self._new: dict[Reference, Builder] = {}
-        self._links: list[tuple[str, str, GroupBuilder, Builder]] = []
-        self._attributes: list[tuple[Builder, Builder]] = []
+        self._links = deque[tuple[str, str, GroupBuilder, Builder]]()
+        self._copied: list[tuple[Builder, Builder]] = []
 
     def group(self, path: str, old: GroupBuilder, name: str) -> GroupBuilder:
         """Copy a group with all that is in it, but for links and what refers to others."""
@@ -89,29 +95,69 @@ class _Copying:
     def fill(self) -> None:
         """Add the links, and then what refers to others."""
         while self._links:
-            path, name, group, link = self._links.pop(0)
-            reference = self._content.reference(link)
-            old = link.builder if isinstance(link, LinkBuilder) else link
-            if reference in self._new:
-                new = LinkBuilder(self._new[reference], name, group, self._target)
-                group.set_link(new)
-            else:
-                self._add(path, name, group, old)  # it is in another file
-        for old, new in self._attributes:
+            self._link(*self._links.popleft())
+        done = 0
+        while done < len(self._copied):  # a reference into another file brings more
+            old, new = self._copied[done]
+            self._fill(old, new)
+            done += 1
+            while self._links:
+                self._link(*self._links.popleft())
+
+    def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
+        old = link.builder if isinstance(link, LinkBuilder) else link
+        reference = self._content.reference(old)
+        if reference not in self._new:  # in another file
+            if link.source in (None, self._content.source):
+                self._add(path, name, group, old)
+                return
+            self._bring(old)  # the schema wants a link there
+        group.set_link(LinkBuilder(self._new[reference], name, group, self._target))
+
+    def _bring(self, old: Builder) -> None:
+        """Copy what is in another file to the same place in this one."""
+        reference = self._content.reference(old)
+        group, path = self._new[Reference("/")], ""
+        *above, name = reference.path.strip("/").split("/")
+        for part in above:
+            path = f"{path}/{part}"
+            if part not in group:
+                group.set_group(GroupBuilder(part, source=self._target))
+                self._new[Reference(path)] = group[part]
+            group = group[part]
+            if not isinstance(group, GroupBuilder):
+                break
+        if not isinstance(group, GroupBuilder) or name in group:
+            message = (
+                f"what links into other files need is {reference}, but there is another one here"
+            )
+            raise N5UnrepresentableError(message, kind="path", where=self._content.source)
+        self._add(reference.path, name, group, old)
+
+    def _fill(self, old: Builder, new: Builder) -> None:
+        try:
             for key, value in old.attributes.items():
-                if key != DIMENSION_NAMES or self._names is not None:
+                if key != DIMENSION_NAMES or not self._is_for_hdf5:
                     new.set_attribute(key, self._attribute(value))
             if isinstance(new, DatasetBuilder):
                 new.data = self._wrap(old, self._data(old))
+                if new.dtype == "text" and type_of(old) == "reference":
+                    new.set_attribute("_DTYPE", REFERENCE_DTYPE_ATTR_VALUE)
+        except Exception as err:
+            err.add_note(f"in {self._content.reference(old)}")
+            raise
 
     def _add(self, path: str, name: str, group: GroupBuilder, old: Builder) -> None:
         if isinstance(old, GroupBuilder):
             group.set_group(self.group(path, old, name))
             return
-        names = self._names and self._names.get(path)
+        names = self._names.get(path)
+        data_type = type_of(old)
+        if data_type == "reference" and not self._is_for_hdf5:
+            data_type = "text"  # as hdmf-zarr keeps them, but it would write each by itself
         new = DatasetBuilder(
             name,
-            dtype=_dtype(type_of(old)),
+            dtype=_dtype(data_type),
             source=self._target,
             **({"dimension_labels": names} if names else {}),  # hdmf does not take None
         )
@@ -120,18 +166,38 @@ class _Copying:
 
     def _register(self, old: Builder, new: Builder) -> None:
         self._new[self._content.reference(old)] = new
-        self._attributes.append((old, new))
+        self._copied.append((old, new))
 
     def _attribute(self, value: Any) -> Any:
         if isinstance(value, Builder | ReferenceBuilder):
-            return self._object(self._content.reference(value))
+            old = value.builder if isinstance(value, ReferenceBuilder) else value
+            reference = self._content.reference(old)
+            if reference not in self._new:
+                self._bring(old)
+            return self._new[reference]
+        if (
+            self._is_for_hdf5
+            and isinstance(value, list)
+            and any(isinstance(v, list) for v in value)
+        ):
+            rows = np.array(value)
+            return rows.astype(h5py.string_dtype()) if rows.dtype.kind == "U" else rows
         return value
 
     def _object(self, reference: Reference) -> Builder:
         if reference in self._new:
             return self._new[reference]
-        message = f"reference to {reference.path}: there is no such object"
+        message = f"reference to {reference}, which no link leads to, so that it is not in the copy"
         raise N5UnrepresentableError(message, kind="path", where=self._content.source)
+
+    def _path(self, reference: Reference) -> str:
+        """Give the place of an object in the copy."""
+        names = []
+        builder = self._object(reference)
+        while builder.parent is not None:
+            names.append(builder.name)
+            builder = builder.parent
+        return "/" + "/".join(reversed(names))
 
     def _data(self, old: DatasetBuilder) -> Any:
         if is_array(old.data):
@@ -141,35 +207,37 @@ class _Copying:
             return self._scalar(old, data_type)
         columns = self._content.columns(old, slice(0, len(old.data)))
         if not isinstance(data_type, list):
-            values = columns[""]
-            return self._objects(values) if data_type == "reference" else _as_objects(values)
+            (values,) = columns.values()
+            if data_type == "reference" and self._is_for_hdf5:
+                return self._objects(values)
+            if data_type == "reference":
+                values = [self._path(value) for value in values]
+            return np.array(values, dtype=object).reshape(shape_of(old.data))
         if any(inner == "reference" for _, inner in data_type):
             return [*zip(*map(self._objects, columns.values()), strict=True)]
-        return _as_compound(columns, data_type, len(old.data))
+        return _as_compound(columns, data_type, shape_of(old.data))
 
     def _scalar(self, old: DatasetBuilder, data_type: DataType) -> Any:
         columns = self._content.columns(old)
         if isinstance(data_type, list):
-            return _as_compound({k: [v] for k, v in columns.items()}, data_type, 1)[0]
+            return _as_compound(columns, data_type, ())[()]
         (value,) = columns.values()
         if data_type == "reference":
-            return ReferenceBuilder(self._object(value))
+            return ReferenceBuilder(self._object(value)) if self._is_for_hdf5 else self._path(value)
         return value if data_type == "text" else value[()]
 
     def _objects(self, values: Any) -> list[Any]:
         return [self._object(v) if isinstance(v, Reference) else v for v in values]
 
 
-def _as_objects(values: list[Any]) -> np.ndarray:
-    return np.array(values, dtype=object)
-
-
-def _as_compound(columns: Mapping[str, Any], data_type: DataType, n_rows: int) -> np.ndarray:
-    rows = np.empty(n_rows, dtype=_in_memory(data_type))
-    for name, values in columns.items():
+def _as_compound(
+    columns: Mapping[tuple[str, ...], Any], data_type: DataType, shape: tuple[int, ...]
+) -> np.ndarray:
+    rows = np.empty(shape, dtype=_in_memory(data_type))
+    for names, values in columns.items():
         column = rows
-        for field in name.split("."):
-            column = column[field]
+        for name in names:
+            column = column[name]
         column[...] = values
     return rows
 

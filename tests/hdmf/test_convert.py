@@ -32,7 +32,7 @@ from n5zarr.hdmf.parts import part_shape, parts
 from tests.hdmf.sessions import START, session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),
@@ -487,6 +487,210 @@ def test_files_of_every_version(tmp_path: Path) -> None:
             NWBHDF5IO(tmp_path / f"{file.stem}.nwb", mode="r") as second,
         ):
             assert list(differences(first, second)) == []
+
+
+def lost(path: Path) -> list[str]:
+    """What h5py finds in the one of two HDF5 files and not in the other, way around N5."""
+    convert(path, path.with_suffix(".n5"))
+    convert(path.with_suffix(".n5"), path.with_name("back.nwb"))
+    with h5py.File(path) as first, h5py.File(path.with_name("back.nwb")) as second:
+        return [*_lost("", first, second)]
+
+
+def _lost(path: str, a: Any, b: Any) -> Iterator[str]:
+    """Without hdmf, which may lose the same in both."""
+    yield from (f"{path}@{name}" for name in set(a.attrs) ^ set(b.attrs))
+    for name in set(a.attrs) & set(b.attrs):
+        if not _same(a, b, a.attrs[name], b.attrs[name]):
+            yield f"{path}@{name}: {a.attrs[name]!r}, {b.attrs[name]!r}"
+    if not isinstance(a, h5py.Dataset):
+        yield from (f"{path}/{name}" for name in set(a) ^ set(b))
+        for name in set(a) & set(b):
+            yield from _lost_child(f"{path}/{name}", a, b, name)
+    elif a.shape != b.shape or not _same(a, b, a[()], b[()]):
+        yield f"{path}: {a[()]!r}, {b[()]!r}"
+
+
+def _lost_child(path: str, a: h5py.Group, b: h5py.Group, name: str) -> Iterator[str]:
+    links = a.get(name, getlink=True), b.get(name, getlink=True)
+    if isinstance(links[0], h5py.HardLink):
+        yield from _lost(path, a[name], b[name])
+    elif links[0].path != links[1].path:
+        yield f"{path}: {links[0].path}, {links[1].path}"
+
+
+def _same(in_a: Any, in_b: Any, a: Any, b: Any) -> bool:
+    if isinstance(a, h5py.Reference):
+        return bool(in_a.file[a].name == in_b.file[b].name)
+    if isinstance(a, np.void) and a.dtype.names:
+        return a.dtype.names == b.dtype.names and all(
+            _same(in_a, in_b, a[n], b[n]) for n in a.dtype.names
+        )
+    if isinstance(a, np.ndarray) and a.dtype.kind in "OV":
+        return a.shape == b.shape and all(
+            _same(in_a, in_b, x, y) for x, y in zip(a.flat, b.flat, strict=True)
+        )
+    if isinstance(a, bytes | str) or (isinstance(a, np.ndarray) and a.dtype.kind == "S"):
+        text = [np.char.decode(np.asarray(v, "S")) if not isinstance(v, str) else v for v in (a, b)]
+        return bool(np.all(text[0] == text[1]))
+    return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
+
+
+def test_nothing_is_lost_that_hdmf_reads(source: Path, tmp_path: Path) -> None:
+    shutil.copy(source, tmp_path / "a.nwb")
+    assert lost(tmp_path / "a.nwb") == []
+
+
+UNUSUAL: dict[str, Callable[[h5py.Group], object]] = {
+    "empty text": lambda g: g.create_dataset("x", (0, 3), h5py.string_dtype()),
+    "text of fixed length": lambda g: g.create_dataset("x", data=np.array([b"ab", b"c"])),
+    "text in two axes": lambda g: g.create_dataset("x", data=[["a", "b"], ["c", "d"]]),
+    "compound with fixed text": lambda g: g.create_dataset(
+        "x", data=np.array([(b"ab", 1, b"c")], dtype=[("t", "S5"), ("i", "i4"), ("u", "S2")])
+    ),
+    "nested compound": lambda g: g.create_dataset(
+        "x", data=np.array([(1, (2, 3.5))], dtype=[("i", "i4"), ("n", [("j", "i2"), ("f", "f8")])])
+    ),
+    "compound with a dot": lambda g: g.create_dataset(
+        "x", data=np.array([(1, 2.5)], dtype=[("a.b", "i4"), ("f", "f8")])
+    ),
+    "no references": lambda g: g.create_dataset("x", (0,), h5py.ref_dtype),
+    "references and text": lambda g: g.create_dataset(
+        "x",
+        data=np.array(
+            [(1, g.ref, "é"), (2, g["data"].ref, "")],
+            dtype=[("i", "i4"), ("r", h5py.ref_dtype), ("t", h5py.string_dtype())],
+        ),
+    ),
+    "text in an attribute": lambda g: g.attrs.__setitem__("x", [["a", "b"], ["c", "d"]]),
+    "integers and floats": lambda g: g.attrs.__setitem__("x", [1, 2.5]),
+    "link": lambda g: g.__setitem__("x", h5py.SoftLink("/general")),
+    "link in the root": lambda g: g.file.__setitem__("x", h5py.SoftLink("/acquisition/t/data")),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_is_unusual_is_not_lost(tmp_path: Path, name: str) -> None:
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
+    with h5py.File(tmp_path / "a.nwb", "r+") as file:
+        UNUSUAL[name](file["acquisition/t"])
+    assert lost(tmp_path / "a.nwb") == []
+
+
+def vary(group: h5py.Group) -> None:
+    group.create_dataset("x", (2,), h5py.vlen_dtype("i4"))[0] = [1, 2]
+
+
+REFUSED: dict[str, tuple[Callable[[h5py.Group], object], str]] = {
+    "lengths": (vary, "/acquisition/t/x: arrays of different lengths"),
+    "two links": (
+        lambda g: (
+            g.__setitem__("x", h5py.SoftLink("/general")),
+            g.__setitem__("y", h5py.SoftLink("/general")),
+        ),
+        "/acquisition/t/y: link to /general, called like the target of /acquisition/t/x",
+    ),
+    "second name": (
+        lambda g: g.__setitem__("x", g["data"]),
+        "/acquisition/t/x: a second name of /acquisition/t/data",
+    ),
+    "circle": (
+        lambda g: g.__setitem__("x", g.file["acquisition"]),
+        "/acquisition/t/x: a second name of /acquisition",
+    ),
+    "dangling link": (
+        lambda g: g.__setitem__("x", h5py.SoftLink("/none")),
+        "/acquisition/t/x: link to /none, where there is nothing",
+    ),
+    "chain": (
+        lambda g: (
+            g.file.__setitem__("y", h5py.SoftLink("/acquisition/t/data")),
+            g.__setitem__("x", h5py.SoftLink("/y")),
+        ),
+        "/acquisition/t/x: link to /y, which is a link itself",
+    ),
+    "region": (
+        lambda g: g.create_dataset(
+            "x", data=[g["data"].regionref[1:2]], dtype=h5py.regionref_dtype
+        ),
+        "/acquisition/t/x: references to regions",
+    ),
+    "region in an attribute": (
+        lambda g: g.attrs.__setitem__("x", g["data"].regionref[1:2]),
+        "/acquisition/t@x: references to regions",
+    ),
+    "list of references": (
+        lambda g: g.attrs.create("x", [g.ref, g.ref], dtype=h5py.ref_dtype),
+        "/acquisition/t@x: a list of references",
+    ),
+    "nothing": (
+        lambda g: g.create_dataset("x", data=h5py.Empty("f4")),
+        "/acquisition/t/x: without values",
+    ),
+    "opaque": (
+        lambda g: g.create_dataset("x", data=np.array([b"abc"], "V3")),
+        "/acquisition/t/x: opaque bytes",
+    ),
+    "arrays in compounds": (
+        lambda g: g.create_dataset("x", data=np.zeros(2, [("a", "f4", (2,))])),
+        "/acquisition/t/x: compounds with arrays in them",
+    ),
+    "compounds in two axes": (
+        lambda g: g.create_dataset("x", data=np.zeros((2, 3), "i4,f8")),
+        "/acquisition/t/x: compounds or references with more than one axis",
+    ),
+    "reference to itself": (
+        lambda g: g.attrs.__setitem__("x", g.ref),
+        "references or links that lead in a circle",
+    ),
+    "reserved": (
+        lambda g: g.attrs.__setitem__("_DTYPE", "x"),
+        "/acquisition/t@_DTYPE: a name that hdmf-zarr reserves",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_hdmf_would_lose_is_refused(tmp_path: Path, name: str) -> None:
+    make, expected = REFUSED[name]
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
+    with h5py.File(tmp_path / "a.nwb", "r+") as file:
+        make(file["acquisition/t"])
+    with pytest.raises(N5UnsupportedError, match=r"a\.nwb: has what hdmf does not read") as err:
+        convert(tmp_path / "a.nwb", tmp_path / "a.n5")
+    assert expected in err.value.__notes__
+    assert [p.name for p in tmp_path.iterdir()] == ["a.nwb"]
+
+
+def test_what_a_linked_object_needs_comes_too(tmp_path: Path) -> None:
+    written(tmp_path / "a.nwb", session())
+    linked(tmp_path / "a.nwb", "frames", new(), tmp_path / "b.nwb")
+    convert(tmp_path / "b.nwb", tmp_path / "b.n5")
+    with NWBN5IO(tmp_path / "b.n5", mode="r") as io:
+        plane = io.read().acquisition["frames"].imaging_plane
+        assert plane.optical_channel[0].emission_lambda == 510.0
+        assert plane.device.name == "microscope"
+    # its electrodes refer to groups that hdmf does not look for in the other file
+    linked(tmp_path / "a.nwb", "raw", new(), tmp_path / "c.nwb")
+    with pytest.raises(
+        N5UnrepresentableError, match=r"/shank0 of .*a\.nwb, which no link leads to"
+    ):
+        convert(tmp_path / "c.nwb", tmp_path / "c.n5")
+    # where there is no place for it
+    file = new()
+    file.create_device(name="microscope")
+    linked(tmp_path / "a.nwb", "frames", file, tmp_path / "d.nwb")
+    with pytest.raises(N5UnrepresentableError, match=r"/microscope of .*a\.nwb, but there is ano"):
+        convert(tmp_path / "d.nwb", tmp_path / "d.n5")
+
+
+def linked(source: Path, name: str, file: NWBFile, target: Path) -> None:
+    """Write a file with a link to an acquisition of another one."""
+    manager = get_manager()
+    with NWBHDF5IO(source, mode="r", manager=manager) as first:
+        file.add_acquisition(first.read().acquisition[name])
+        with NWBHDF5IO(target, mode="w", manager=manager) as io:
+            io.write(file, link_data=True)
 
 
 def test_a_table_of_many_rows(tmp_path: Path) -> None:
