@@ -33,7 +33,7 @@ from n5zarr.translate.keys import METADATA_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["N5IO", "NWBN5IO"]
+__all__ = ["N5IO", "NWBN5IO", "not_warned_of_consolidation"]
 
 _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
 _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
@@ -105,12 +105,12 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
 
     def write(self, *args: Any, **kwargs: Any) -> None:
         """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
-        with _not_warned_of_consolidation():
+        with not_warned_of_consolidation():
             super().write(*args, **kwargs)
 
     def export(self, *args: Any, **kwargs: Any) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""
-        with _not_warned_of_consolidation():
+        with not_warned_of_consolidation():
             super().export(*args, **kwargs)
 
     @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
@@ -212,7 +212,7 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
 
 
 @contextmanager
-def _not_warned_of_consolidation() -> Iterator[None]:
+def not_warned_of_consolidation() -> Iterator[None]:
     """Drop the warning that other readers may not know it: N5 has a mark only."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)

@@ -16,6 +16,8 @@ import numpy as np
 from hdmf.build import Builder, GroupBuilder, LinkBuilder, ReferenceBuilder
 from hdmf.query import HDMFDataset
 
+from n5zarr.hdmf.parts import TEXT_KINDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -39,7 +41,6 @@ DIMENSION_NAMES = "_ARRAY_DIMENSIONS"
 
 _SPECIFICATIONS = ".specloc"  # names their group
 _PLACE = "specifications"  # the only one that hdmf-zarr hides
-_TEXT = frozenset("OSTU")
 _NAMES = {
     **dict.fromkeys(
         ("ascii", "bytes", "isodatetime", "str", "str_", "text", "utf", "utf8", "utf-8"), "text"
@@ -215,7 +216,7 @@ def _type(given: Any) -> DataType:
         return [(name, _type(dtype[name])) for name in dtype.names]
     if h5py.check_ref_dtype(dtype) is not None:
         return "reference"
-    return "text" if dtype.kind in _TEXT else dtype.newbyteorder("=").str
+    return "text" if dtype.kind in TEXT_KINDS else dtype.newbyteorder("=").str
 
 
 # ---------------------------------------------------------------------- specifications

@@ -28,11 +28,10 @@ from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
-from zarr.errors import ZarrUserWarning
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import local_path
-from n5zarr.hdmf.backend import NWBN5IO
+from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.content import (
     Content,
@@ -65,7 +64,7 @@ _SUFFIXES: dict[str, Format] = {
     ".nwb": "hdf5",
     ".zarr": "zarr",
 }
-_SUFFIX: dict[Format, str] = {"hdf5": ".nwb", "n5": ".n5", "zarr": ".zarr"}
+_OWN_SUFFIX: dict[Format, str] = {"hdf5": ".nwb", "n5": ".n5", "zarr": ".zarr"}
 _CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
 _LARGE = 4 << 20
 _CHUNK = 1 << 20  # of what has no chunks
@@ -95,8 +94,8 @@ def convert(
     overwrite : bool, optional
         Whether ``target`` is replaced if it exists.
     verify : bool, optional
-        Whether both are then read and compared: every group, dataset, link, attribute, data type
-        and value.
+        Whether both are then read and compared: every group, dataset, link, attribute, data type,
+        value and specification.
     progress : callable, optional
         Is given ``"convert"`` or ``"verify"``, the bytes of large arrays done, and their sum.
 
@@ -132,10 +131,9 @@ def convert(
         message = f"expected to= (--to), one of {[*_CLASSES]}, or a suffix of {[*_SUFFIXES]}"
         raise N5UnrepresentableError(message, kind="option", where=shown)
     _check_target(source, target, shown, overwrite=overwrite)
-    unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_SUFFIX[to]}")
+    unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_OWN_SUFFIX[to]}")
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
+        with not_warned_of_consolidation():
             total = _export(source, unfinished, to, _Meter("convert", progress))
         meter = _Meter("verify", progress, total)
         found = [*_compared(source, unfinished, to, meter)] if verify else []

@@ -68,15 +68,22 @@ def _object(path: str, node: h5py.Group | h5py.Dataset, seen: dict[int, str]) ->
         yield from _group(node, seen)
     elif isinstance(node, h5py.Dataset):
         yield from _attributes(node)
-        found = _type(node.dtype)
-        if node.shape is None:
-            found = "without values"
-        elif not found and node.shape == () and _has_references(node.dtype):
-            found = "a reference alone"
-        elif not found and len(node.shape) > 1 and _is_tabular(node.dtype):
-            found = "compounds or references with more than one axis"
-        if found:
+        if found := _dataset(node):
             yield f"{path}: {found}"
+
+
+def _dataset(node: h5py.Dataset) -> str:
+    if node.shape is None:
+        return "without values"
+    if found := _type(node.dtype):
+        return found
+    if node.shape == () and _has_references(node.dtype):
+        return "a reference alone"
+    if any(map(_has_references, _nested(node.dtype))):
+        return "references in compounds in compounds"
+    if len(node.shape) > 1 and _is_tabular(node.dtype):
+        return "compounds or references with more than one axis"
+    return ""
 
 
 def _attributes(node: h5py.Group | h5py.Dataset) -> Iterator[str]:
@@ -106,6 +113,10 @@ def _type(dtype: np.dtype[Any]) -> str:
 def _has_references(dtype: np.dtype[Any]) -> bool:
     inner = [dtype[name] for name in dtype.names or ()]
     return h5py.check_ref_dtype(dtype) is not None or any(map(_has_references, inner))
+
+
+def _nested(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    return [dtype[name] for name in dtype.names or () if dtype[name].names is not None]
 
 
 def _is_tabular(dtype: np.dtype[Any]) -> bool:

@@ -12,9 +12,11 @@ from hdmf.query import HDMFDataset
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["is_array", "n_bytes", "part_shape", "parts", "row_parts"]
+__all__ = ["TEXT_KINDS", "is_array", "n_bytes", "part_shape", "parts", "row_parts"]
 
-_TEXT = frozenset("OSTU")  # kinds of data types that HDMF has text in
+TEXT_KINDS = frozenset("OSTU")
+"""Kinds of numpy's data types that hold text, or references to objects."""
+
 _PART = 16 << 20
 _ROWS = 1 << 16
 
@@ -22,7 +24,7 @@ _ROWS = 1 << 16
 def is_array(data: Any) -> bool:
     """Whether data are numbers in an array with at least one axis."""
     dtype = getattr(data, "dtype", None)
-    is_plain = isinstance(dtype, np.dtype) and dtype.kind not in _TEXT and dtype.names is None
+    is_plain = isinstance(dtype, np.dtype) and dtype.kind not in TEXT_KINDS and dtype.names is None
     return is_plain and not isinstance(data, HDMFDataset) and len(data.shape) > 0
 
 

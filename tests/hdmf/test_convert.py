@@ -635,6 +635,10 @@ REFUSED: dict[str, tuple[Callable[[h5py.Group], object], str]] = {
         lambda g: g.create_dataset("x", data=np.zeros(2, [("a", "f4", (2,))])),
         "/acquisition/t/x: compounds with arrays in them",
     ),
+    "nested references": (
+        lambda g: g.create_dataset("x", (2,), [("a", "i4"), ("n", [("r", h5py.ref_dtype)])]),
+        "/acquisition/t/x: references in compounds in compounds",
+    ),
     "compounds in two axes": (
         lambda g: g.create_dataset("x", data=np.zeros((2, 3), "i4,f8")),
         "/acquisition/t/x: compounds or references with more than one axis",
