@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import boto3
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ ROOT = "my c%20#+ü.n5"
 ODD = "odd n%41me/#x+ü"
 VALUES = np.arange(35, dtype="u2").reshape(5, 7)
 KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+PATIENCE = 60.0  # seconds: a busy machine is not a fault
 
 
 @dataclass
@@ -31,10 +34,16 @@ class Place:
     name: str
     url: str
     proxy: servers.Proxy
-    options: dict[str, Any] = field(default_factory=dict)
+    waiting: Callable[[float], dict[str, Any]]  # for so many seconds for an answer
 
-    def open(self, **options: Any) -> N5Store:
-        return N5Store(self.url, **({"codecs": "n5"} | self.options | options))
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        # the same dicts each time: botocore adds to "retries", and fsspec compares them
+        return self.waiting(PATIENCE)
+
+    def open(self, wait: float | None = None, **options: Any) -> N5Store:
+        kept = self.options if wait is None else self.waiting(wait)
+        return N5Store(self.url, **({"codecs": "n5"} | kept | options))
 
 
 @pytest.fixture(scope="session")
@@ -82,32 +91,48 @@ def bucket(s3_server: str, local: Path) -> str:
     return "lab"
 
 
-def fsspec_options(url: str) -> dict[str, Any]:
+def fsspec_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
     # one attempt each, so that faults are seen where they are tested
-    config = {"retries": {"max_attempts": 1}, "read_timeout": 1, "connect_timeout": 1}
+    config = {"retries": {"total_max_attempts": 1}, "read_timeout": wait, "connect_timeout": wait}
     return {"key": "a", "secret": "b", "endpoint_url": url, "config_kwargs": config}
 
 
-def obstore_options(url: str) -> dict[str, Any]:
+def _obstore_client(wait: float) -> dict[str, Any]:
     return {
-        "endpoint": url,
-        "access_key_id": "a",
-        "secret_access_key": "b",
-        "region": "us-east-1",
-        "client_options": {"allow_http": True, "timeout": "1s"},
+        "client_options": {"allow_http": True, "timeout": f"{wait:g}s"},
         "retry_config": {"max_retries": 0},
     }
 
 
-def _s3fs(url: str) -> dict[str, Any]:
-    return {"storage_options": fsspec_options(url)}
+def obstore_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    keys = {"access_key_id": "a", "secret_access_key": "b", "region": "us-east-1"}
+    return {"endpoint": url, **keys, **_obstore_client(wait)}
 
 
-def _obstore(url: str) -> dict[str, Any]:
-    return {"backend": "obstore", "storage_options": obstore_options(url)}
+def _s3fs(url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    return {"storage_options": fsspec_options(url, wait)}
 
 
-S3: dict[str, Callable[[str], dict[str, Any]]] = {"s3fs": _s3fs, "obstore": _obstore}
+def _obstore(url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    return {"backend": "obstore", "storage_options": obstore_options(url, wait)}
+
+
+def _http(wait: float) -> dict[str, Any]:
+    timeout = aiohttp.ClientTimeout(total=wait)
+    return {"storage_options": {"client_kwargs": {"timeout": timeout}}}
+
+
+def _http_obstore(wait: float) -> dict[str, Any]:
+    return {"backend": "obstore", "storage_options": _obstore_client(wait)}
+
+
+S3: dict[str, Callable[..., dict[str, Any]]] = {"s3fs": _s3fs, "obstore": _obstore}
+
+
+def on_s3(name: str, url: str, proxy: servers.Proxy) -> Place:
+    return Place(name, url, proxy, partial(S3[name], proxy.url))
+
+
 HTTP: dict[str, Any] = {"lists": True, "no lists": False, "forbidden lists": HTTPStatus.FORBIDDEN}
 
 
@@ -123,18 +148,11 @@ def place(request: pytest.FixtureRequest, local: Path) -> Iterator[Place]:
     if name in S3:
         bucket = request.getfixturevalue("bucket")
         with servers.Proxy(request.getfixturevalue("s3_server")).running() as proxy:
-            yield Place(name, f"s3://{bucket}/{ROOT}", proxy, S3[name](proxy.url))
+            yield on_s3(name, f"s3://{bucket}/{ROOT}", proxy)
         return
     with (
         servers.static(local.parent, lists=HTTP.get(name, False)) as url,
         servers.Proxy(url).running() as proxy,
     ):
-        options: dict[str, Any] = {}
-        if name == "http obstore":
-            timeout = {"allow_http": True, "timeout": "1s"}
-            retry = {"max_retries": 0}
-            options = {
-                "backend": "obstore",
-                "storage_options": {"client_options": timeout, "retry_config": retry},
-            }
+        options = _http_obstore if name == "http obstore" else _http
         yield Place(name, f"{proxy.url}/{quote(ROOT)}", proxy, options)

@@ -13,7 +13,7 @@ import zarr
 
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from tests.remote.conftest import S3, Place, client
+from tests.remote.conftest import S3, Place, client, on_s3
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def place(request: pytest.FixtureRequest, s3_server: str, proxied_s3: Any) -> Pl
 
     name = f"b{uuid.uuid4().hex}"
     client(s3_server).create_bucket(Bucket=name)
-    place = Place(request.param, f"s3://{name}/c.n5", proxied_s3, S3[request.param](proxied_s3.url))
+    place = on_s3(request.param, f"s3://{name}/c.n5", proxied_s3)
     array = zarr.create_array(place.open(), name="a", shape=(8,), chunks=(2,), dtype="u1")
     array[:6] = 1  # the last block is not there
     place.proxy.counts()

@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import numpy as np
 import pytest
 import s3fs
@@ -14,20 +13,12 @@ import zarr
 
 from n5zarr import N5Store
 from tests.remote import servers
-from tests.remote.conftest import ROOT, S3, Place, obstore_options
+from tests.remote.conftest import ROOT, S3, Place, fsspec_options, obstore_options, on_s3
 
 SPOILED = ["cut", "longer", "shorter"]  # an answer that is not all, or not right
 FAILED = ["500", "503", "reset", "hang"]
 CASES = [(fault, codecs) for fault in SPOILED for codecs in ("n5", "zarr")]
 CASES += [(fault, "n5") for fault in FAILED]
-
-
-def in_a_second(place: Place) -> dict[str, Any]:
-    """Make options that do not wait for long."""
-    if place.name != "lists":
-        return {}
-    timeout = aiohttp.ClientTimeout(total=1)
-    return {"storage_options": {"client_kwargs": {"timeout": timeout}}}
 
 
 @pytest.mark.parametrize(("fault", "codecs"), CASES)
@@ -39,7 +30,7 @@ def test_a_request_that_fails_is_an_error(
     monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
     expected = zarr.open_array(N5Store(local), path="raw", mode="r")[...]
     for wanted in ("attributes.json", "/0/0"):
-        store = place.open(codecs=codecs, **in_a_second(place))
+        store = place.open(1 if fault == "hang" else None, codecs=codecs)
 
         def spoil(method: str, asked: str, wanted: str = wanted) -> str | None:
             return fault if asked.partition("?")[0].endswith(wanted) else None
@@ -59,7 +50,6 @@ def test_a_request_that_fails_is_an_error(
 def test_retries_of_the_backend_work(
     bucket: str, proxied_s3: servers.Proxy, name: str, fault: str, local: Path
 ) -> None:
-    options = S3[name](proxied_s3.url)
     if name == "obstore":
         backoff = {
             "init_backoff": timedelta(milliseconds=10),
@@ -68,10 +58,10 @@ def test_retries_of_the_backend_work(
         }
         retries = {"max_retries": 5, "backoff": backoff}
         storage = obstore_options(proxied_s3.url) | {"retry_config": retries}
-        options = {"backend": "obstore", "storage_options": storage}
     else:
-        options["storage_options"]["config_kwargs"]["retries"] = {"max_attempts": 5}
-    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, options)
+        storage = fsspec_options(proxied_s3.url)
+        storage["config_kwargs"]["retries"] = {"total_max_attempts": 5}
+    place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     asked: dict[str, int] = {}
 
     def twice(method: str, path: str) -> str | None:
@@ -79,6 +69,6 @@ def test_retries_of_the_backend_work(
         return fault if asked[path] <= 2 else None
 
     proxied_s3.fault = twice
-    found = zarr.open_array(place.open(), path="raw", mode="r")[...]
+    found = zarr.open_array(place.open(storage_options=storage), path="raw", mode="r")[...]
     np.testing.assert_array_equal(found, zarr.open_array(N5Store(local), path="raw", mode="r")[...])
     assert max(asked.values()) == 3

@@ -25,7 +25,7 @@ from n5zarr.containers import split_root
 from n5zarr.describe import describe, describe_tree
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from tests.remote import servers
-from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options
+from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options, on_s3
 
 
 def array(store: N5Store, path: str, mode: Any = "r") -> Any:
@@ -104,7 +104,7 @@ def test_stores_are_pickled_compared_and_named(place: Place) -> None:
 @pytest.mark.parametrize("name", list(S3))
 def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name: str) -> None:
     """S3 says so of keys that are not there, where listing is not allowed."""
-    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, S3[name](proxied_s3.url))
+    place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
     with pytest.raises(Exception, match=r"(?i)forbidden|denied|permission"):
         array(place.open(), "em/s0")[...]
@@ -120,7 +120,7 @@ def test_buckets_that_may_not_be_listed(
     bucket: str, proxied_s3: servers.Proxy, name: str, cache: Any
 ) -> None:
     """S3 answers 403 to lists, and for what is not there."""
-    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, S3[name](proxied_s3.url))
+    place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     store = place.open(forbidden_is_missing=True, cache=cache)
     proxied_s3.code = "AccessDenied"
     proxied_s3.fault = lambda method, path: (
@@ -137,7 +137,7 @@ def test_buckets_that_may_not_be_listed(
 def test_wrong_keys_are_no_missing_blocks(
     bucket: str, proxied_s3: servers.Proxy, name: str, code: str
 ) -> None:
-    place = Place(name, f"s3://{bucket}/{ROOT}", proxied_s3, S3[name](proxied_s3.url))
+    place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     proxied_s3.code = code
     proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
     with pytest.raises(Exception, match=code):
