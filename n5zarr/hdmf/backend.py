@@ -113,6 +113,15 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
         with not_warned_of_consolidation():
             super().export(*args, **kwargs)
 
+    @docval(*get_docval(ZarrIO.write_attributes))  # type: ignore[untyped-decorator]
+    def write_attributes(self, **kwargs: Any) -> None:
+        """Write attributes of a group or array; see :meth:`hdmf_zarr.ZarrIO.write_attributes`."""
+        # hdmf-zarr rewrites the document for each of them: here it does so in memory
+        kept = zarr.create_group({})
+        super().write_attributes(**(kwargs | {"obj": kept}))
+        if attributes := kept.attrs.asdict():
+            kwargs["obj"].update_attributes(attributes)
+
     @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
     def write_builder(self, **kwargs: Any) -> None:
         """Write a builder; see :meth:`hdmf_zarr.ZarrIO.write_builder`."""

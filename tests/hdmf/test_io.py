@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,6 +126,30 @@ def test_memory_is_written_by_one_process() -> None:
             io.write(new(series("t", parts)), number_of_jobs=2)
     with NWBN5IO(store, mode="r") as io:
         np.testing.assert_array_equal(io.read().acquisition["t"].data[:], RAMP)
+
+
+class Puts(MemoryStore):
+    """Counts what is put into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.puts: Counter[str] = Counter()
+
+    async def set(self, key: str, *args: Any, **kwargs: Any) -> None:
+        self.puts[key] += 1
+        await super().set(key, *args, **kwargs)
+
+
+def test_attributes_are_written_at_once() -> None:
+    inner = Puts()
+    written = new(series("t", RAMP))
+    with NWBN5IO(N5Store(inner), mode="w") as io:
+        io.write(written)
+    group, array = "acquisition/t/attributes.json", "acquisition/t/data/attributes.json"
+    assert inner.puts[group] == 2  # as it is made, then with what hdmf says of it
+    assert inner.puts[array] == 3  # and its data type
+    attributes = zarr.open_group(N5Store(inner), mode="r")["acquisition/t"].attrs
+    assert set(attributes) >= {"neurodata_type", "namespace", "object_id", "comments"}
 
 
 def test_modes_that_create(tmp_path: Path) -> None:
