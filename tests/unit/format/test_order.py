@@ -20,7 +20,11 @@ def test_n5_order_is_c_order_reversed() -> None:
     assert to_n5((3, 5, 7)) == (7, 5, 3)
 
 
-@pytest.mark.parametrize("values", [(), (7,), (7, 5), [7, 5, 3], iter("xyz")], ids=repr)
+@pytest.mark.parametrize(
+    "values",
+    [(), (7,), (7, 5), [7, 5, 3], iter("xyz")],
+    ids=["none", "one", "tuple", "list", "iterator"],
+)
 def test_the_two_are_inverse(values: Iterable[object]) -> None:
     kept = tuple(values)
     assert to_n5(to_c(kept)) == kept
