@@ -16,11 +16,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from zarr.abc.codec import GetResult
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array import parse_array_metadata
@@ -34,6 +36,8 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
 from zarr.registry import register_pipeline
 from zarr.storage._local import LocalStore
+
+from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -123,6 +127,31 @@ class ChunkCodecs:
             pipeline.sync_transform,
             AsyncChunkTransform(codecs=pipeline.codecs),
         )
+        # filters take bytes for numbers, in an order that only they know
+        self._dtype: Any = None
+        native = dtype.to_native_dtype()
+        if native.kind in "biufc" and ("numcodecs." in str(document) or document.get("filters")):
+            self._dtype = self._try(np.zeros(chunk_shape, native)).dtype
+            self._check_filters(np.arange(math.prod(chunk_shape)) % 251)
+
+    def _try(self, array: Any) -> Any:  # noqa: ANN401 - numpy arrays
+        return self.decode(self.encode(array))
+
+    def _check_filters(self, values: Any) -> None:  # noqa: ANN401 - a numpy array
+        """Check that what is read is what is read after it was written; not all filters keep all.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            Filters that zarr does not decode as it encoded (``kind="compression"``).
+        """
+        once = self._try(values.reshape(self._spec.shape).astype(self._dtype))
+        if not np.array_equal(self._try(once), once, equal_nan=self._dtype.kind in "fc"):
+            message = (
+                "filters: expected to decode to what was encoded, found other numbers, as zarr "
+                "does where a filter of v3 is big-endian; create the array with '<' in its type"
+            )
+            raise N5UnrepresentableError(message, kind="compression")
 
     def decode(self, chunk: memoryview | bytes) -> Any:  # noqa: ANN401 - a numpy array
         """Decode the bytes of a full-size chunk."""
@@ -135,6 +164,8 @@ class ChunkCodecs:
 
     def encode(self, array: Any) -> bytes:  # noqa: ANN401 - a numpy array
         """Encode a full-size chunk."""
+        if self._dtype is not None:
+            array = array.astype(self._dtype, copy=False)
         chunk = self._spec.prototype.nd_buffer.from_numpy_array(array)
         # a shard leaves out its empty parts; what is all fill value was written to be there
         encoded = self._encode(chunk, self._spec)
