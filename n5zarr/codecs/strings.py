@@ -10,9 +10,9 @@ string is written as the bytes C0 80, which are no UTF-8 otherwise (Java shows t
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numcodecs.vlen import VLenBytes, VLenUTF8
 
 from n5zarr.codecs.buffers import damaged
@@ -20,8 +20,6 @@ from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import numpy as np
 
     from n5zarr.codecs.buffers import BufferLike
 
@@ -63,12 +61,15 @@ def split_strings(data: BufferLike, n_strings: int) -> list[str]:
     >>> split_strings(b"a\0bb\0\0", 4)
     ['a', 'bb', '', '']
     """
-    pieces = bytes(data).split(b"\0")
-    if pieces[-1] == b"":
-        pieces.pop()
-    if not n_strings - _MAX_PADDING <= len(pieces) <= n_strings:
-        raise damaged(f"expected {n_strings} strings, got {len(pieces)}")
-    strings = [piece.replace(_NUL, b"\0").decode("utf-8", "replace") for piece in pieces]
+    try:
+        strings = bytes(data).decode().split("\0")
+    except UnicodeDecodeError:  # NUL in a string, or damage
+        pieces = bytes(data).split(b"\0")
+        strings = [piece.replace(_NUL, b"\0").decode("utf-8", "replace") for piece in pieces]
+    if strings[-1] == "":
+        strings.pop()
+    if not n_strings - _MAX_PADDING <= len(strings) <= n_strings:
+        raise damaged(f"expected {n_strings} strings, got {len(strings)}")
     return strings + [""] * (n_strings - len(strings))
 
 
@@ -106,11 +107,9 @@ def vlen_utf8(strings: Sequence[str]) -> bytes:
     >>> vlen_utf8(["é"])
     b'\x01\x00\x00\x00\x02\x00\x00\x00\xc3\xa9'
     """
-    encoded = [s.encode() for s in strings]
-    parts = [struct.pack("<I", len(encoded))]
-    for e in encoded:
-        parts += [struct.pack("<I", len(e)), e]
-    return b"".join(parts)
+    array = np.empty(len(strings), object)
+    array[:] = strings
+    return bytes(VLenUTF8().encode(array))
 
 
 def split_vlen_utf8(data: BufferLike) -> np.ndarray:
