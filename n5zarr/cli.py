@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import signal
 import sys
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -32,7 +33,7 @@ from n5zarr.errors import N5Error, N5Warning
 from n5zarr.kernel import is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["app"]
 
@@ -74,7 +75,10 @@ def _console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
-    """Print an error, or a warning, as one line on standard error; an error ends with status 2."""
+    """Print an error, or a warning, as one line on standard error.
+
+    An error ends with status 2, a difference that was found with 1.
+    """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -86,7 +90,7 @@ def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
         _complain("error", err)
         for note in getattr(err, "__notes__", ()):
             _console(stderr=True).print(f"  {escape(note)}", soft_wrap=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(1 if getattr(err, "kind", "") == "differs" else 2) from None
     except (typer.Exit, typer.BadParameter):
         raise
     except Exception as err:
@@ -326,7 +330,8 @@ def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="NWB as HDF5, N5 or Zarr.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="*.n5, *.zarr or *.nwb (HDF5).")],
     to: Annotated[
-        str | None, typer.Option(metavar="hdf5|n5|zarr", help="Format, whatever the suffix of OUT.")
+        Literal["hdf5", "n5", "zarr"] | None,
+        typer.Option(help="Format, whatever the suffix of OUT."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
     verify: Annotated[
@@ -345,18 +350,55 @@ def convert(
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
         console = _console(stderr=True)
         quiet = not console.is_terminal
-        with Progress(*columns, TransferSpeedColumn(), console=console, disable=quiet) as bar:
+        progress = Progress(*columns, TransferSpeedColumn(), console=console, disable=quiet)
+        with progress as bar, _stoppable() as stop_if_asked:
             tasks: dict[str, TaskID] = {}
 
             def show(stage: str, done: int, total: int) -> None:
+                stop_if_asked()
                 if total and stage not in tasks:
                     tasks[stage] = bar.add_task(stage, total=total)
                 if total:
                     bar.update(tasks[stage], completed=done)
 
-            hdmf.convert(source, target, to=to, overwrite=overwrite, verify=verify, progress=show)  # type: ignore[arg-type]
+            hdmf.convert(source, target, to=to, overwrite=overwrite, verify=verify, progress=show)
         checked = f"equal to {source}" if verify else "not compared"
         _console().print(f"{escape(target)}: written, {escape(checked)}", soft_wrap=True)
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], None]]:
+    """Have signals end what runs so that it cleans up.
+
+    Yields
+    ------
+    callable
+        To be called now and then: what is raised while C calls Python back is lost.
+    """
+    received: list[int] = []
+
+    def stop_if_asked() -> None:
+        if received:
+            raise (
+                KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
+            )
+
+    def stop(number: int, _: object) -> None:
+        received.append(number)
+        stop_if_asked()
+
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    # nohup ignores one of them
+    before = {
+        n: signal.getsignal(n) for n in numbers if n and signal.getsignal(n) != signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield stop_if_asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @app.command()

@@ -56,6 +56,7 @@ type Kind = Literal[
     "dependency",  # an optional package is not installed
     "listing",  # a server that lists nothing
     "changed",  # an array was replaced while it was open
+    "differs",  # a copy is not equal to what was copied
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind.__value__)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
+from zipfile import is_zipfile
 
 import zarr
 from hdmf.utils import docval, get_docval
@@ -43,7 +44,7 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
     """What both classes do in another way than those of hdmf-zarr."""
 
     def _taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Replace a path by a store among the arguments of a constructor."""
+        """Open the store that a constructor is given as a path; a file there may be replaced."""
         path, mode = arguments["path"], arguments["mode"]
         if mode not in _MODES:
             message = f"mode: expected one of {_MODES}, got {mode!r}"
@@ -146,6 +147,8 @@ class N5IO(_ByStore):
 
     Raises
     ------
+    FileNotFoundError
+        There is nothing to read.
     N5UnrepresentableError
         There is a file, or a Zarr hierarchy, and the mode does not replace it (``kind="path"``).
     """
@@ -176,6 +179,8 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
 
     Raises
     ------
+    FileNotFoundError
+        There is nothing to read.
     N5UnrepresentableError
         There is a file, or a Zarr hierarchy, and the mode does not replace it (``kind="path"``).
 
@@ -236,7 +241,7 @@ class _Queue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf has no 
         # which is empty, and so false
         given = {} if replaced is None else {name: getattr(replaced, name) for name in names}
         if given.get("number_of_jobs", 1) > 1 and not _is_shared(store.store):
-            message = f"{store}: written by one process, as others would not see its memory"
+            message = f"{store}: written by one process, as others could not write there"
             warnings.warn(message, N5Warning, stacklevel=4)
             given["number_of_jobs"] = 1
         super().__init__(**given)
@@ -280,10 +285,14 @@ def _is_zarr(path: Path) -> bool:
 
 
 def _check_place(path: Path, mode: str) -> None:
+    if mode in ("r", "r-", "r+") and not path.exists():
+        message = f"{path} does not exist"
+        raise FileNotFoundError(message)
     if path.is_file():
         way_out = ", or force_overwrite=True to replace it" if mode == "w" else ""
-        message = "expected the directory of an N5 container, found a file; use pynwb.NWBHDF5IO"
-        raise N5UnrepresentableError(f"{message} for HDF5{way_out}", kind="path", where=str(path))
+        other = f"zip://::{path}" if is_zipfile(path) else "pynwb.NWBHDF5IO for HDF5"
+        message = f"expected the directory of an N5 container, found a file; use {other}{way_out}"
+        raise N5UnrepresentableError(message, kind="path", where=str(path))
     if mode in ("r", "r-", "r+", "a") and _is_zarr(path):
         message = "expected an N5 container, found a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
         raise N5UnrepresentableError(message, kind="path", where=str(path))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hdmf.build import Builder, GroupBuilder, LinkBuilder, ReferenceBuilder
+from hdmf.build import Builder, GroupBuilder
 
 from n5zarr.hdmf.content import (
     DIMENSION_NAMES,
@@ -21,6 +21,7 @@ from n5zarr.hdmf.content import (
     children,
     read_specifications,
     shape_of,
+    target_of,
     type_of,
 )
 from n5zarr.hdmf.parts import is_array, parts, row_parts
@@ -94,7 +95,7 @@ class _Comparison:
     def _builders(
         self, path: str, links: tuple[Reference | None, Reference | None], a: Builder, b: Builder
     ) -> Iterator[str]:
-        a, b = (x.builder if isinstance(x, LinkBuilder) else x for x in (a, b))
+        a, b = target_of(a), target_of(b)
         if not any(links):
             yield from self._same(path, a, b)
         elif (self.a.is_inside(a) and self.b.is_inside(b)) or (self._depth and not links[1]):
@@ -127,9 +128,8 @@ class _Comparison:
         for name in sorted(ours.keys() & theirs.keys() - {DIMENSION_NAMES}):
             values = self.a.attribute(ours[name]), self.b.attribute(theirs[name])
             if self._depth and all(isinstance(value, Reference) for value in values):
-                yield from self._follow(
-                    f"{path}@{name}", _object(ours[name]), _object(theirs[name])
-                )
+                both = target_of(ours[name]), target_of(theirs[name])
+                yield from self._follow(f"{path}@{name}", *both)
             else:
                 yield from _unequal(f"{path}@{name}", "attribute", *values)
 
@@ -172,10 +172,6 @@ class _Comparison:
                 if not is_equal:
                     yield f"{'.'.join((path, *name))}: value: {_first(values, others, part)}"
                     return
-
-
-def _object(value: Builder | ReferenceBuilder) -> Builder:
-    return value.builder if isinstance(value, ReferenceBuilder) else value
 
 
 def _paths(values: Any) -> Any:

@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-from hdmf.build import Builder, GroupBuilder, LinkBuilder, ReferenceBuilder
+from hdmf.build import (
+    Builder,
+    DatasetBuilder,
+    GroupBuilder,
+    LinkBuilder,
+    ReferenceBuilder,
+)
 from hdmf.query import HDMFDataset
 
 from n5zarr.hdmf.parts import TEXT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from hdmf.backends.io import HDMFIO
-    from hdmf.build import DatasetBuilder
 
 __all__ = [
     "DIMENSION_NAMES",
@@ -32,6 +37,7 @@ __all__ = [
     "children",
     "read_specifications",
     "shape_of",
+    "target_of",
     "type_of",
     "write_specifications",
 ]
@@ -82,12 +88,24 @@ class Content:
 
     def reference(self, builder: Builder) -> Reference:
         """Give the place of the object that a builder, or a link, leads to."""
-        if isinstance(builder, LinkBuilder | ReferenceBuilder):
-            builder = builder.builder
+        builder = target_of(builder)
         if builder is self.root:
             return Reference("/")
-        path = f"{(builder.location or '/').rstrip('/')}/{builder.name}"
-        return Reference(path, "" if self.is_inside(builder) else builder.source)
+        return Reference(_path(builder), "" if self.is_inside(builder) else builder.source)
+
+    def datasets(self) -> Iterator[tuple[str, DatasetBuilder]]:
+        """Give every dataset with its path here, also those that links into other files lead to."""
+        groups, seen = [("", self.root)], {id(self.root)}
+        while groups:
+            path, group = groups.pop()
+            for name, child in children(group).items():
+                found = target_of(child)
+                is_new = child is found or not self.is_inside(found)
+                if isinstance(found, DatasetBuilder) and is_new:
+                    yield f"{path}/{name}", found
+                elif isinstance(found, GroupBuilder) and is_new and id(found) not in seen:
+                    seen.add(id(found))
+                    groups.append((f"{path}/{name}", found))
 
     def link(self, parent: GroupBuilder, name: str, builder: Builder) -> Reference | None:
         """Give where a link in a group leads to; a second name of an object is one, too."""
@@ -154,8 +172,7 @@ def _columns(
 def _reference(dataset: Any, file: str, value: Any) -> Reference:
     """Read a reference as it is stored: an object of h5py, or a path."""
     if isinstance(value, ReferenceBuilder | Builder):
-        builder = value.builder if isinstance(value, ReferenceBuilder) else value
-        return Reference(f"{(builder.location or '/').rstrip('/')}/{builder.name}", file)
+        return Reference(_path(target_of(value)), file)
     if isinstance(value, h5py.Reference):
         return Reference(dataset.file[value].name if value else "nothing", file)
     path = _text(value)
@@ -177,6 +194,15 @@ def _text(value: Any) -> str:
         return str(value)
     message = f"expected text, found {value!r}"
     raise TypeError(message)
+
+
+def target_of(value: Builder | ReferenceBuilder) -> Builder:
+    """Give what a link or reference leads to, and anything else as it is."""
+    return value.builder if isinstance(value, LinkBuilder | ReferenceBuilder) else value
+
+
+def _path(builder: Builder) -> str:
+    return f"{(builder.location or '/').rstrip('/')}/{builder.name}"
 
 
 def children(group: GroupBuilder) -> dict[str, Builder]:

@@ -6,6 +6,7 @@ that memory stays small and progress can be told.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -13,25 +14,21 @@ import uuid
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
-from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 import zarr
-from hdmf.backends.hdf5 import HDF5IO, H5DataIO
-from hdmf.data_utils import GenericDataChunkIterator
-from hdmf.query import HDMFDataset
-from hdmf_zarr import NWBZarrIO, ZarrDataIO
+from hdmf_zarr import NWBZarrIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
-from zarr.codecs import GzipCodec
-from zarr.codecs.numcodecs import Shuffle, Zlib
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import local_path
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
+from n5zarr.hdmf.chunking import Format, Meter, Progress, wrapped
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.content import (
     Content,
@@ -42,20 +39,17 @@ from n5zarr.hdmf.content import (
 )
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.hdf5 import unreadable
-from n5zarr.hdmf.parts import n_bytes, part_shape
-from n5zarr.hdmf.schema import dimension_names, is_column
+from n5zarr.hdmf.parts import is_array, n_bytes
+from n5zarr.hdmf.schema import dimension_names
 from n5zarr.remote import is_url
+from n5zarr.store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from hdmf.backends.io import HDMFIO
-    from hdmf.build import BuildManager, DatasetBuilder, GroupBuilder
 
-__all__ = ["Format", "convert"]
-
-type Format = Literal["hdf5", "n5", "zarr"]
-type Progress = Callable[[str, int, int], None]
+__all__ = ["convert"]
 
 _SUFFIXES: dict[str, Format] = {
     ".h5": "hdf5",
@@ -66,9 +60,6 @@ _SUFFIXES: dict[str, Format] = {
 }
 _OWN_SUFFIX: dict[Format, str] = {"hdf5": ".nwb", "n5": ".n5", "zarr": ".zarr"}
 _CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
-_LARGE = 4 << 20
-_CHUNK = 1 << 20  # of what has no chunks
-_HDF5_CHUNK = 2**32 - 1  # bytes that a chunk can have there
 
 
 def convert(
@@ -97,7 +88,8 @@ def convert(
         Whether both are then read and compared: every group, dataset, link, attribute, data type,
         value and specification.
     progress : callable, optional
-        Is given ``"convert"`` or ``"verify"``, the bytes of large arrays done, and their sum.
+        Is given ``"convert"`` or ``"verify"``, the bytes done of those arrays that are read by
+        parts, and their sum.
 
     Raises
     ------
@@ -105,13 +97,14 @@ def convert(
         There is no source, or there is a target.
     N5UnrepresentableError
         The source is no NWB file, or no format is named (``kind="option"``). The target is a folder
-        of other things, or is in the source or around it (``kind="path"``).
+        of other things, or is in the source or around it (``kind="path"``). The other format has no
+        such value (``kind="member"``).
     N5UnsupportedError
         The source is Zarr v2 (``kind="version"``), or HDF5 with what hdmf does not read as it is;
         each note is a place (``kind="member"``). One of them is a URL (``kind="option"``).
     N5Error
         What was written differs from the source; each note is a difference. It is left under the
-        name in the message (``kind="payload"``).
+        name in the message (``kind="differs"``).
 
     Warns
     -----
@@ -126,32 +119,42 @@ def convert(
     """
     shown = os.fspath(target)
     source, target = _local(source), _local(target).resolve()
-    to = to or _SUFFIXES.get(Path(shown).suffix.lower())
-    if to is None or to not in _CLASSES:
-        message = f"expected to= (--to), one of {[*_CLASSES]}, or a suffix of {[*_SUFFIXES]}"
-        raise N5UnrepresentableError(message, kind="option", where=shown)
+    to = _format(to, shown)
     _check_target(source, target, shown, overwrite=overwrite)
     unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_OWN_SUFFIX[to]}")
     try:
         with not_warned_of_consolidation():
-            total = _export(source, unfinished, to, _Meter("convert", progress))
-        meter = _Meter("verify", progress, total)
-        found = [*_compared(source, unfinished, to, meter)] if verify else []
+            _export(source, unfinished, to, Meter("convert", progress))
+        found = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
         if not found:
             _check_target(source, target, shown, overwrite=overwrite)  # it may be new
-    except BaseException:
+    except BaseException as err:
         _remove_after_failure(unfinished)
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC:  # HDF5 says it in 300 characters
+            raise OSError(err.errno, os.strerror(err.errno), shown) from err
         raise
     if found:
         message = (
             f"{shown}: not written, as it would differ from {source}; see {unfinished}. "
             "verify=False (--no-verify) writes it all the same"
         )
-        error = N5Error(message, kind="payload")
+        error = N5Error(message, kind="differs")
         for line in found:
             error.add_note(line)
         raise error
     _put_in_place(unfinished, target)
+
+
+def _format(to: str | None, target: str) -> Format:
+    suffix = Path(target).suffix
+    if to is None and suffix.lower() not in _SUFFIXES:
+        message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), found {suffix!r}"
+        raise N5UnrepresentableError(message, kind="option", where=target)
+    for name in _CLASSES:
+        if name == (to or _SUFFIXES[suffix.lower()]):
+            return name
+    message = f"to (--to): expected one of {[*_CLASSES]}, found {to!r}"
+    raise N5UnrepresentableError(message, kind="option", where=target)
 
 
 def _local(path: str | os.PathLike[str]) -> Path:
@@ -174,7 +177,7 @@ def _check_target(source: Path, target: Path, shown: str, *, overwrite: bool) ->
         message = f"{shown} exists; overwrite=True (--overwrite) replaces it"
         raise FileExistsError(message)
     is_used = target.is_dir() and any(target.iterdir())
-    if is_used and not any(c.can_read(path=str(target)) for c in _CLASSES.values()):
+    if is_used and _class_for(target) is None:
         message = "expected what can be replaced, an NWB file, found a folder of other things"
         raise N5UnrepresentableError(message, kind="path", where=shown)
 
@@ -185,7 +188,7 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
         target.rename(replaced)
     try:
         unfinished.rename(target)
-    except OSError:
+    except BaseException:
         if replaced.exists():
             replaced.rename(target)
         raise
@@ -194,12 +197,13 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
 
 def _remove_after_failure(path: Path) -> None:
     """Remove what was written, as soon as zarr's threads have stopped writing."""
-    for _ in range(50):
-        with suppress(OSError):
-            _remove(path)
-        if not path.exists():
-            return
-        time.sleep(0.1)
+    quiet_since = time.monotonic()
+    while time.monotonic() < quiet_since + 0.5:
+        if path.exists():
+            quiet_since = time.monotonic()
+            with suppress(OSError):
+                _remove(path)
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -212,173 +216,123 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
     if is_zarr_v2_file(name):
         message = "Zarr v2, of hdmf-zarr before 0.14; NWBZarrV2IO.convert_to_v3 makes v3 of it"
         raise N5UnsupportedError(message, kind="version", where=name)
-    for reader in _CLASSES.values():
-        if reader.can_read(path=name):
-            break
-    else:
-        message = "expected an NWB file as HDF5, N5 or Zarr"
+    reader = _class_for(path)
+    if reader is None:
+        message = f"expected an NWB file as HDF5, N5 or Zarr, found {_kind(path)}"
         raise N5UnrepresentableError(message, kind="option", where=name)
+    if reader is NWBHDF5IO:
+        with h5py.File(path) as file:  # before hdmf, which may fail on it
+            _refuse(path, [*unreadable(file)])
     with reader(name, mode="r") as io:
         yield io
 
 
-def _export(source: Path, target: Path, to: Format, meter: _Meter) -> int:
-    """Write everything, and return how many bytes large arrays have."""
+def _class_for(path: Path) -> type[HDMFIO] | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pynwb's, of other HDF5
+        found = next((c for c in _CLASSES.values() if c.can_read(path=str(path))), None)
+    if found is NWBZarrIO and "nwb_version" not in zarr.open(path, mode="r").attrs:
+        return None  # it reads any Zarr
+    return found
+
+
+def _kind(path: Path) -> str:
+    """Name what is no NWB file; N5 that is damaged says so itself."""
+    if path.is_file():
+        return "HDF5 without an NWB version" if h5py.is_hdf5(path) else "another file"
+    if (path / ATTRIBUTES_JSON).is_file():
+        zarr.open_group(N5Store(path), mode="r")
+        return "N5 without an NWB version"
+    return "Zarr without an NWB version" if (path / "zarr.json").is_file() else "another folder"
+
+
+def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
+    """Write everything."""
     with _reader(source) as reader:
         content = _content(source, reader)
-        if source.resolve().parent != target.parent:
-            _warn_of_relative_paths(content.root)
+        _warn_of_relative_paths(content, target)
         manager = reader.manager
         names = None if to == "hdf5" else dict(dimension_names(manager, content.root))
-        wrap = partial(_wrapped, manager, to, meter)
-        tree = copied_tree(content, str(target), names=names, wrap=wrap)
+        wrap = partial(wrapped, manager, to, meter)
+        with _or(N5UnsupportedError, "hdmf cannot read it", source):
+            tree = copied_tree(content, str(target), names=names, wrap=wrap)
         specifications = read_specifications(reader)
         meter.add(0)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _CLASSES[to](str(target), mode="w", manager=manager) as writer:
+        with (
+            _or(N5UnrepresentableError, f"{_CLASSES[to].__name__} cannot write it", source),
+            _CLASSES[to](str(target), mode="w", manager=manager) as writer,
+            _emptied_after_failure(target),
+        ):
             writer.write_builder(tree, link_data=False)
             if specifications is not None:
                 write_specifications(writer, specifications)
             if to != "hdf5":
                 zarr.consolidate_metadata(writer.path)  # the specifications, too
-    return meter.total
+
+
+@contextmanager
+def _emptied_after_failure(path: Path) -> Iterator[None]:
+    """Make place on a full disk for what HDF5 writes when it closes a file; else it crashes."""
+    try:
+        yield
+    except BaseException:
+        if path.is_file():
+            os.truncate(path, 0)
+        raise
+
+
+@contextmanager
+def _or(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
+    """Say of which file it is that hdmf, h5py or zarr complain."""
+    try:
+        yield
+    except (N5Error, OSError, MemoryError, RecursionError):
+        raise
+    except Exception as err:
+        found = error(f"{what}: {type(err).__name__}: {err}", kind="member", where=str(where))
+        for note in getattr(err, "__notes__", ()):
+            found.add_note(note)
+        raise found from err
 
 
 def _content(source: Path, reader: HDMFIO) -> Content:
-    """Read what is in a file, if hdmf reads all of it."""
-    found = [*unreadable(reader._file)] if isinstance(reader, NWBHDF5IO) else []  # noqa: SLF001
-    content = None
     try:
-        content = None if found else Content(reader)
+        with _or(N5UnsupportedError, "hdmf cannot read it", source):
+            return Content(reader)
     except RecursionError:
-        found = ["references or links that lead in a circle"]
-    except OSError:
+        _refuse(source, ["references or links that lead in a circle"])
         raise
-    except Exception as err:
-        message = f"hdmf cannot read it: {type(err).__name__}: {err}"
-        raise N5UnsupportedError(message, kind="member", where=str(source)) from err
-    if content is None:
+
+
+def _refuse(source: Path, found: list[str]) -> None:
+    if found:
         message = "has what hdmf does not read as it is, so that it would not be copied"
         error = N5UnsupportedError(message, kind="member", where=str(source))
         for line in found:
             error.add_note(line)
         raise error
-    return content
 
 
-def _compared(source: Path, target: Path, to: Format, meter: _Meter) -> Iterator[str]:
-    meter.add(0)
+def _compared(source: Path, target: Path, to: Format, meter: Meter) -> Iterator[str]:
     with _reader(source) as first, _CLASSES[to](str(target), mode="r") as second:
+        datasets = (dataset.data for _, dataset in Content(first).datasets())
+        meter.total = sum(n_bytes(data) for data in datasets if is_array(data))
+        meter.add(0)
         yield from differences(first, second, report=meter.add)
 
 
-def _warn_of_relative_paths(group: GroupBuilder) -> None:
-    for inner in group.groups.values():
-        _warn_of_relative_paths(inner)
-    films = group.datasets.get("external_file")
-    if films is None or type_of(films) != "text":
-        return
-    for name in np.ravel(np.asarray(films.data[()] if shape_of(films.data) else films.data)):
-        text = name.decode() if isinstance(name, bytes) else str(name)
-        if "://" not in text and not Path(text).is_absolute():
-            message = f"{group.name}: {text!r} is looked for in the folder of the new file"
-            warnings.warn(message, N5Warning, stacklevel=2)
-
-
-class _Meter:
-    """Counts the bytes of large arrays."""
-
-    def __init__(self, stage: str, progress: Progress | None, total: int = 0) -> None:
-        self.total = total
-        self._stage, self._progress, self._done = stage, progress, 0
-
-    def add(self, count: int) -> None:
-        self._done += count
-        if self._progress is not None:
-            self._progress(self._stage, min(self._done, self.total), self.total)
-
-
-def _wrapped(
-    manager: BuildManager, to: Format, meter: _Meter, builder: DatasetBuilder, data: Any
-) -> Any:
-    """Wrap a large array, so that it is read by parts, and compressed as it is."""
-    if isinstance(data, h5py.Dataset | zarr.Array) and _is_for_parts(data, to):
-        meter.total += n_bytes(data)
-        wrapper, settings = _settings(data, to)
-        limit = _HDF5_CHUNK if to == "hdf5" else None
-        return wrapper(_Parts(data, meter, limit), **settings)
-    if to != "hdf5" or not shape_of(data) or isinstance(data, h5py.Dataset):
-        return data
-    stored = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
-    if isinstance(stored, h5py.Dataset):
-        growing = stored.maxshape if stored.chunks else None
-    else:
-        growing = (None, *shape_of(data)[1:]) if is_column(manager, builder) else None
-    return data if growing is None else H5DataIO(data, maxshape=growing, chunks=True)
-
-
-def _is_for_parts(data: Any, to: Format) -> bool:
-    if to != "hdf5":
-        return n_bytes(data) >= _LARGE
-    if isinstance(data, h5py.Dataset):
-        return False  # HDF5 copies its own
-    # as a whole it would lose its chunks
-    return n_bytes(data) >= _LARGE or any(
-        c < n for c, n in zip(data.chunks, data.shape, strict=True)
-    )
-
-
-def _settings(data: Any, to: Format) -> tuple[type, dict[str, Any]]:
-    """Choose codecs next to those that an array has."""
-    if to == "hdf5":
-        growing = {"maxshape": (None, *data.shape[1:])}  # as arrays of Zarr may
-        packed = {"compression": "gzip", "shuffle": True} if data.compressors else {}
-        return H5DataIO, growing | packed
-    if isinstance(data, h5py.Dataset):
-        found = dict(ZarrDataIO.from_h5py_dataset(data).io_settings)
-        found.pop("chunks", None)  # are the iterator's
-    else:
-        found = {name: getattr(data, name) for name in ("compressors", "filters", "fill_value")}
-        found["shards"] = data.shards
-    found = {name: value for name, value in found.items() if value is not None}
-    if "fill_value" in found:
-        found["fillvalue"] = found.pop("fill_value")
-    if to == "n5" and "compressors" in found:
-        found["compressors"] = [*_native(found["compressors"])]
-    return ZarrDataIO, found
-
-
-def _native(compressors: Iterable[Any]) -> Iterator[Any]:
-    """Take N5's gzip for HDF5's, which would be stored as gzip anyway, but decoded twice."""
-    for compressor in compressors:
-        if isinstance(compressor, Zlib):
-            yield GzipCodec(level=compressor.codec_config["level"])  # type: ignore[arg-type]
-        elif not isinstance(compressor, Shuffle):
-            yield compressor
-
-
-class _Parts(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no types
-    """Iterates over an array on disk."""
-
-    def __init__(self, data: Any, meter: _Meter, limit: int | None) -> None:
-        self._data, self._meter = data, meter
-        chunks = data.chunks
-        if not chunks or (limit and prod(chunks) * data.dtype.itemsize > limit):
-            chunks = HDF5IO.compute_default_chunk_shape(data.shape, data.dtype, _CHUNK)
-        chunks = tuple(min(c, n) for c, n in zip(chunks, data.shape, strict=True))
-        whole = getattr(data, "shards", None) or chunks
-        super().__init__(chunk_shape=chunks, buffer_shape=part_shape(data, whole))
-
-    def _get_data(self, selection: tuple[slice, ...]) -> Any:
-        part = self._data[selection]
-        self._meter.add(part.nbytes)
-        return part
-
-    def _get_maxshape(self) -> tuple[int, ...]:
-        return tuple(self._data.shape)
-
-    def _get_dtype(self) -> Any:
-        return self._data.dtype
+def _warn_of_relative_paths(content: Content, target: Path) -> None:
+    for path, films in content.datasets():
+        is_beside = Path(films.source or content.source).parent.resolve() == target.parent
+        if films.name != "external_file" or is_beside or type_of(films) != "text":
+            continue
+        for name in np.ravel(np.asarray(films.data[()] if shape_of(films.data) else films.data)):
+            text = name.decode() if isinstance(name, bytes) else str(name)
+            if "://" not in text and not Path(text).is_absolute():
+                where = path.rpartition("/")[0]
+                message = f"{where}: {text!r} is looked for in the folder of the new file"
+                warnings.warn(message, N5Warning, stacklevel=4)
 
 
 def _remove(path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from hdmf.build import Builder, DatasetBuilder, GroupBuilder, LinkBuilder, ReferenceBuilder
 from hdmf_zarr.backend import REFERENCE_DTYPE_ATTR_VALUE
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.hdmf.content import (
     DIMENSION_NAMES,
     Content,
@@ -22,12 +22,13 @@ from n5zarr.hdmf.content import (
     Reference,
     children,
     shape_of,
+    target_of,
     type_of,
 )
 from n5zarr.hdmf.parts import is_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["copied_tree"]
 
@@ -57,12 +58,15 @@ def copied_tree(
     ------
     N5UnrepresentableError
         A reference leads to what is not in the file, or there is no place for what a link needs
-        (``kind="path"``).
+        (``kind="path"``). HDF5 has no such attribute, or no NUL in text (``kind="member"``).
     """
     copying = _Copying(content, target, names, wrap)
     root = copying.group("", content.root, content.root.name)
     copying.fill()
     return root
+
+
+_JSON = (bool, int, float, str, list, dict, type(None))
 
 
 class _Copying:
@@ -105,10 +109,10 @@ class _Copying:
                 self._link(*self._links.popleft())
 
     def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
-        old = link.builder if isinstance(link, LinkBuilder) else link
+        old = target_of(link)
         reference = self._content.reference(old)
         if reference not in self._new:  # in another file
-            if link.source in (None, self._content.source):
+            if self._content.is_inside(link):
                 self._add(path, name, group, old)
                 return
             self._bring(old)  # the schema wants a link there
@@ -138,11 +142,13 @@ class _Copying:
         try:
             for key, value in old.attributes.items():
                 if key != DIMENSION_NAMES or not self._is_for_hdf5:
-                    new.set_attribute(key, self._attribute(value))
+                    new.set_attribute(key, self._attribute(key, value))
             if isinstance(new, DatasetBuilder):
                 new.data = self._wrap(old, self._data(old))
                 if new.dtype == "text" and type_of(old) == "reference":
                     new.set_attribute("_DTYPE", REFERENCE_DTYPE_ATTR_VALUE)
+        except N5Error as err:
+            raise err.located(f"{self._content.source}: {self._content.reference(old)}") from None
         except Exception as err:
             err.add_note(f"in {self._content.reference(old)}")
             raise
@@ -168,21 +174,14 @@ class _Copying:
         self._new[self._content.reference(old)] = new
         self._copied.append((old, new))
 
-    def _attribute(self, value: Any) -> Any:
+    def _attribute(self, key: str, value: Any) -> Any:
         if isinstance(value, Builder | ReferenceBuilder):
-            old = value.builder if isinstance(value, ReferenceBuilder) else value
+            old = target_of(value)
             reference = self._content.reference(old)
             if reference not in self._new:
                 self._bring(old)
             return self._new[reference]
-        if (
-            self._is_for_hdf5
-            and isinstance(value, list)
-            and any(isinstance(v, list) for v in value)
-        ):
-            rows = np.array(value)
-            return rows.astype(h5py.string_dtype()) if rows.dtype.kind == "U" else rows
-        return value
+        return _hdf5_attribute(key, value) if self._is_for_hdf5 else value
 
     def _object(self, reference: Reference) -> Builder:
         if reference in self._new:
@@ -205,7 +204,7 @@ class _Copying:
         data_type = type_of(old)
         if not shape_of(old.data):
             return self._scalar(old, data_type)
-        columns = self._content.columns(old, slice(0, len(old.data)))
+        columns = self._columns(old, slice(0, len(old.data)))
         if not isinstance(data_type, list):
             (values,) = columns.values()
             if data_type == "reference" and self._is_for_hdf5:
@@ -217,8 +216,17 @@ class _Copying:
             return [*zip(*map(self._objects, columns.values()), strict=True)]
         return _as_compound(columns, data_type, shape_of(old.data))
 
+    def _columns(
+        self, old: DatasetBuilder, part: slice | None = None
+    ) -> dict[tuple[str, ...], Any]:
+        columns = self._content.columns(old, part)
+        if self._is_for_hdf5:
+            for names, values in columns.items():
+                _check_text(".".join(("value", *names)), values)
+        return columns
+
     def _scalar(self, old: DatasetBuilder, data_type: DataType) -> Any:
-        columns = self._content.columns(old)
+        columns = self._columns(old)
         if isinstance(data_type, list):
             return _as_compound(columns, data_type, ())[()]
         (value,) = columns.values()
@@ -228,6 +236,47 @@ class _Copying:
 
     def _objects(self, values: Any) -> list[Any]:
         return [self._object(v) if isinstance(v, Reference) else v for v in values]
+
+
+def _hdf5_attribute(name: str, value: Any) -> Any:
+    """Make of JSON what hdmf writes as an attribute of HDF5, if HDF5 has such."""
+    if type(value) not in _JSON:
+        return value  # of HDF5
+    items = [*_items(value)]
+    kinds = {type(item) for item in items}
+    what = f"attribute {name!r}"
+    if not (kinds <= {str} or kinds <= {bool} or kinds <= {int, float}):
+        message = f"{what}: expected text or numbers, as HDF5 has them, found {value!r}"
+        raise N5UnrepresentableError(message, kind="member")
+    _check_text(what, items)
+    if isinstance(value, str | float | bool):
+        return value
+    try:
+        rows = np.array(value)
+    except ValueError:
+        message = f"{what}: expected lists of equal lengths, as HDF5 has them, found {value!r}"
+        raise N5UnrepresentableError(message, kind="member") from None
+    if kinds == {int} and rows.dtype.kind not in "iu":
+        message = f"{what}: expected integers of 64 bits, as HDF5 has them, found {value!r}"
+        raise N5UnrepresentableError(message, kind="member")
+    if rows.ndim < 2:
+        return value
+    return rows.astype(h5py.string_dtype()) if rows.dtype.kind == "U" else rows
+
+
+def _items(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _items(item)
+    else:
+        yield value
+
+
+def _check_text(what: str, values: Any) -> None:
+    for text in _items(values):
+        if isinstance(text, str) and "\0" in text:
+            message = f"{what}: expected text without NUL, as HDF5 has it, found {text!r}"
+            raise N5UnrepresentableError(message, kind="member")
 
 
 def _as_compound(

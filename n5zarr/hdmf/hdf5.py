@@ -9,15 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
 __all__ = ["unreadable"]
 
-_RESERVED = ("_DTYPE", "_LINKS", "_REFERENCE_FIELDS", "zarr_dtype", "zarr_link")
+_RESERVED = (
+    "_ARRAY_DIMENSIONS",
+    "_DTYPE",
+    "_LINKS",
+    "_REFERENCE_FIELDS",
+    "zarr_dtype",
+    "zarr_link",
+)
 
 
 def unreadable(file: h5py.File) -> Iterator[str]:
@@ -26,50 +32,89 @@ def unreadable(file: h5py.File) -> Iterator[str]:
     Parameters
     ----------
     file : h5py.File
-        Open for reading.
+        Open for reading. What its links lead to in other files is looked at as well.
 
     Yields
     ------
     str
         A path, and what is there.
     """
-    yield from _group(file, {_address(file): "/"})
+    yield from _Walk(file).everything()
+    yield from _specifications(file)
 
 
-def _group(group: h5py.Group, seen: dict[int, str]) -> Iterator[str]:
-    yield from _attributes(group)
-    targets: dict[str, str] = {}
-    for name in group:
-        path = f"{group.name.rstrip('/')}/{name}"
-        link = group.get(name, getlink=True)
-        if isinstance(link, h5py.HardLink):
-            yield from _object(path, group[name], seen)
-            continue
-        node = group.get(name)
-        last = link.path.rpartition("/")[2]
-        if node is None:
-            yield f"{path}: link to {link.path}, where there is nothing"
-        elif not link.path.startswith("/"):
-            yield f"{path}: link to {link.path}, which is no absolute path"
-        elif not isinstance(node.file.get(link.path, getlink=True), h5py.HardLink):
-            yield f"{path}: link to {link.path}, which is a link itself"
-        elif last in targets:
-            yield f"{path}: link to {link.path}, called like the target of {targets[last]}"
-        targets[last] = path
+class _Walk:
+    """Visits the objects of a file, and those of others that links lead to."""
 
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        # by file and address; empty where only links led to the object so far
+        self._names: dict[tuple[int, int], str] = {}
 
-def _object(path: str, node: h5py.Group | h5py.Dataset, seen: dict[int, str]) -> Iterator[str]:
-    address = _address(node)
-    if address in seen:
-        yield f"{path}: a second name of {seen[address]}"
-        return
-    seen[address] = path
-    if isinstance(node, h5py.Group):
-        yield from _group(node, seen)
-    elif isinstance(node, h5py.Dataset):
-        yield from _attributes(node)
-        if found := _dataset(node):
-            yield f"{path}: {found}"
+    def everything(self) -> Iterator[str]:
+        self._names[_address(self._file)] = "/"
+        yield from self._group(self._file)
+
+    def _group(self, group: h5py.Group) -> Iterator[str]:
+        yield from self._attributes(group)
+        targets: dict[str, str] = {}
+        for name in group:
+            path = f"{group.name.rstrip('/')}/{name}"
+            link = group.get(name, getlink=True)
+            if isinstance(link, h5py.HardLink):
+                yield from self._named(path, group[name])
+                continue
+            where = self._where(group, path)
+            node = group.get(name)
+            last = link.path.rpartition("/")[2]
+            if node is None:
+                yield f"{where}: link to {link.path}, where there is nothing"
+            elif not link.path.startswith("/"):
+                yield f"{where}: link to {link.path}, which is no absolute path"
+            elif not isinstance(node.file.get(link.path, getlink=True), h5py.HardLink):
+                yield f"{where}: link to {link.path}, which is a link itself"
+            elif last in targets:
+                yield f"{where}: link to {link.path}, called like the target of {targets[last]}"
+            else:
+                yield from self._linked(node.file[link.path])
+            targets[last] = path
+
+    def _named(self, path: str, node: Any) -> Iterator[str]:
+        """Visit an object that has a name here; it may have no other one."""
+        first = self._names.get(address := _address(node))
+        if first:
+            yield f"{self._where(node, path)}: a second name of {first}"
+            return
+        self._names[address] = path
+        if first is None:
+            yield from self._object(path, node)
+
+    def _linked(self, node: Any) -> Iterator[str]:
+        """Visit an object of another file; those of the file itself have names."""
+        address = _address(node)
+        if address not in self._names and node.file != self._file:
+            self._names[address] = ""
+            yield from self._object(node.name, node)
+
+    def _object(self, path: str, node: Any) -> Iterator[str]:
+        if isinstance(node, h5py.Group):
+            yield from self._group(node)
+        elif isinstance(node, h5py.Dataset):
+            yield from self._attributes(node)
+            if found := _dataset(node):
+                yield f"{self._where(node, path)}: {found}"
+        else:
+            yield f"{self._where(node, path)}: neither a group nor a dataset"
+
+    def _attributes(self, node: h5py.Group | h5py.Dataset) -> Iterator[str]:
+        for name in node.attrs:
+            if found := _attribute(node, name):
+                yield f"{self._where(node, f'{node.name}@{name}')}: {found}"
+            elif isinstance(value := node.attrs[name], h5py.Reference):
+                yield from self._linked(node.file[value])
+
+    def _where(self, node: h5py.Group | h5py.Dataset, path: str) -> str:
+        return path if node.file == self._file else f"{path} of {node.file.filename}"
 
 
 def _dataset(node: h5py.Dataset) -> str:
@@ -86,28 +131,83 @@ def _dataset(node: h5py.Dataset) -> str:
     return ""
 
 
-def _attributes(node: h5py.Group | h5py.Dataset) -> Iterator[str]:
-    for name in node.attrs:
-        attribute = node.attrs.get_id(name)
-        found = "a name that hdmf-zarr reserves" if name in _RESERVED else _type(attribute.dtype)
-        if not found and attribute.shape and h5py.check_ref_dtype(attribute.dtype) is not None:
-            found = "a list of references"
-        if not found and isinstance(node.attrs[name], h5py.Empty):
-            found = "without a value"
-        if found:
-            yield f"{node.name}@{name}: {found}"
+def _attribute(node: h5py.Group | h5py.Dataset, name: str) -> str:
+    if name in _RESERVED:
+        return "a name that hdmf-zarr reserves"
+    dtype = node.attrs.get_id(name).dtype
+    found = "a compound" if dtype.names is not None else _type(dtype)
+    return found or _value(node.attrs[name])
+
+
+def _value(value: Any) -> str:
+    """Look at the value of an attribute, which becomes JSON."""
+    if isinstance(value, h5py.Empty):
+        return "without a value"
+    if isinstance(value, h5py.Reference):
+        return "" if value else "a reference to nothing"
+    values = np.asarray(value)
+    rules = {
+        "complex numbers": values.dtype.kind == "c",
+        "several axes without a value": values.size == 0 and values.ndim > 1,
+        "a list of references": any(isinstance(item, h5py.Reference) for item in values.flat),
+        "text that is not UTF-8": not _is_utf8(values),
+    }
+    return next((found for found, holds in rules.items() if holds), "")
+
+
+def _is_utf8(values: np.ndarray[Any, Any]) -> bool:
+    try:
+        for item in values.flat:
+            if isinstance(item, bytes):
+                item.decode()
+            elif isinstance(item, str):
+                item.encode()  # fails for what h5py could not decode
+    except UnicodeError:
+        return False
+    return True
 
 
 def _type(dtype: np.dtype[Any]) -> str:
     if dtype.names is not None:
         return next((found for n in dtype.names if (found := _type(dtype[n]))), "")
-    if dtype.subdtype is not None:
-        return "compounds with arrays in them"
-    if h5py.check_ref_dtype(dtype) is h5py.RegionReference:
-        return "references to regions"
-    if h5py.check_string_dtype(dtype) is None and h5py.check_vlen_dtype(dtype) is not None:
-        return "arrays of different lengths"
-    return "opaque bytes" if dtype.kind == "V" else ""
+    is_text, is_reference = h5py.check_string_dtype(dtype), h5py.check_ref_dtype(dtype)
+    rules = {
+        "compounds with arrays in them": dtype.subdtype is not None,
+        "references to regions": is_reference is h5py.RegionReference,
+        "arrays of different lengths": not is_text and h5py.check_vlen_dtype(dtype) is not None,
+        "an enumeration": h5py.check_enum_dtype(dtype) is not None,
+        "numbers of more than 64 bits": dtype.itemsize > {"f": 8, "c": 16}.get(dtype.kind, 2**30),
+        "opaque bytes": dtype.kind == "V",
+    }
+    return next((found for found, holds in rules.items() if holds), "")
+
+
+def _specifications(file: h5py.File) -> Iterator[str]:
+    """Look at the specifications that come with a file: hdmf copies texts in groups only."""
+    if ".specloc" not in file.attrs:
+        return
+    place = file.attrs[".specloc"]
+    group = file[place] if isinstance(place, h5py.Reference) and place else None
+    if isinstance(group, h5py.Group) and group.name == "/specifications":
+        yield from _texts(group)
+    else:
+        yield "/@.specloc: expected a reference to the group /specifications"
+
+
+def _texts(group: h5py.Group) -> Iterator[str]:
+    yield from (f"{group.name}@{name}: an attribute of specifications" for name in group.attrs)
+    for name in group:
+        path = f"{group.name}/{name}"
+        is_text = False
+        if isinstance(group.get(name, getlink=True), h5py.HardLink):
+            node = group[name]
+            if isinstance(node, h5py.Group):
+                yield from _texts(node)
+                continue
+            yield from (f"{path}@{key}: an attribute of specifications" for key in node.attrs)
+            is_text = node.shape == () and h5py.check_string_dtype(node.dtype) is not None
+        if not is_text:
+            yield f"{path}: among specifications, expected a text or a group"
 
 
 def _has_references(dtype: np.dtype[Any]) -> bool:
@@ -123,5 +223,6 @@ def _is_tabular(dtype: np.dtype[Any]) -> bool:
     return dtype.names is not None or h5py.check_ref_dtype(dtype) is not None
 
 
-def _address(node: h5py.Group | h5py.Dataset) -> int:
-    return int(h5py.h5o.get_info(node.id).addr)
+def _address(node: h5py.Group | h5py.Dataset) -> tuple[int, int]:
+    info = h5py.h5o.get_info(node.id)
+    return info.fileno, info.addr

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -18,16 +20,22 @@ import pytest
 import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from hdmf.common import DynamicTable
-from hdmf_zarr import NWBZarrIO
+from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
 from pynwb.image import ImageSeries
 from typer.testing import CliRunner
 
 from n5zarr import N5Store
 from n5zarr.cli import app
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.errors import (
+    N5AttributesError,
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+)
 from n5zarr.hdmf import NWBN5IO, convert, differences
-from n5zarr.hdmf.conversion import _Meter, _Parts
+from n5zarr.hdmf.chunking import Meter, _Parts
 from n5zarr.hdmf.parts import part_shape, parts
 from tests.hdmf.sessions import START, session
 
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.errors.ZarrUserWarning"),
-    pytest.mark.filterwarnings("ignore:video. '..avi' is looked for:n5zarr.N5Warning"),
+    pytest.mark.filterwarnings("ignore:/acquisition/video. '..avi' is looked for:n5zarr.N5Warning"),
 ]
 
 
@@ -78,6 +86,17 @@ def test_by_way_of_hdf5_every_document_is_the_same(n5: Path, tmp_path: Path) -> 
     assert all(path.startswith("specifications/") for path in first.keys() ^ second.keys())
     for path in first.keys() & second.keys():
         assert first[path] == second[path]
+    ours, theirs = arrays(n5), arrays(tmp_path / "b.n5")
+    assert len(ours) > 100
+    assert ours.keys() == theirs.keys()
+    for path, array in ours.items():
+        assert theirs[path].dtype == array.dtype
+        np.testing.assert_array_equal(theirs[path][...], array[...])
+
+
+def arrays(container: Path) -> dict[str, Any]:
+    members = zarr.open_group(N5Store(container), mode="r").members(max_depth=None)
+    return {name: node for name, node in members if isinstance(node, zarr.Array)}
 
 
 def test_axes_have_the_names_that_hdmf_zarr_gives_them(source: Path, tmp_path: Path) -> None:
@@ -304,8 +323,7 @@ def test_chunks_and_progress(tmp_path: Path) -> None:
     )
     told: list[tuple[str, int, int]] = []
     convert(tmp_path / "a.nwb", tmp_path / "a.n5", progress=lambda *given: told.append(given))
-    total = 2 * big.nbytes
-    for stage in ("convert", "verify"):
+    for stage, total in (("convert", 2 * big.nbytes), ("verify", 2 * big.nbytes + 7 * 11 * 2)):
         counts = [done for at, done, of in told if at == stage and of == total]
         assert counts[0] == 0
         assert counts[-1] == total
@@ -316,11 +334,53 @@ def test_chunks_and_progress(tmp_path: Path) -> None:
     convert(tmp_path / "a.n5", tmp_path / "sub" / "b.nwb")
     with h5py.File(tmp_path / "sub" / "b.nwb") as file:
         found = file["acquisition/chunked/data"]
-        assert found.chunks == (10_007, 11)
+        assert (found.chunks, found.compression_opts) == ((10_007, 11), 4)
         assert (found.compression, found.shuffle) == ("gzip", True)
         np.testing.assert_array_equal(found[...], big)
         np.testing.assert_array_equal(file["acquisition/whole/data"][...], big + 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.n5", "a.nwb", "sub"]
+
+
+def test_chunks_codecs_and_fill_values_stay(tmp_path: Path) -> None:
+    values = np.arange(5 * 3, dtype="i4").reshape(5, 3)
+    whole = H5DataIO(values, chunks=(1024, 2), maxshape=(None, 3), fillvalue=-1, compression="gzip")
+    level = H5DataIO(values, chunks=(5, 3), compression="gzip", compression_opts=9)
+    plain = H5DataIO(values, chunks=(2, 3), maxshape=(None, 3))
+    given = {"whole": whole, "level": level, "plain": plain, "contiguous": values}
+    written(tmp_path / "a.nwb", new(*(series(name, data) for name, data in given.items())))
+    with h5py.File(tmp_path / "a.nwb", "r+") as file:
+        late = file["acquisition/contiguous"].create_dataset("x", (5, 3), "f4", fillvalue=np.nan)
+        late[2:] = 3
+    convert(tmp_path / "a.nwb", tmp_path / "a.n5")
+    convert(tmp_path / "a.n5", tmp_path / "b.nwb")
+    with h5py.File(tmp_path / "b.nwb") as file:
+        found = {name: file[f"acquisition/{name}/data"] for name in given}
+        assert found["whole"].chunks == (1024, 2)
+        assert found["whole"].maxshape == (None, 3)
+        assert found["whole"].fillvalue == -1
+        assert (found["level"].chunks, found["level"].compression_opts) == ((5, 3), 9)
+        assert (found["plain"].chunks, found["plain"].maxshape) == ((2, 3), (None, 3))
+        assert found["contiguous"].chunks is None
+        assert np.isnan(file["acquisition/contiguous/x"].fillvalue)
+        np.testing.assert_array_equal(file["acquisition/contiguous/x"][1:3, 0], [np.nan, 3])
+    for path in ("a.n5", "c.n5"):
+        if path == "c.n5":
+            convert(tmp_path / "b.nwb", tmp_path / path)
+        node: Any = zarr.open_group(N5Store(tmp_path / path), mode="r")["acquisition/whole/data"]
+        assert (node.chunks, node.fill_value) == ((1024, 2), -1)
+
+
+def test_shards_stay(tmp_path: Path) -> None:
+    values = np.arange(1_500_007 * 3, dtype="i4").reshape(-1, 3)
+    options = {"chunks": (100_000, 4), "shards": (200_000, 8), "fillvalue": 7}
+    with NWBZarrIO(str(tmp_path / "a.zarr"), mode="w") as io:
+        io.write(new(series("t", ZarrDataIO(values, **options))))
+    convert(tmp_path / "a.zarr", tmp_path / "a.n5")
+    convert(tmp_path / "a.n5", tmp_path / "b.zarr")
+    for opened in (N5Store(tmp_path / "a.n5"), tmp_path / "b.zarr"):
+        node: Any = zarr.open_group(opened, mode="r")["acquisition/t/data"]
+        assert (node.chunks, node.shards, node.fill_value) == ((100_000, 4), (200_000, 8), 7)
+        np.testing.assert_array_equal(node[...], values)
 
 
 def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
@@ -336,8 +396,10 @@ with NWBHDF5IO(path + "/a.nwb", mode="w") as io:
 with h5py.File(path + "/a.nwb", "r+") as file:
     attributes = dict(file["acquisition/t/data"].attrs)
     del file["acquisition/t/data"]
-    data = file["acquisition/t"].create_dataset("data", (1_000_000, 64), "i4", fillvalue=3)
+    data = file["acquisition/t"].create_dataset("data", (1_000_000, 64), "i4")
     data.attrs.update(attributes)
+    for start in range(0, 1_000_000, 10_000):
+        data[start : start + 10_000] = np.arange(start, start + 10_000)[:, None] * np.arange(64)
     assert data.nbytes == 256_000_000
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for source, target in (("a.nwb", "a.n5"), ("a.n5", "b.nwb")):
@@ -383,6 +445,13 @@ def test_no_other_folder_is_replaced(source: Path, tmp_path: Path) -> None:
     with pytest.raises(N5UnrepresentableError, match="films: expected what can be replaced"):
         convert(source, tmp_path / "films", to="n5", overwrite=True)
     assert (tmp_path / "films" / "a.avi").read_text() == "a film"
+    zarr.create_group(tmp_path / "group.zarr").create_group("images")
+    zarr.create_array(tmp_path / "array.zarr", shape=(1,), dtype="u1")
+    for name in ("group.zarr", "array.zarr"):
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected what can be replaced"):
+            convert(source, tmp_path / name, overwrite=True)
+        assert (tmp_path / name / "zarr.json").exists()
+        shutil.rmtree(tmp_path / name)
     (tmp_path / "empty.n5").mkdir()
     convert(source, tmp_path / "empty.n5", overwrite=True, verify=False)
     assert NWBN5IO.can_read(tmp_path / "empty.n5")
@@ -651,7 +720,70 @@ REFUSED: dict[str, tuple[Callable[[h5py.Group], object], str]] = {
         lambda g: g.attrs.__setitem__("_DTYPE", "x"),
         "/acquisition/t@_DTYPE: a name that hdmf-zarr reserves",
     ),
+    "reserved for axes": (
+        lambda g: g.attrs.__setitem__("_ARRAY_DIMENSIONS", ["x"]),
+        "/acquisition/t@_ARRAY_DIMENSIONS: a name that hdmf-zarr reserves",
+    ),
+    "compound in an attribute": (
+        lambda g: g.attrs.__setitem__("x", np.array((1, 2.5), "i4,f8")),
+        "/acquisition/t@x: a compound",
+    ),
+    "enumeration": (
+        lambda g: g.create_dataset("x", (2,), h5py.enum_dtype({"a": 0, "b": 1})),
+        "/acquisition/t/x: an enumeration",
+    ),
+    "enumeration in an attribute": (
+        lambda g: g.attrs.create("x", 1, dtype=h5py.enum_dtype({"a": 0, "b": 1})),
+        "/acquisition/t@x: an enumeration",
+    ),
+    "empty axes": (
+        lambda g: g.attrs.__setitem__("x", np.zeros((0, 3))),
+        "/acquisition/t@x: several axes without a value",
+    ),
+    "reference to nothing": (
+        lambda g: g.attrs.create("x", h5py.Reference(), dtype=h5py.ref_dtype),
+        "/acquisition/t@x: a reference to nothing",
+    ),
+    "latin-1": (
+        lambda g: g.attrs.__setitem__("x", np.bytes_("é".encode("latin-1"))),
+        "/acquisition/t@x: text that is not UTF-8",
+    ),
+    "complex attribute": (
+        lambda g: g.attrs.__setitem__("x", 1j),
+        "/acquisition/t@x: complex numbers",
+    ),
+    "long double": (
+        lambda g: g.create_dataset("x", data=np.zeros(2, np.longdouble)),
+        "/acquisition/t/x: numbers of more than 64 bits",
+    ),
+    "data type": (
+        lambda g: g.__setitem__("x", np.dtype("f4")),
+        "/acquisition/t/x: neither a group nor a dataset",
+    ),
+    "attribute of specifications": (
+        lambda g: g.file["specifications/core"].attrs.__setitem__("x", 1),
+        "/specifications/core@x: an attribute of specifications",
+    ),
+    "link in specifications": (
+        lambda g: g.file["specifications"].__setitem__("x", h5py.SoftLink("/general")),
+        "/specifications/x: among specifications, expected a text or a group",
+    ),
+    "number in specifications": (
+        lambda g: g.file["specifications"].create_dataset("x", data=1),
+        "/specifications/x: among specifications, expected a text or a group",
+    ),
+    "specifications elsewhere": (
+        lambda g: (
+            g.file.move("specifications", "general/specs"),
+            g.file.attrs.__setitem__(".specloc", g.file["general/specs"].ref),
+        ),
+        "/@.specloc: expected a reference to the group /specifications",
+    ),
 }
+ELSEWHERE = [  # in what a link into another file leads to
+    "lengths", "two links", "second name", "dangling link", "region in an attribute",
+    "compound in an attribute", "enumeration", "nothing",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -664,6 +796,73 @@ def test_what_hdmf_would_lose_is_refused(tmp_path: Path, name: str) -> None:
         convert(tmp_path / "a.nwb", tmp_path / "a.n5")
     assert expected in err.value.__notes__
     assert [p.name for p in tmp_path.iterdir()] == ["a.nwb"]
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_it_is_refused_in_linked_files_too(tmp_path: Path, name: str) -> None:
+    make, expected = REFUSED[name]
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5)), series("u", np.arange(5))))
+    with h5py.File(tmp_path / "a.nwb", "r+") as file:
+        make(file["acquisition/t"])
+        vary(file["acquisition/u"])  # which nothing leads to
+    written(tmp_path / "b.nwb", new())
+    with h5py.File(tmp_path / "b.nwb", "r+") as file:
+        file["acquisition/t"] = h5py.ExternalLink("a.nwb", "/acquisition/t")
+    with pytest.raises(N5UnsupportedError, match=r"b\.nwb: has what hdmf does not read") as err:
+        convert(tmp_path / "b.nwb", tmp_path / "b.n5")
+    place, _, what = expected.partition(": ")
+    (note,) = err.value.__notes__
+    assert note == f"{place} of {tmp_path / 'a.nwb'}: {what}"
+
+
+NOT_IN_HDF5: dict[str, tuple[Any, str]] = {
+    "NUL": ("a\0b", "expected text without NUL"),
+    "a dict": ({"a": 1}, "expected text or numbers"),
+    "text and numbers": (["a", 1], "expected text or numbers"),
+    "null": ([1, None], "expected text or numbers"),
+    "logical and numbers": ([True, 1], "expected text or numbers"),
+    "a large integer": (2**70, "expected integers of 64 bits"),
+    "large and negative": ([-1, 2**63], "expected integers of 64 bits"),
+    "lists": ([[1, 2], [3]], "expected lists of equal lengths"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_IN_HDF5)
+def test_what_hdf5_does_not_have_is_refused(tmp_path: Path, name: str) -> None:
+    value, expected = NOT_IN_HDF5[name]
+    with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
+        io.write(new(series("t", np.arange(5))))
+    zarr.open_group(N5Store(tmp_path / "a.n5"), mode="r+")["acquisition/t"].attrs["x"] = value
+    with pytest.raises(
+        N5UnrepresentableError, match=rf"a\.n5: /acquisition/t: attribute 'x': {expected}"
+    ):
+        convert(tmp_path / "a.n5", tmp_path / "b.nwb")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.n5"]
+
+
+def test_text_that_hdf5_does_not_have_is_refused(tmp_path: Path) -> None:
+    file = new()
+    table = DynamicTable(name="t", description="d", id=[1, 2])
+    table.add_column(name="text", description="d", data=["a", "b\0c"])
+    file.add_scratch(table)
+    with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
+        io.write(file)
+    with pytest.raises(N5UnrepresentableError, match=r"a\.n5: /scratch/t/text: value: .* NUL"):
+        convert(tmp_path / "a.n5", tmp_path / "b.nwb")
+
+
+def test_what_h5py_cannot_write_is_said_of_the_file(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        message = "no such type"
+        raise TypeError(message)
+
+    monkeypatch.setattr(NWBN5IO, "write_builder", fail)
+    with pytest.raises(
+        N5UnrepresentableError, match=r"a\.nwb: NWBN5IO cannot write it: TypeError: no such type"
+    ):
+        convert(source, tmp_path / "a.n5")
 
 
 def test_what_a_linked_object_needs_comes_too(tmp_path: Path) -> None:
@@ -729,10 +928,46 @@ def test_a_table_of_many_rows(tmp_path: Path) -> None:
 def test_contiguous_arrays_get_blocks_of_about_a_megabyte(shape: tuple[int, ...]) -> None:
     with h5py.File("none", "w", driver="core", backing_store=False) as file:
         data = file.create_dataset("data", shape, "i2")
-        iterator = _Parts(data, _Meter("convert", None), None)
+        iterator = _Parts(data, Meter("convert", None), None)
         n_bytes = 2 * math.prod(iterator.chunk_shape)
         assert 2**18 <= n_bytes <= 2**20 * 1.1
         assert math.prod(iterator.buffer_shape) * 2 <= 2**24
+
+
+def test_what_was_written_is_what_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
+    write = NWBN5IO.write_builder
+
+    def spoil(self: Any, *args: Any, **kwargs: Any) -> None:
+        write(self, *args, **kwargs)
+        array: Any = zarr.open_group(self.path, mode="r+")["acquisition/t/data"]
+        array[3] = 7
+
+    monkeypatch.setattr(NWBN5IO, "write_builder", spoil)
+    with pytest.raises(N5Error, match="not written, as it would differ") as err:
+        convert(tmp_path / "a.nwb", tmp_path / "a.n5")
+    assert err.value.kind == "differs"
+    (line,) = err.value.__notes__
+    assert line.startswith("/acquisition/t/data: 1 values differ, the first at (3,): ")
+
+
+def test_what_is_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
+    convert(tmp_path / "a.nwb", tmp_path / "a.n5", verify=False)
+    (tmp_path / "a.n5" / "mark").touch()
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if self.name.endswith(".partial.n5"):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        convert(tmp_path / "a.nwb", tmp_path / "a.n5", overwrite=True, verify=False)
+    assert (tmp_path / "a.n5" / "mark").exists()
 
 
 def test_a_difference_is_no_success(source: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -780,20 +1015,50 @@ def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
     )
     written(tmp_path / "a.nwb", new(video))
     convert(tmp_path / "a.nwb", tmp_path / "a.n5")
-    with pytest.warns(N5Warning, match=r"video: 'a\.avi' is looked for in the folder") as found:
+    with pytest.warns(
+        N5Warning, match=r"^/acquisition/video: 'a\.avi' is looked for in the folder"
+    ) as found:
         convert(tmp_path / "a.nwb", tmp_path / "sub" / "a.n5")
     assert len(found) == 1
+    # also where a link leads to them
+    (tmp_path / "there").mkdir()
+    written(tmp_path / "there" / "b.nwb", new())
+    with h5py.File(tmp_path / "there" / "b.nwb", "r+") as file:
+        file["acquisition/linked"] = h5py.ExternalLink("../a.nwb", "/acquisition/video")
+    with pytest.warns(N5Warning, match=r"^/acquisition/linked: 'a\.avi' is looked for"):
+        convert(tmp_path / "there" / "b.nwb", tmp_path / "there" / "b.n5")
 
 
 def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(N5UnrepresentableError, match=r"a\.foo: expected to=.*\.nwb"):
+    with pytest.raises(
+        N5UnrepresentableError, match=r"a\.foo: expected a suffix of .*, found '.foo"
+    ):
         convert(source, tmp_path / "a.foo")
+    wrong: Any = "foo"
+    with pytest.raises(N5UnrepresentableError, match=r"to \(--to\): expected .*, found 'foo'"):
+        convert(source, tmp_path / "a.n5", to=wrong)
     with pytest.raises(FileNotFoundError, match="none"):
         convert(tmp_path / "none.nwb", tmp_path / "a.n5")
     (tmp_path / "text.nwb").write_text("no HDF5")
-    with pytest.raises(N5UnrepresentableError, match=r"text\.nwb: expected an NWB file"):
-        convert(tmp_path / "text.nwb", tmp_path / "a.n5")
-    assert [p.name for p in tmp_path.iterdir()] == ["text.nwb"]
+    with h5py.File(tmp_path / "plain.h5", "w"):
+        pass
+    (tmp_path / "folder").mkdir()
+    zarr.create_group(N5Store(tmp_path / "images.n5"))
+    zarr.create_group(tmp_path / "images.zarr")
+    found = {
+        "text.nwb": "another file",
+        "plain.h5": "HDF5 without an NWB version",
+        "folder": "another folder",
+        "images.n5": "N5 without an NWB version",
+        "images.zarr": "Zarr without an NWB version",
+    }
+    for name, what in found.items():
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected .*, found {what}"):
+            convert(tmp_path / name, tmp_path / "a.n5")
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(found)
+    (tmp_path / "images.n5" / "attributes.json").write_text('{"n5": "4.0.0", ')
+    with pytest.raises(N5AttributesError, match=r"attributes\.json: not JSON"):
+        convert(tmp_path / "images.n5", tmp_path / "a.n5")
     zarr.create_group(tmp_path / "old.zarr", zarr_format=2)
     with pytest.raises(N5UnsupportedError, match=r"old\.zarr: Zarr v2, .*convert_to_v3"):
         convert(tmp_path / "old.zarr", tmp_path / "a.n5")
@@ -817,11 +1082,61 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "plain" / "zarr.json").is_file()
 
 
+def test_the_command_shows_how_far_it_is(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).integers(0, 2**31, (300_007, 11), "int32")
+    written(tmp_path / "a.nwb", new(series("t", values)))
+    # of a terminal 80 columns wide
+    script = """
+import sys
+from n5zarr import cli
+from rich.console import Console
+cli._console = lambda stderr=False: Console(stderr=stderr, force_terminal=True, width=80)
+sys.argv = ["n5zarr", "nwb", "convert", "a.nwb", "a.n5"]
+cli.app()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True, text=True
+    )
+    for stage in ("convert", "verify"):
+        assert re.search(rf"{stage} .*12\.6/12\.6 MiB", done.stderr), done.stderr
+    assert "written, equal to a.nwb" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("target", ["b.n5", "b.nwb"])
+def test_the_command_cleans_up_when_it_is_stopped(
+    tmp_path: Path, number: signal.Signals, target: str
+) -> None:
+    values = np.random.default_rng(1).integers(0, 2**31, (3_000_017, 5), "int32")
+    with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
+        io.write(new(series("t", values)))
+    # while HDF5 calls back, where what is raised is lost
+    script = f"""
+import contextlib, os, sys
+from n5zarr import cli
+from n5zarr.hdmf.chunking import Meter
+def add(self, count, add=Meter.add):
+    if self._stage == "convert" and self._done == 0 and count:
+        with contextlib.suppress(BaseException):
+            os.kill(os.getpid(), {int(number)})
+    add(self, count)
+Meter.add = add
+sys.argv = ["n5zarr", "nwb", "convert", "a.n5", "{target}"]
+cli.app()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 128 + number, done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["a.n5"]
+
+
 def test_the_command_names_every_difference(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = ["/a: differs", "/b@c: too"]
     monkeypatch.setattr("n5zarr.hdmf.conversion.differences", lambda *_, **__: found)
     done = CliRunner().invoke(app, ["nwb", "convert", str(source), str(tmp_path / "a.n5")])
-    assert (done.exit_code, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-2:] == ["  /a: differs", "  /b@c: too"]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import numpy as np
+import obstore.store
 import pytest
 import zarr
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
@@ -20,6 +25,7 @@ from n5zarr.hdmf import N5IO, NWBN5IO, differences
 from tests.hdmf.sessions import START, Buffers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # of plain Zarr
@@ -118,8 +124,16 @@ def test_several_processes_write(tmp_path: Path, context: str) -> None:
         assert os.getpid() not in pids
 
 
-def test_memory_is_written_by_one_process() -> None:
-    store = N5Store(MemoryStore())
+STORES: dict[str, Callable[[], Any]] = {
+    "memory": MemoryStore,
+    "fsspec": lambda: FsspecStore.from_url(f"memory://{uuid.uuid4().hex}"),
+    "obstore": lambda: ObjectStore(obstore.store.MemoryStore()),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_one_process_writes_what_others_do_not_share(kind: str) -> None:
+    store = N5Store(STORES[kind]())
     with NWBN5IO(store, mode="w") as io:
         parts = Buffers(RAMP, chunk_shape=(2, 5), buffer_shape=(4, 5))
         with pytest.warns(N5Warning, match="written by one process"):
@@ -183,6 +197,13 @@ def test_what_is_no_container_is_refused(tmp_path: Path) -> None:
         NWBN5IO(tmp_path / "a.nwb", mode="w", force_overwrite=True, storage_options={"x": 1})
     with pytest.raises(N5UnrepresentableError, match=r"mode: expected one of .* got 'q'"):
         NWBN5IO(tmp_path / "a.n5", mode="q")
+    for mode in ("r", "r-", "r+"):
+        with pytest.raises(FileNotFoundError, match=r"none\.n5 does not exist"):
+            NWBN5IO(tmp_path / "none.n5", mode=mode)
+    with ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("attributes.json", "{}")
+    with pytest.raises(N5UnrepresentableError, match=r"found a file; use zip://::.*a\.zip"):
+        NWBN5IO(tmp_path / "a.zip", mode="r")
     assert NWBHDF5IO.can_read(tmp_path / "a.nwb")
     for zarr_itself in (tmp_path / "a.zarr", LocalStore(tmp_path / "a.zarr")):
         for mode in ("r", "r+", "a"):
@@ -208,3 +229,12 @@ def test_data_that_are_not_nwb(tmp_path: Path) -> None:
     assert not NWBN5IO.can_read(tmp_path / "t.n5")
     with N5IO(tmp_path / "t.n5", mode="r", manager=get_common()) as io:
         assert io.read()["c"].data[:].tolist() == [1, 5]
+
+
+def test_without_the_extra_the_way_out_is_named() -> None:
+    script = "import sys; sys.modules['pynwb'] = None; import n5zarr; import n5zarr.hdmf"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert "N5MissingDependencyError" in done.stderr
+    assert "pip install 'n5zarr[hdmf]'" in done.stderr
