@@ -184,26 +184,30 @@ def _check_target(source: Path, target: Path, shown: str, *, overwrite: bool) ->
 
 def _put_in_place(unfinished: Path, target: Path) -> None:
     replaced = unfinished.with_suffix(".replaced")
-    if target.exists():
-        target.rename(replaced)
     try:
+        if target.exists():
+            target.rename(replaced)
         unfinished.rename(target)
     except BaseException:
-        if replaced.exists():
+        if replaced.exists() and not target.exists():
             replaced.rename(target)
         raise
     _remove(replaced)
 
 
 def _remove_after_failure(path: Path) -> None:
-    """Remove what was written, as soon as zarr's threads have stopped writing."""
-    quiet_since = time.monotonic()
-    while time.monotonic() < quiet_since + 0.5:
+    """Remove what was written, until zarr's threads have stopped writing."""
+    if not path.exists():
+        return
+    now = quiet_since = time.monotonic()
+    end = now + 10
+    while now < min(quiet_since + 0.5, end):
         if path.exists():
-            quiet_since = time.monotonic()
+            quiet_since = now
             with suppress(OSError):
                 _remove(path)
         time.sleep(0.05)
+        now = time.monotonic()
 
 
 @contextmanager

@@ -1113,7 +1113,9 @@ def test_the_command_cleans_up_when_it_is_stopped(
         io.write(new(series("t", values)))
     # while HDF5 calls back, where what is raised is lost
     script = f"""
-import contextlib, os, sys
+import contextlib, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from n5zarr import cli
 from n5zarr.hdmf.chunking import Meter
 def add(self, count, add=Meter.add):
