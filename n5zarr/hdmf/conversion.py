@@ -268,11 +268,9 @@ def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
             _CLASSES[to](str(target), mode="w", manager=manager) as writer,
             _emptied_after_failure(target),
         ):
-            writer.write_builder(tree, link_data=False)
-            if specifications is not None:
+            if specifications is not None:  # first, as then all is consolidated at once
                 write_specifications(writer, specifications)
-            if to != "hdf5":
-                zarr.consolidate_metadata(writer.path)  # the specifications, too
+            writer.write_builder(tree, link_data=False)
 
 
 @contextmanager
