@@ -29,7 +29,6 @@ from zarr.core.array_spec import ArrayConfig
 from zarr.core.array_spec import ArraySpec as _ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
-from zarr.core.codec_pipeline import _get_pool as thread_pool
 from zarr.core.codec_pipeline import _resolve_max_workers as max_workers
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
@@ -65,7 +64,6 @@ __all__ = [
     "set_pipeline",
     "spelled",
     "sync",
-    "thread_pool",
 ]
 
 PRESENT: GetResult = {"status": "present"}

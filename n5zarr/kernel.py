@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from n5zarr._zarr_compat import max_workers, thread_pool
+from n5zarr._zarr_compat import max_workers
 from n5zarr.codecs.buffers import REUSED, scratch
 from n5zarr.codecs.compress import compress, decompress_reused
 from n5zarr.codecs.native import addresses
@@ -24,10 +24,12 @@ from n5zarr.codecs.zstd import clamp_level
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import present
+from n5zarr.workers import work_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.order import N5Tuple
     from n5zarr.places import LocalDataset
 
@@ -91,11 +93,12 @@ def read_box(
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.shown.full_header)
     work = partial(_kernel.read_box, *_what(dataset, start, out, fill_value))
-    decompress = _or_none(partial(decompress_reused, compression=compression))
 
     def read(taken: np.ndarray) -> list[N5Tuple]:
-        stored, elements = scratch(n_stored, "read"), scratch(n_elements, "decompressed")
-        left: list[N5Tuple] = work(taken, stored, elements, decompress)
+        with scratch() as memory:
+            stored = memory.bytes(n_stored, "read")
+            elements = memory.bytes(n_elements, "elements")
+            left: list[N5Tuple] = work(taken, stored, elements, _decoder(compression, memory))
         return left
 
     n_blocks = _n_blocks(dataset, start, out.shape)
@@ -135,7 +138,6 @@ def write_box(
     compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
     n_stored = _most_packed(n_bytes) + len(dataset.shown.full_header)
     item_size = dataset.shown.dataset.data_type.item_size
-    decompress = _or_none(partial(decompress_reused, compression=compression))
     pack = _or_none(partial(compress, compression=compression, item_size=item_size))
     match compression:
         case Zstd(level=level):
@@ -147,14 +149,22 @@ def write_box(
     work = partial(_kernel.write_box, *_what(dataset, start, value, fill_value))
 
     def write(taken: np.ndarray) -> list[N5Tuple]:
-        stored, elements = scratch(n_stored, "read"), scratch(n_bytes, "gathered")
-        unique = os.urandom(8).hex()
-        options = (pack, keep_empty, *how, unique)
-        left: list[N5Tuple] = work(taken, stored, elements, decompress, options)
+        options = (pack, keep_empty, *how, os.urandom(8).hex())
+        with scratch() as memory:
+            stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
+            decompress = _decoder(compression, memory)
+            left: list[N5Tuple] = work(taken, stored, elements, decompress, options)
         return left
 
     n_blocks = _n_blocks(dataset, start, value.shape)
     return _on_threads(write, n_blocks, n_blocks * n_bytes)
+
+
+def _decoder(
+    compression: Compression, memory: Scratch
+) -> Callable[[memoryview, int], BufferLike | None]:
+    """Give what decodes a payload where the kernel has no library for it."""
+    return _or_none(partial(decompress_reused, compression=compression, memory=memory))
 
 
 def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
@@ -223,13 +233,9 @@ def _on_threads(
     def take() -> None:
         left.extend(work(taken))
 
+    def stop() -> None:
+        taken[0] = n_blocks
+
     n_workers = min(max_workers(), n_blocks) if n_bytes >= _WORTH_THREADS else 1
-    others = [thread_pool(n_workers).submit(take) for _ in range(n_workers - 1)]
-    try:
-        take()
-    finally:
-        taken[0] = n_blocks  # also after an interruption: none is taken any more
-        for other in others:
-            if not other.cancel():
-                other.result()
+    work_together(take, n_workers, stop)
     return left

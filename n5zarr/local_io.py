@@ -26,12 +26,12 @@ try:
 except ImportError:  # Windows: writers of one process exclude each other, those of several do not
     fcntl = None  # type: ignore[assignment]
 
-from n5zarr.codecs.buffers import REUSED, scratch
+from n5zarr.codecs.buffers import REUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.codecs.buffers import BufferLike, Scratch
 
 __all__ = [
     "is_unfinished",
@@ -80,8 +80,8 @@ def read(path: Path | str) -> bytes | None:
         return None
 
 
-def read_reused(path: str) -> memoryview | None:
-    """Read a file into memory that the next call of this thread uses again; None where none is.
+def read_reused(path: str, memory: Scratch) -> memoryview | None:
+    """Read a file into memory that the next call uses again; None where there is no file.
 
     A file that is too large for that is read into memory of its own.
     """
@@ -91,7 +91,7 @@ def read_reused(path: str) -> memoryview | None:
             size = os.fstat(file).st_size
             if size > REUSED or not hasattr(os, "readv"):
                 return memoryview(os.read(file, size)) if size < 2**31 else _rest(file)
-            buffer = scratch(size, "read")
+            buffer = memory.bytes(size, "read")
             return buffer if os.readv(file, [buffer]) == size else _rest(file)
         finally:
             os.close(file)

@@ -14,7 +14,7 @@ lock is all that threads would share.
 from __future__ import annotations
 
 import math
-from concurrent.futures import wait
+from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING, Any, override
 
@@ -26,14 +26,15 @@ from n5zarr._zarr_compat import (
     PRESENT,
     FusedCodecPipeline,
     register_pipeline,
-    thread_pool,
 )
 from n5zarr.codecs.block import decode_numeric, encode_parts
+from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.store import N5Store
+from n5zarr.workers import work_together
 from n5zarr.zarr_codecs import N5BlockCodec
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from zarr.abc.codec import ArrayBytesCodec
 
     from n5zarr._zarr_compat import BatchItem, GetResult
+    from n5zarr.codecs.buffers import Scratch
     from n5zarr.places import LocalDataset
 
 __all__ = ["N5CodecPipeline"]
@@ -130,15 +132,19 @@ def _dealt[Item, Result](
     if n_workers < 2 or len(items) < 2:
         return tuple(map(work, items))
     size = max(1, -(-len(items) // (_LOTS * n_workers)))
-    lots = [items[i : i + size] for i in range(0, len(items), size)]
-    pool = thread_pool(n_workers)
-    futures = [pool.submit(lambda lot: [work(item) for item in lot], lot) for lot in lots]
-    try:
-        return tuple(chain.from_iterable(future.result() for future in futures))
-    finally:  # after an error, too, nothing goes on behind the caller's back
-        for future in futures:
-            future.cancel()
-        wait(futures)
+    lots = deque(range(0, len(items), size))
+    done: dict[int, list[Result]] = {}
+
+    def take() -> None:
+        while True:
+            try:
+                first = lots.popleft()
+            except IndexError:
+                return
+            done[first] = [work(item) for item in items[first : first + size]]
+
+    work_together(take, n_workers, lots.clear)
+    return tuple(chain.from_iterable(done[first] for first in sorted(done)))
 
 
 class _Reader:
@@ -190,27 +196,37 @@ class _Reader:
         place, _, wanted, where, _ = item
         path = self._dataset.block_path(place.path)
         part = self._slab(path, wanted) if self._has_slabs else None
-        if part is None:
-            stored = local_io.read_reused(path)
+        if part is not None:
+            return self._put(part, where)
+        with scratch() as memory:
+            stored = local_io.read_reused(path, memory)
             if stored is None:
                 return self._missing(item)
-            part = self._part(stored, wanted, place.path)
-        if part is None:  # not of the size that its place has
-            part = self._whole(item)
-        if part is None:  # removed meanwhile
-            return self._missing(item)
+            part = self._part(stored, wanted, place.path, memory)
+            if part is not None:
+                return self._put(part, where)
+        part = self._whole(item)  # not of the size that its place has
+        return self._missing(item) if part is None else self._put(part, where)
+
+    def _put(self, part: np.ndarray, where: Any) -> GetResult:  # noqa: ANN401 - as zarr has it
         if self._drop_axes:
             part = part.squeeze(axis=self._drop_axes)
         self._out[where] = part
         return PRESENT
 
-    def _part(self, view: memoryview, wanted: Any, key: str) -> np.ndarray | None:  # noqa: ANN401
+    def _part(
+        self,
+        view: memoryview,
+        wanted: Any,  # noqa: ANN401 - as zarr has it
+        key: str,
+        memory: Scratch,
+    ) -> np.ndarray | None:
         """Decode a block and select from it; None where the block is smaller than that."""
         n_header = len(self._header)
         try:
             if view[:n_header].tobytes() == self._header:
                 payload = view[n_header:]
-                elements = decompress_reused(payload, self._n_bytes, self._compression)
+                elements = decompress_reused(payload, self._n_bytes, self._compression, memory)
                 flat = np.frombuffer(elements, self._dtype, self._n_elements)
                 block = flat.reshape(self._shape_c)
                 return np.asarray((block.T if self._transposed else block)[wanted])

@@ -18,7 +18,7 @@ LAYERS = (
     ("conventions",),
     ("_zarr_compat",),
     ("zarr_types", "zarr_codecs", "transcode"),
-    ("hierarchy", "local_io", "mapping"),
+    ("hierarchy", "local_io", "mapping", "workers"),
     ("remote",),
     ("caching",),
     ("writing", "store_io", "places", "geometry"),

@@ -17,6 +17,7 @@ Each codec module has four functions, found by name:
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -24,12 +25,13 @@ import numpy as np
 from n5zarr.errors import N5BlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "REUSED",
     "BufferLike",
     "Decompressor",
+    "Scratch",
     "check_drained",
     "damaged",
     "max_unpacked",
@@ -37,7 +39,7 @@ __all__ = [
     "scratch",
 ]
 
-REUSED = 2**26  # bytes; more is not kept by every thread
+REUSED = 2**26  # bytes; larger blocks get memory of their own, which no thread keeps
 _PIECE = 2**16  # bytes of surplus that are read at once
 
 type BufferLike = bytes | bytearray | memoryview
@@ -53,19 +55,35 @@ class Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes: ...  # noqa: D102
 
 
-_own = threading.local()
+class Scratch:
+    """Memory for blocks that are handled one after the other: fresh memory costs page faults."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, np.ndarray] = {}
+
+    def bytes(self, n_bytes: int, purpose: str) -> memoryview:
+        """Give the memory for a purpose; what the last call for it gave is overwritten."""
+        buffer = self._buffers.get(purpose)
+        if buffer is None or buffer.nbytes < n_bytes:
+            buffer = self._buffers[purpose] = np.empty(n_bytes, "u1")
+        return memoryview(buffer)[:n_bytes]
 
 
-def scratch(n_bytes: int, purpose: str) -> memoryview:
-    """Give the calling thread's own buffer for a purpose: fresh memory costs page faults.
+_of_thread = threading.local()
 
-    What was in it before is lost.
+
+@contextmanager
+def scratch() -> Iterator[Scratch]:
+    """Lend the memory of this thread until the end of the context.
+
+    Nobody else gets it meanwhile: a signal handler or a finalizer that runs on the same thread in
+    between works in memory of its own.
     """
-    buffer: np.ndarray | None = getattr(_own, purpose, None)
-    if buffer is None or buffer.nbytes < n_bytes:
-        buffer = np.empty(n_bytes, "u1")
-        setattr(_own, purpose, buffer)
-    return memoryview(buffer)[:n_bytes]
+    lent: Scratch = _of_thread.__dict__.pop("scratch", None) or Scratch()
+    try:
+        yield lent
+    finally:
+        _of_thread.scratch = lent
 
 
 def damaged(what: str) -> N5BlockError:

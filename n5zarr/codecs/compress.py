@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
-from n5zarr.codecs.buffers import REUSED, damaged, scratch
+from n5zarr.codecs.buffers import REUSED, damaged
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.compression import Blosc, Gzip
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.compression import Compression
 
 __all__ = [
@@ -100,14 +100,16 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     return data
 
 
-def decompress_reused(payload: memoryview, n_bytes: int, compression: Compression) -> BufferLike:
-    """Decompress the payload of a block into memory that the next call of this thread uses again.
+def decompress_reused(
+    payload: memoryview, n_bytes: int, compression: Compression, memory: Scratch
+) -> BufferLike:
+    """Decompress the payload of a block into memory that the next call uses again.
 
     See :func:`decompress`, whose result is the caller's.
     """
     to = getattr(_MODULES[compression.type], "decompress_to", None)
     if to is not None and n_bytes and n_bytes <= REUSED:
-        buffer = scratch(n_bytes, "decompressed")
+        buffer = memory.bytes(n_bytes, "decompressed")
         if to(payload, buffer):
             return buffer
     return decompress(payload, n_bytes, compression)
