@@ -2,8 +2,8 @@
 
 A signal handler or a finalizer may interrupt a thread anywhere, and read or write N5 itself. Where
 it interrupts ``concurrent.futures`` while that hands over a task and holds locks that are not
-re-entrant, it would wait for ever. Here tasks are handed over by a ``SimpleQueue``, whose ``put`` is
-re-entrant, and nobody waits for a task that no thread has begun.
+re-entrant, it would wait for ever. Here tasks are handed over by a ``SimpleQueue``, whose ``put``
+is re-entrant, and nobody waits for a task that no thread has begun.
 """
 
 from __future__ import annotations

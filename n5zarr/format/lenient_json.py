@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 from n5zarr.errors import N5AttributesError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["JSON", "MAX_DEPTH", "parse_json"]
+__all__ = ["JSON", "MAX_DEPTH", "parse_json", "parse_members"]
 
 type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
 
@@ -40,6 +40,14 @@ _WORDS: dict[str, JSON] = {
     "Infinity": float("inf"),
     "-Infinity": float("-inf"),
 }
+
+
+def _refuse(token: str) -> JSON:
+    message = f"{token} is no standard JSON"
+    raise ValueError(message)
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
 def parse_json(data: bytes) -> JSON:
@@ -90,6 +98,37 @@ def parse_json(data: bytes) -> JSON:
         if isinstance(err, N5AttributesError):
             raise
         raise _error(f"not JSON: {str(err).lower()}") from err
+
+
+def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
+    """Parse a document that is an object, and keep how its members are spelled.
+
+    Parameters
+    ----------
+    data : bytes
+        As :func:`parse_json` takes it.
+
+    Returns
+    -------
+    dict
+        Value and text of each member, in the order of the document; the text is None where it is
+        no standard JSON. Empty for a document that is no object.
+
+    Raises
+    ------
+    N5AttributesError
+        The bytes are no JSON, not even leniently (``kind="json"``).
+
+    Examples
+    --------
+    >>> parse_members(b"{a: 1.0E-12, 'b': [1, NaN]} // by hand")
+    {'a': (1e-12, '1.0E-12'), 'b': ([1, nan], None)}
+    """
+    document = parse_json(data)
+    if not isinstance(document, dict):
+        return {}
+    texts = _Lenient(data.decode("utf-8-sig")).spelled()
+    return {name: (value, texts[name]) for name, value in document.items()}
 
 
 def _error(message: str) -> N5AttributesError:
@@ -172,18 +211,45 @@ class _Lenient:
         return parsed
 
     def object(self) -> dict[str, JSON]:
-        members: dict[str, JSON] = {}
+        return {name: self.value() for name in self.names()}
+
+    def names(self) -> Iterator[str]:
+        """Name the members of an object; each value is parsed before the next name is asked for."""
         if self.take("}"):
-            return members
+            return
         while True:
             name = self.string() if self.peek() in ('"', "'") else self.word("a name")
             if not self.take(":", "=>", "="):
                 raise self.unexpected("':'")
-            members[name] = self.value()
+            yield name
             if self.take("}"):
-                return members
+                return
             if not self.take(",", ";"):
                 raise self.unexpected("',' or '}'")
+
+    def spelled(self) -> dict[str, str | None]:
+        """Find the texts of the members of a document that is an object."""
+        texts: dict[str, str | None] = {}
+        self.take("{")
+        for name in self.names():
+            texts[name] = self.strict()
+            if texts[name] is None:
+                self.value()
+        return texts
+
+    def strict(self) -> str | None:
+        """Step over a value if it is standard JSON, and give its text."""
+        self.peek()
+        start = self.pos
+        try:
+            _, self.pos = _STRICT.raw_decode(self.text, start)
+        except ValueError:
+            return None
+        end = self.pos
+        if self.peek() in (",", ";", "}"):
+            return self.text[start:end]
+        self.pos = start  # what is standard is only the beginning of a word
+        return None
 
     def array(self) -> list[JSON]:
         items: list[JSON] = []

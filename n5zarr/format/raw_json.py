@@ -7,17 +7,16 @@ members of the top level are the unit: one that is not replaced keeps its text.
 from __future__ import annotations
 
 import json
-import re
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import parse_members
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["RawObject"]
-
-_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class RawObject:
@@ -44,10 +43,9 @@ class RawObject:
         N5AttributesError
             The document is no JSON.
         """
-        document = None if data is None else parse_json(data)
-        if not isinstance(document, dict):
-            return cls({}, {})
-        return cls(dict(document), _texts(data or b""))
+        members = {} if data is None else parse_members(data)
+        texts = {name: text for name, (_, text) in members.items() if text is not None}
+        return cls({name: value for name, (value, _) in members.items()}, texts)
 
     def set(self, key: str, value: JSON) -> None:
         """Replace a member, or add it at the end."""
@@ -60,12 +58,7 @@ class RawObject:
         self.texts.pop(key, None)
 
     def to_bytes(self) -> bytes:
-        """Write the document: one line of strict JSON.
-
-        Raises
-        ------
-        ValueError
-            A new value holds NaN or an infinity, which JSON has no word for.
+        """Write the document: one line of strict JSON, but for line ends in what is kept.
 
         Examples
         --------
@@ -82,42 +75,15 @@ class RawObject:
 
 
 def _dump(value: JSON) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return json.dumps(_as_java(value), allow_nan=False, separators=(",", ":"))
 
 
-def _skip(text: str, pos: int) -> int:
-    found = _SPACE.match(text, pos)
-    return found.end() if found else pos
-
-
-def _texts(data: bytes) -> dict[str, str]:
-    """Find how each member is spelled; nothing where the document is not of the strict grammar."""
-    text = data.decode("utf-8-sig")
-    decoder = json.JSONDecoder(parse_constant=_refuse)
-    texts: dict[str, str] = {}
-    pos = _skip(text, text.index("{") + 1)
-    try:
-        while text[pos] != "}":
-            key, pos = decoder.raw_decode(text, pos)
-            pos = _skip(text, pos) + 1  # the colon
-            start = _skip(text, pos)
-            try:
-                _, pos = decoder.raw_decode(text, start)
-                texts[key] = text[start:pos]
-            except _NonFiniteError:
-                _, pos = json.JSONDecoder().raw_decode(text, start)
-                texts.pop(key, None)
-            pos = _skip(text, pos)
-            if text[pos] == ",":
-                pos = _skip(text, pos + 1)
-    except (json.JSONDecodeError, IndexError):
-        return {}
-    return texts
-
-
-class _NonFiniteError(Exception):
-    """NaN or an infinity, which must not be kept as it is."""
-
-
-def _refuse(token: str) -> JSON:
-    raise _NonFiniteError(token)
+def _as_java(value: JSON) -> JSON:
+    """Make text of what is not finite, as Java does when it rewrites a document."""
+    if isinstance(value, Mapping):
+        return {key: _as_java(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_java(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
