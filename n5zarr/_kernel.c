@@ -29,6 +29,10 @@ enum { MAX_NDIM = 64, MAX_NAME = 24 * MAX_NDIM + 64, MAX_HEADER = 4 + 4 * MAX_ND
 enum { GROUP = 1 << 18, NEAR = 1 << 12 }; /* bytes read at once of a raw block, or in vain */
 enum { TILE = 16, PATIENCE = 50 };        /* elements; milliseconds between looks for signals */
 enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER };
+enum { RECENT = 20000000 }; /* nanoseconds: what is written twice in a tick has one time */
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#endif
 
 /* ------------------------------------------------------------------ libraries */
 
@@ -443,6 +447,33 @@ static int decode_python(Box *box, Block *block, const char *from, int64_t n_fro
     return result;
 }
 
+/* Wait for a program that writes a file in place under a lock, as Java does, if one may be at it. */
+static int settle(int file, struct stat *status)
+{
+    struct timespec now;
+    if (fstat(file, status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return 0;
+    int64_t age = (int64_t)(now.tv_sec - status->st_mtim.tv_sec) * 1000000000
+                  + (now.tv_nsec - status->st_mtim.tv_nsec);
+    if (age >= RECENT || age <= -RECENT)
+        return 1;
+#ifdef F_OFD_SETLKW
+    struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    if (fcntl(file, F_OFD_SETLKW, &whole) != 0 && errno == EINTR)
+        return 0;
+#endif
+    return fstat(file, status) == 0;
+}
+
+/* Whether nobody has written a file meanwhile; see local_io.py, which reads it again. */
+static int is_unchanged(int file, const struct stat *before)
+{
+    struct stat now;
+    return fstat(file, &now) == 0 && now.st_size == before->st_size
+           && now.st_mtim.tv_sec == before->st_mtim.tv_sec
+           && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+}
+
 /* Read a file, and its elements to `to` or, without it, what is wanted to the array. */
 static int read_block(Box *box, Block *block, char *to)
 {
@@ -452,7 +483,7 @@ static int read_block(Box *box, Block *block, char *to)
     int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return is_missing(errno) ? MISSING : LEFT;
-    if (fstat(file, &status) != 0) {
+    if (!settle(file, &status)) {
         close(file);
         return LEFT;
     }
@@ -462,13 +493,15 @@ static int read_block(Box *box, Block *block, char *to)
     }
     if (box->kind == RAW && to == NULL) {
         result = read_raw(box, block, file, status.st_size);
+        if (!is_unchanged(file, &status))
+            result = LEFT;
         close(file);
         return result;
     }
     n_payload = status.st_size - header;
     if (n_payload >= 0 && status.st_size <= box->n_stored
         && read(file, box->stored, (size_t)status.st_size) == status.st_size
-        && parse_header(box, block, box->stored)) {
+        && is_unchanged(file, &status) && parse_header(box, block, box->stored)) {
         const char *payload = box->stored + header;
         char *elements = to ? to : box->elements;
         int64_t begin = 0, end = block->n_bytes;

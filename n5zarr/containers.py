@@ -13,7 +13,6 @@ from urllib.parse import unquote
 import numpy as np
 import zarr
 from zarr.abc.store import Store
-from zarr.buffer import cpu
 from zarr.dtype import parse_dtype
 
 from n5zarr._zarr_compat import sync
@@ -32,6 +31,7 @@ from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import present
 from n5zarr.format.path import join, local_path, normalize_path
 from n5zarr.format.version import VERSION_KEY
+from n5zarr.hierarchy import read_document, read_key
 from n5zarr.store import N5Store
 from n5zarr.translate.element import Element
 from n5zarr.translate.members import plain_dataset
@@ -471,24 +471,17 @@ def read_block(
     if len(position) != dataset.ndim or min(position) < 0:
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)
-    data = _read(opened, join(node, block_path(position)))
+    data = sync(opened.run(read_key(join(node, block_path(position)))))
     if data is None:
         return None
     try:
-        return parse_block(data, dataset.ndim, dataset.data_type, dataset.compression)
+        return parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
     except N5Error as err:
         raise err.located(f"{where}: block {block_path(position)}") from err.__cause__
 
 
-def _read(opened: N5Store, key: str) -> bytes | None:
-    """Read a key of N5."""
-    value = sync(opened.store.get(key, cpu.buffer_prototype))
-    return None if value is None else value.to_bytes()
-
-
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
-    data = _read(opened, join(node, ATTRIBUTES_JSON))
     try:
-        return parse_attributes(None if data is None else parse_json(data))
+        return parse_attributes(sync(opened.run(read_document(node))))
     except N5Error as err:
         raise err.located(f"{where}: {ATTRIBUTES_JSON}") from err.__cause__

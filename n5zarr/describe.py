@@ -6,20 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zarr.buffer import cpu
-
 from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.grid import block_path
-from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.geometry import read_placed
-from n5zarr.hierarchy import Broken
+from n5zarr.hierarchy import Broken, read_document, read_key
 from n5zarr.local_io import is_unfinished
 from n5zarr.translate.chunks import stored_chunk
 from n5zarr.translate.presentation import Content, Presentation
@@ -106,8 +103,7 @@ def _found(opened: N5Store, path: str) -> Node:
 
 def _version(opened: N5Store) -> JSON:
     """Read the version attribute of the root; None where it has none."""
-    data = sync(opened.store.get(ATTRIBUTES_JSON, cpu.buffer_prototype))
-    document = None if data is None else parse_json(data.to_bytes())
+    document = sync(opened.run(read_document("")))
     return document.get(VERSION_KEY) if isinstance(document, dict) else None
 
 
@@ -284,11 +280,11 @@ def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5
         return
     for position in sync(opened.run(opened.hierarchy.grid_positions(node_path, node))):
         key = join(node_path, block_path(position))
-        block = sync(opened.store.get(key, cpu.buffer_prototype))
+        block = sync(opened.run(read_key(key)))
         if block is None:  # deleted since it was listed
             continue
         try:
-            stored_chunk(memoryview(block.to_bytes()), node)
+            stored_chunk(memoryview(block), node)
         except N5Error as err:
             yield err.located(opened.block_name(node_path, position))
 

@@ -6,9 +6,10 @@ same logic runs on synchronous and asynchronous stores, and a batch can be fetch
 What is a node:
 
  - a directory with an ``attributes.json`` that describes a dataset is an array;
- - any other directory that holds something is a group, with or without ``attributes.json``; on an
-   object store, any prefix with keys;
- - the directories of blocks below a dataset are nothing, nor are empty directories and files;
+ - any other directory is a group, with or without ``attributes.json``; on an object store, any
+   prefix with keys;
+ - an empty root is nothing, so that a container can be made there; nor are files, and the
+   directories of blocks below a dataset;
  - BigStitcher's ``setupN``, which carry all keys of a dataset, are groups: where a document is
    suspect (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
@@ -21,12 +22,13 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.errors import N5AttributesError, N5Error
+from n5zarr.errors import N5AttributesError, N5Error, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
     GroupAttributes,
     dataset_keys,
+    group_attributes,
     is_dataset,
     missing_dataset_keys,
     parse_attributes,
@@ -70,21 +72,29 @@ __all__ = [
     "Steps",
     "Update",
     "Warn",
+    "read_document",
+    "read_key",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Ask for the value of a key; the answer is bytes, or None when there is none."""
+    """Ask for the value of a key; the answer is bytes, or None when there is none.
+
+    With ``settled`` not before other programs have finished writing it, where they can be waited
+    for.
+    """
 
     key: str
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Ask for what a directory holds; the answer is a list of :class:`Entry`.
+    """Ask for what a directory holds; the answer is a list of :class:`Entry`, or None.
 
-    With ``few`` one entry is enough, and there is none where the store lists nothing.
+    None is for a directory that is not there. With ``few`` one entry is enough, and there is none
+    where the store lists nothing.
     """
 
     path: str
@@ -163,9 +173,22 @@ class Broken:
     error: N5Error
 
 
-def _get(key: str) -> Steps[bytes | None]:
+def read_key(key: str) -> Steps[bytes | None]:
+    """Read the value of a key; None where there is none."""
     (answer,) = yield [Get(key)]
     return answer if isinstance(answer, bytes) else None
+
+
+def read_document(path: str) -> Steps[JSON]:
+    """Read the document of a node; None where it is empty or there is none.
+
+    Raises
+    ------
+    N5AttributesError
+        It is no JSON, or empty although there are blocks (``kind="json"``).
+    """
+    data = yield from read_key(join(path, ATTRIBUTES_JSON))
+    return None if data is None else (yield from _parsed(path, data))
 
 
 def _list(path: str) -> Steps[Sequence[Entry]]:
@@ -173,8 +196,8 @@ def _list(path: str) -> Steps[Sequence[Entry]]:
     return listing
 
 
-def _list_each(paths: Sequence[str], *, few: bool = False) -> Steps[list[Sequence[Entry]]]:
-    answers = yield [List(path, few) for path in paths]
+def _list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
+    answers = yield [List(path) for path in paths]
     return [[] if a is None or isinstance(a, bytes) else a for a in answers]
 
 
@@ -237,9 +260,8 @@ class Hierarchy:
         N5UnsupportedError
             The container was written by a later N5 (``kind="version"``).
         """
-        data = yield from _get(ATTRIBUTES_JSON)
         try:
-            document = None if data is None else parse_json(data)
+            document = yield from read_document("")
             if isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
         except N5Error as err:
@@ -263,7 +285,7 @@ class Hierarchy:
         N5Error
             The node is there, but broken or not supported.
         """
-        data = self.assumed.get(path) or (yield from _get(join(path, ATTRIBUTES_JSON)))
+        data = self.assumed.get(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
             return GroupAttributes(attributes={}) if implicit else None
@@ -272,10 +294,10 @@ class Hierarchy:
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document, with a look at its children where that decides."""
         try:
-            document = parse_json(data)
+            document = yield from _parsed(path, data)
             if not path and isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
-            parsed = parse_attributes(document)
+            parsed = parse_attributes(document, is_root=not path)
             if isinstance(parsed, GroupAttributes):
                 yield from _warn_near_miss(path, document)
                 return _with_record(parsed)
@@ -283,7 +305,7 @@ class Hierarchy:
                 names = [entry.name for entry in (yield from _list(path))]
                 holds_children = any(name.startswith("timepoint") for name in names)
                 if holds_children or not any(map(is_block_name, names)):
-                    return _as_group(document)
+                    return _as_group(document, is_root=not path)
             return (yield from self._array(path, parsed))
         except N5Error as err:
             raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
@@ -322,15 +344,15 @@ class Hierarchy:
         )
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
-        """Whether a directory without document is a group: not empty, and no part of a dataset."""
-        (few,) = yield from _list_each([path], few=True)
-        if not few:
+        """Whether a path without document is a group: a directory, and no part of a dataset."""
+        (few,) = yield [List(path, few=True)]
+        if few is None or (not few and not path):
             return False
         parent, _, name = path.rpartition("/")
         while is_block_name(name):
-            data = yield from _get(join(parent, ATTRIBUTES_JSON))
+            data = yield from read_key(join(parent, ATTRIBUTES_JSON))
             if data is not None:
-                return not _describes_dataset(data)
+                return not (yield from _describes_dataset(parent, data))
             if not parent:
                 return True
             parent, _, name = parent.rpartition("/")
@@ -343,7 +365,7 @@ class Hierarchy:
             return None
         if not isinstance((yield from self.node(path)), GroupAttributes):
             return None
-        return (yield from _get(key))
+        return (yield from read_key(key))
 
     def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
@@ -351,7 +373,7 @@ class Hierarchy:
         Returns
         -------
         list of (str, node or Broken)
-            Names and nodes; files and empty directories are left out.
+            Names and nodes; files are left out.
         """
         entries = yield from _list(path)
         found = sorted(
@@ -360,13 +382,13 @@ class Hierarchy:
         names = [name for name in found if _refusal(name) is None]
         documents = yield [Get(join(path, name, ATTRIBUTES_JSON)) for name in names]
         bare = [join(path, n) for n, d in zip(names, documents, strict=True) if d is None]
-        held = dict(zip(bare, (yield from _list_each(bare, few=True)), strict=True))
+        held = dict(zip(bare, (yield [List(one, few=True) for one in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
         for name, document in zip(names, documents, strict=True):
             child = join(path, name)
             if isinstance(document, bytes):
                 children.append((name, (yield from self._child(child, document))))
-            elif held[child]:
+            elif held[child] is not None:
                 children.append((name, GroupAttributes(attributes={})))
         refused = [(name, error) for name in found if (error := _refusal(name)) is not None]
         children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
@@ -380,8 +402,8 @@ class Hierarchy:
         attributes: list[Mapping[str, JSON]] = []
         for above, data in zip(paths, answers, strict=True):
             try:
-                document = parse_json(data) if isinstance(data, bytes) else None
-                attributes.append(_as_group(document).attributes)
+                document = (yield from _parsed(above, data)) if isinstance(data, bytes) else None
+                attributes.append(_as_group(document, is_root=not above).attributes)
             except N5Error as err:
                 yield [Warn(f"no axes are taken from {join(above, ATTRIBUTES_JSON)}: {err}")]
                 attributes.append({})
@@ -565,22 +587,22 @@ def _refusal(name: str) -> N5Error | None:
 
 def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
     """Warn of a group that looks like a dataset with one key lost."""
-    if isinstance(document, dict) and len(dataset_keys(document)) >= 3:
-        missing = ", ".join(missing_dataset_keys(document))
+    if not isinstance(document, dict) or len(dataset_keys(document)) < 3:
+        return
+    missing = missing_dataset_keys(document)
+    if not set(missing) & Record.from_json(document.get(ZARR_KEY)).attributes.keys():
         yield [
             Warn(
                 f"{join(path, ATTRIBUTES_JSON)}: shown as a group: it has "
-                f"{', '.join(dataset_keys(document))}, but a dataset also has {missing}"
+                f"{', '.join(dataset_keys(document))}, but a dataset also has {', '.join(missing)}"
             )
         ]
 
 
-def _as_group(document: JSON) -> GroupAttributes:
+def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
     """Show a document as a group, whatever keys of a dataset it carries."""
     members = document if isinstance(document, dict) else {}
-    own = (VERSION_KEY, ZARR_KEY)
-    attributes = {key: value for key, value in members.items() if key not in own}
-    return _with_record(GroupAttributes(attributes=attributes, record=members.get(ZARR_KEY)))
+    return _with_record(group_attributes(members, is_root=is_root))
 
 
 def _with_record(group: GroupAttributes) -> GroupAttributes:
@@ -590,8 +612,49 @@ def _with_record(group: GroupAttributes) -> GroupAttributes:
     )
 
 
-def _describes_dataset(data: bytes) -> bool:
+def _describes_dataset(path: str, data: bytes) -> Steps[bool]:
     try:
-        return is_dataset(parse_json(data))
+        return is_dataset((yield from _parsed(path, data)))
     except N5AttributesError:
         return False
+
+
+def _parsed(path: str, data: bytes) -> Steps[JSON]:
+    """Parse the document of a node.
+
+    Java truncates documents before it writes them: one that is empty or cut is read again when
+    nobody writes it.
+
+    Raises
+    ------
+    N5AttributesError
+        It is no JSON, or empty although there are blocks (``kind="json"``).
+    """
+    try:
+        if data.strip():
+            return parse_json(data)
+    except N5AttributesError:
+        pass
+    (again,) = yield [Get(join(path, ATTRIBUTES_JSON), settled=True)]
+    if isinstance(again, bytes) and again.strip():
+        return parse_json(again)
+    if (yield from _holds_blocks(path)):
+        message = (
+            "expected the document of a dataset, as there are blocks, got an empty file: a program "
+            "was stopped while it wrote; write the document again, or remove the blocks"
+        )
+        raise N5AttributesError([Problem((), message, "json")])
+    return None
+
+
+def _holds_blocks(path: str) -> Steps[bool]:
+    """Whether there are files below a node with the names of blocks."""
+    entries = yield from _list(path)
+    while blocks := [entry for entry in entries if is_block_name(entry.name)]:
+        if any(not entry.is_dir for entry in blocks):
+            return True
+        path = join(path, blocks[0].name)
+        entries = yield from _list(path)
+        if any(entry.name == ATTRIBUTES_JSON for entry in entries):
+            return False  # a node that is called so
+    return False

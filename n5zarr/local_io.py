@@ -7,6 +7,9 @@ Updates of documents hold an open-file-description lock (``F_OFD_SETLKW``) on th
 plain record lock it also excludes other threads, and is not dropped when any other descriptor of
 the file is closed; it excludes the record locks that Java takes. A Java writer that opened the file
 before it was renamed over may still write into the old one.
+
+Java truncates and rewrites documents and blocks in place, under such a lock. Reading takes a shared
+one where the file is being written, or may be: see :func:`_read_with`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import re
 import shutil
 import struct
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +51,16 @@ __all__ = [
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
-# struct flock of Linux: type, whence, start, length, pid; the whole file
-_WHOLE_FILE = struct.pack("hhqqi", getattr(fcntl, "F_WRLCK", 0), os.SEEK_SET, 0, 0, 0)
+_RECENT = 20_000_000  # nanoseconds: what is written twice in a tick of the clock has one time
+_TRIES, _PAUSE = 100, 0.001  # seconds
+
+
+def _whole_file(kind: str) -> bytes:
+    """Give the ``struct flock`` of Linux: type, whence, start, length, pid."""
+    return struct.pack("hhqqi", getattr(fcntl, kind, 0), os.SEEK_SET, 0, 0, 0)
+
+
+_TO_READ, _TO_WRITE = _whole_file("F_RDLCK"), _whole_file("F_WRLCK")
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
 
@@ -63,46 +75,40 @@ _READ = os.O_RDONLY | _BINARY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 
 
-def read(path: Path | str) -> bytes | None:
-    """Read a file; None where there is none."""
-    try:
-        file = os.open(path, _READ)
-        try:
-            # by its size, in one call: a larger buffer would cost more than the call
-            size = os.fstat(file).st_size
-            data = os.read(file, size)
-            if len(data) < size:  # more than one call gives
-                data += b"".join(iter(lambda: os.read(file, size), b""))
-            return data
-        finally:
-            os.close(file)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
+def read(path: Path | str, *, settled: bool = False) -> bytes | None:
+    """Read a file; None where there is none.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    settled : bool, optional
+        Wait for programs that write it under a lock, as Java does.
+    """
+    return _read_with(path, _all_of, settled=settled)
 
 
-def read_reused(path: str, memory: Scratch) -> memoryview | None:
-    """Read a file into memory that the next call uses again; None where there is no file.
+def _all_of(file: int, size: int) -> bytes:
+    # by its size, in one call: a larger buffer would cost more than the call
+    data = os.read(file, size)
+    if len(data) < size:  # more than one call gives
+        data += b"".join(iter(lambda: os.read(file, size), b""))
+    return data
+
+
+def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryview | None:
+    """Read a file into memory that the next call uses again; see :func:`read`.
 
     A file that is too large for that is read into memory of its own.
     """
-    try:
-        file = os.open(path, _READ)
-        try:
-            size = os.fstat(file).st_size
-            if size > REUSED or not hasattr(os, "readv"):
-                return memoryview(os.read(file, size)) if size < 2**31 else _rest(file)
-            buffer = memory.bytes(size, "read")
-            return buffer if os.readv(file, [buffer]) == size else _rest(file)
-        finally:
-            os.close(file)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
 
+    def take(file: int, size: int) -> memoryview:
+        if size > REUSED or not hasattr(os, "readv"):
+            return memoryview(_all_of(file, size))
+        buffer = memory.bytes(size, "read")
+        return buffer[: os.readv(file, [buffer])]
 
-def _rest(file: int) -> memoryview:
-    """Read a whole file, in as many calls as that takes."""
-    os.lseek(file, 0, os.SEEK_SET)
-    return memoryview(b"".join(iter(lambda: os.read(file, 2**30), b"")))
+    return _read_with(path, take, settled=settled)
 
 
 def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:
@@ -126,19 +132,68 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
     """
     if not hasattr(os, "pread"):
         return None
+
+    def take(file: int, size: int) -> bytes | None:
+        if size < len(start) + total or os.pread(file, len(start), 0) != start:
+            return None
+        part = os.pread(file, n_bytes, len(start) + offset)
+        return part if len(part) == n_bytes else None
+
+    return _read_with(path, take)
+
+
+def _read_with[T](
+    path: Path | str, take: Callable[[int, int], T], *, settled: bool = False
+) -> T | None:
+    """Open a file and read from it while nobody writes into it; None where there is no file.
+
+    Programs that write in place, as Java does, change its size or its time. So what is read counts
+    if neither has changed meanwhile, and the time was not that recent that it need not change.
+    Where one has, the file is read again under a lock that Java waits for.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    take : callable
+        Is given descriptor and size, and reads. May be called more than once.
+    settled : bool, optional
+        Take the lock in any case.
+    """
     try:
         file = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        if os.fstat(file).st_size < len(start) + total:
-            return None
-        if os.pread(file, len(start), 0) != start:
-            return None
-        part = os.pread(file, n_bytes, len(start) + offset)
-        return part if len(part) == n_bytes else None
+        before = os.fstat(file)
+        settled = settled or abs(time.time_ns() - before.st_mtime_ns) < _RECENT
+        for _ in range(_TRIES):
+            if settled:
+                _lock_shared(file)
+                before = os.fstat(file)
+            taken = take(file, before.st_size)
+            after = os.fstat(file)
+            if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
+                return taken
+            settled = True
+            time.sleep(_PAUSE)  # not a program that locks; one that ends, perhaps
+    except IsADirectoryError:
+        return None
     finally:
         os.close(file)
+    message = "another program goes on writing into the file without a lock; read it later"
+    raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
+
+
+def _lock_shared(file: int) -> None:
+    """Wait for programs that write under a lock, where there are such locks."""
+    if hasattr(fcntl, "F_OFD_SETLKW"):
+        try:
+            fcntl.fcntl(file, fcntl.F_OFD_SETLKW, _TO_READ)
+        except OSError as err:
+            if err.errno not in _UNSUPPORTED:
+                raise
+        os.lseek(file, 0, os.SEEK_SET)
 
 
 def write(path: Path | str, *parts: BufferLike) -> None:
@@ -252,7 +307,7 @@ def _locked(descriptor: int, path: Path, warn: Callable[[str], None]) -> Iterato
     """Hold the lock; closing the descriptor frees it."""
     if hasattr(fcntl, "F_OFD_SETLKW"):
         try:
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, _WHOLE_FILE)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, _TO_WRITE)
         except OSError as err:
             if err.errno not in _UNSUPPORTED:
                 raise
@@ -311,11 +366,10 @@ def prune(path: Path, *, keep_top: bool = False) -> None:
                 Path(directory).rmdir()
 
 
-def scan(root: Path, path: str) -> list[tuple[str, bool]]:
-    """List a directory: names, and whether they are directories.
+def scan(root: Path, path: str) -> list[tuple[str, bool]] | None:
+    """List a directory: names, and whether they are directories; None where there is none.
 
-    One that is not there is empty. Links are followed, loops are not; unfinished files are left
-    out.
+    Links are followed, loops are not; unfinished files are left out.
     """
     directory = root / path
     try:
@@ -327,7 +381,7 @@ def scan(root: Path, path: str) -> list[tuple[str, bool]]:
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
             ]
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return None
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

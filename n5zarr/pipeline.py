@@ -30,7 +30,7 @@ from n5zarr._zarr_compat import (
 from n5zarr.codecs.block import decode_numeric, encode_parts
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.store import N5Store
@@ -202,7 +202,13 @@ class _Reader:
             stored = local_io.read_reused(path, memory)
             if stored is None:
                 return self._missing(item)
-            part = self._part(stored, wanted, place.path, memory)
+            try:
+                part = self._part(stored, wanted, place.path, memory)
+            except N5BlockError:  # or is it being written, where no time says so?
+                stored = local_io.read_reused(path, memory, settled=True)
+                if stored is None:
+                    return self._missing(item)
+                part = self._part(stored, wanted, place.path, memory)
             if part is not None:
                 return self._put(part, where)
         part = self._whole(item)  # not of the size that its place has

@@ -32,7 +32,13 @@ from zarr.buffer import cpu
 from n5zarr._zarr_compat import LocalStore
 from n5zarr.caching import CacheOptions, CachingStore
 from n5zarr.coords import CoordsView
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.errors import (
+    N5BlockError,
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+)
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import AxisOrder
@@ -357,7 +363,12 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         place = self._place(chunk)
         if place is None or not place.in_grid:
             return None
-        block = read_sync(self._store, place.key)
+        try:
+            return self._chunk_of(read_sync(self._store, place.key), place)
+        except N5BlockError:  # or is it being written, where no time says so?
+            return self._chunk_of(read_sync(self._store, place.key, settled=True), place)
+
+    def _chunk_of(self, block: Buffer | None, place: Place) -> Buffer | BufferLike | None:
         if block is None:
             return None
         part = self._cut(block, place)

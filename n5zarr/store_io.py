@@ -95,11 +95,11 @@ def wrapped_store(
     return LocalStore(path.expanduser().resolve(), read_only=True)
 
 
-def read_sync(store: Store, key: str) -> Buffer | None:
-    """Read a key without await."""
+def read_sync(store: Store, key: str, *, settled: bool = False) -> Buffer | None:
+    """Read a key without await; ``settled`` as in :class:`~n5zarr.hierarchy.Get`."""
     if isinstance(store, LocalStore):
         # no Path: it would cost a third of reading a small block
-        data = local_io.read(f"{store.root}/{key}")
+        data = local_io.read(f"{store.root}/{key}", settled=settled)
         return None if data is None else cpu.Buffer.from_bytes(data)
     return _sync_store(store).get_sync(key, prototype=cpu.buffer_prototype)
 
@@ -170,12 +170,13 @@ async def run_async[T](steps: Steps[T], store: Store, warn: Callable[[str], None
 def _answer_local(request: Request, store: Store, warn: Callable[[str], None]) -> _Answer:
     root = _local_root(store)
     match request:
-        case Get(key):
-            return local_io.read(root / key)
+        case Get(key, settled):
+            return local_io.read(root / key, settled=settled)
         case Warn(message):
             warn(message)
         case List(path):
-            return [Entry(*entry) for entry in local_io.scan(root, path)]
+            found = local_io.scan(root, path)
+            return None if found is None else [Entry(*entry) for entry in found]
         case Update(key, change):
             return local_io.update(root / key, change, warn)
         case Remove(key):
@@ -212,8 +213,8 @@ async def _answer_async(request: Request, store: Store, warn: Callable[[str], No
         case Get(key):
             value = await store.get(key, cpu.buffer_prototype)
             return None if value is None else value.to_bytes()
-        case List(path, few):
-            return await _entries(store, path, few=few)
+        case List(path, few):  # there are no empty directories
+            return await _entries(store, path, few=few) or None
         case Warn(message):
             warn(message)
         case Update(key, change):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr_compat import spelled
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes, is_dataset
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.hierarchy import Get, List, Remove, Update
 from n5zarr.translate.keys import ChunkNames
@@ -116,7 +115,8 @@ def write_document(
     change = fresh if old is None else _change(hierarchy, key, document, old)
     if fresh.members is None and (yield from _is_group(hierarchy, key.path)):
         # BigStitcher's groups carry the keys of a dataset, which must stay
-        fresh, change = replace(fresh, members=KEEP), replace(change, members=KEEP)
+        fresh = replace(fresh, members=KEEP, is_group=True)
+        change = replace(change, members=KEEP, is_group=True)
     if key.path and not has_root:
         yield from make_root()
     applied: list[Change] = []
@@ -125,9 +125,8 @@ def write_document(
         applied.clear()  # what was applied to something that others have replaced
         if only_new and data is not None:
             return data
-        # nothing can be kept of an array that is not there any more
-        gone = data is None or (isinstance(fresh.members, Members) and not _is_array(data))
-        applied.append(fresh if gone else change)
+        # of a node that is not there any more nothing can be kept
+        applied.append(change if data and data.strip() else fresh)
         return changed(data, applied[-1])
 
     (data,) = yield [Update(join(key.path, ATTRIBUTES_JSON), apply)]
@@ -138,10 +137,6 @@ def write_document(
     if isinstance(members, Members):
         hierarchy.created(key.path, document, members.element.stored, members.block_size)
     return (yield from hierarchy.classify(key.path, data))
-
-
-def _is_array(data: bytes) -> bool:
-    return is_dataset(parse_json(data))
 
 
 def _is_group(hierarchy: Hierarchy, path: str) -> Steps[bool]:
@@ -160,7 +155,7 @@ def _change(
             base = None if old is None else in_order(old)
             return Change(attributes=in_order(document), base=base, is_root=is_root)
         case ".zgroup":
-            return Change(members=None, is_root=is_root)
+            return Change(members=None if old is None else KEEP, is_root=is_root)
         case ".zmetadata":
             return Change(consolidated=True, is_root=is_root)
         case ".zarray":
@@ -169,10 +164,12 @@ def _change(
             return _v3_array(hierarchy, document, old, is_root=is_root)
     consolidated = document.get("consolidated_metadata") is not None
     before = old is not None and old.get("consolidated_metadata") is not None
+    was_array = old is not None and old.get("node_type") == "array"
     return Change(
         attributes=attributes,
         base=base,
-        members=None,
+        # where others have made a dataset since, it stays one: only attributes have changed
+        members=None if old is None or was_array else KEEP,
         consolidated=KEEP if consolidated == before else consolidated,
         is_root=is_root,
     )

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.block import MAX_NDIM
-from n5zarr.format.compression import Compression, parse_compression
+from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import grid_shape
-from n5zarr.format.version import VERSION_KEY
+from n5zarr.format.version import VERSION_KEY, is_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
@@ -29,8 +29,10 @@ __all__ = [
     "DatasetAttributes",
     "GroupAttributes",
     "dataset_keys",
+    "group_attributes",
     "is_dataset",
     "missing_dataset_keys",
+    "own_keys",
     "parse_attributes",
 ]
 
@@ -38,7 +40,7 @@ ATTRIBUTES_JSON = "attributes.json"
 ZARR_KEY = "zarr"
 """The one key that n5zarr reserves, for what N5 has no word for."""
 
-DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
+DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,18 +129,23 @@ def missing_dataset_keys(document: JSON) -> list[str]:
         return ["dimensions", "dataType", "compression"]
     missing = [key for key in ("dimensions", "dataType") if key not in document]
     compressed = "compression" in document or "compressionType" in document
-    return missing if compressed else [*missing, "compression"]
+    return missing if compressed or _has_codecs(document) else [*missing, "compression"]
+
+
+def _has_codecs(document: Mapping[str, JSON]) -> bool:
+    """Whether there are codecs as Java N5 4 has them, and no attribute of that name."""
+    return isinstance(document.get("codecs"), list)
 
 
 def is_dataset(document: JSON) -> bool:
     """Whether a document describes a dataset.
 
-    ==============  ==========  =======================================  =======
-    ``dimensions``  ``dataType``  ``compression`` or ``compressionType``  dataset
-    ==============  ==========  =======================================  =======
-    yes             yes         yes                                      yes
-    any other combination                                                no
-    ==============  ==========  =======================================  =======
+    ==============  ============  ===================================================  =======
+    ``dimensions``  ``dataType``  ``compression``, ``compressionType`` or ``codecs``  dataset
+    ==============  ============  ===================================================  =======
+    yes             yes           yes                                                  yes
+    any other combination                                                              no
+    ==============  ============  ===================================================  =======
 
     ``blockSize`` does not matter: N5 before 4.0 takes one block of the size of the dataset where it
     is absent. A document that is no object is a group without attributes.
@@ -146,13 +153,46 @@ def is_dataset(document: JSON) -> bool:
     return not missing_dataset_keys(document)
 
 
-def parse_attributes(document: JSON) -> DatasetAttributes | GroupAttributes:
+def own_keys(
+    document: Mapping[str, JSON], *, is_group: bool = False, is_root: bool = True
+) -> tuple[str, ...]:
+    """Name the keys that are N5's own in a document, and no attributes.
+
+    Parameters
+    ----------
+    document : mapping
+        Of the node.
+    is_group : bool, optional
+        Whether it is known to be a group, whatever keys it carries: BigDataViewer's setups have
+        ``dataType``, BigStitcher's have all keys of a dataset.
+    is_root : bool, optional
+        Whether it is the root, whose ``n5`` is the version of the container. On any other group it
+        is an attribute, unless it is a version that N5 writes.
+    """
+    if is_group or not is_dataset(document):
+        is_own = is_root or is_version(document.get(VERSION_KEY))
+        return (VERSION_KEY, ZARR_KEY) if is_own else (ZARR_KEY,)
+    keys = DATASET_KEYS if _has_codecs(document) else DATASET_KEYS[:-1]
+    return (*keys, VERSION_KEY, ZARR_KEY)
+
+
+def group_attributes(document: Mapping[str, JSON], *, is_root: bool) -> GroupAttributes:
+    """Read the document of a group, whatever keys of a dataset it carries."""
+    own = own_keys(document, is_group=True, is_root=is_root)
+    return GroupAttributes(attributes=_without(document, own), record=document.get(ZARR_KEY))
+
+
+def parse_attributes(
+    document: JSON, *, is_root: bool = True
+) -> DatasetAttributes | GroupAttributes:
     """Read a parsed ``attributes.json``.
 
     Parameters
     ----------
     document : JSON
         The document; None for a node that has none.
+    is_root : bool, optional
+        Whether it is that of the root, see :func:`own_keys`.
 
     Returns
     -------
@@ -173,14 +213,14 @@ def parse_attributes(document: JSON) -> DatasetAttributes | GroupAttributes:
     """
     if not isinstance(document, dict):
         return GroupAttributes(attributes={})
-    if not is_dataset(document):
-        # only `n5` and `zarr` are ours on a group: BigDataViewer's setups carry `dataType`
-        attributes = _without(document, VERSION_KEY, ZARR_KEY)
-        return GroupAttributes(attributes=attributes, record=document.get(ZARR_KEY))
-    return _parse_dataset(document)
+    return (
+        _parse_dataset(document)
+        if is_dataset(document)
+        else group_attributes(document, is_root=is_root)
+    )
 
 
-def _without(document: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
+def _without(document: Mapping[str, JSON], keys: tuple[str, ...]) -> dict[str, JSON]:
     return {key: value for key, value in document.items() if key not in keys}
 
 
@@ -203,7 +243,7 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
         block_size=block_size,
         data_type=data_type,
         compression=compression,
-        attributes=_without(document, *DATASET_KEYS, VERSION_KEY, ZARR_KEY),
+        attributes=_without(document, own_keys(document)),
         record=document.get(ZARR_KEY),
     )
 
@@ -238,9 +278,43 @@ def _data_type(value: JSON, problems: list[Problem]) -> DataType | None:
 
 def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compression | None:
     # Java: `compression` wins where both keys stand
-    key = "compression" if "compression" in document else "compressionType"
+    key = "compressionType" if "compression" not in document else "compression"
+    compression = None
+    if key in document:
+        try:
+            compression = parse_compression(document[key], (key,))
+        except N5AttributesError as err:
+            problems.extend(err.problems)
+            return None
+    codecs = document.get("codecs")
+    if isinstance(codecs, list) and not _are_codecs_of(compression, codecs):
+        message = (
+            f"expected none, or those that `compression` stands for, got {codecs!r:.80}; Java N5 4 "
+            "writes and takes them instead of `compression`: read the dataset with Java"
+        )
+        problems.append(Problem(("codecs",), message, "compression"))
+    return compression
+
+
+def _are_codecs_of(compression: Compression | None, codecs: Sequence[JSON]) -> bool:
+    """Whether codecs of Java N5 4 make the blocks that a compression says.
+
+    Java: ``DatasetAttributes.java``; ``n5bytes`` is the header and the elements, big-endian.
+    """
+    if compression is None or not codecs or codecs[0] != {"name": "n5bytes"}:
+        return False
     try:
-        return parse_compression(document[key], (key,))
-    except N5AttributesError as err:
-        problems.extend(err.problems)
-        return None
+        found = [
+            parse_compression({"type": codec.get("name"), **_configuration(codec)})
+            for codec in codecs[1:]
+            if isinstance(codec, dict)
+        ]
+    except N5AttributesError:
+        return False
+    expected = [] if isinstance(compression, Raw) else [compression]
+    return found == expected and len(found) == len(codecs) - 1
+
+
+def _configuration(codec: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    configuration = codec.get("configuration", {})
+    return configuration if isinstance(configuration, dict) else {}

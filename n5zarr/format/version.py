@@ -18,7 +18,7 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["SUPPORTED_VERSION", "VERSION_KEY", "check_version", "parse_version"]
+__all__ = ["SUPPORTED_VERSION", "VERSION_KEY", "check_version", "is_version", "parse_version"]
 
 VERSION_KEY = "n5"
 SUPPORTED_VERSION = (4, 0, 0)
@@ -36,6 +36,18 @@ def parse_version(value: JSON) -> tuple[int, int, int]:
     found = _VERSION.search(str(value)) if isinstance(value, str | int | float) else None
     major, minor, patch = (int(g or 0) for g in found.groups()) if found else (0, 0, 0)
     return major, minor, patch
+
+
+def is_version(value: JSON) -> bool:
+    """Whether a value is a version that N5 writes, up to the supported one.
+
+    Examples
+    --------
+    >>> is_version("2.5.1"), is_version("9.9.9"), is_version("mine"), is_version(4)
+    (True, False, False, False)
+    """
+    is_full = isinstance(value, str) and (found := _VERSION.match(value)) and found.group(3)
+    return bool(is_full) and parse_version(value) <= (SUPPORTED_VERSION[0], 10**9, 0)
 
 
 def check_version(value: JSON) -> None:

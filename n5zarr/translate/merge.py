@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from n5zarr.format.attributes import DATASET_KEYS, ZARR_KEY, is_dataset
+from n5zarr.errors import N5Error
+from n5zarr.format.attributes import DATASET_KEYS, ZARR_KEY, is_dataset, own_keys
 from n5zarr.format.order import present
 from n5zarr.format.raw_json import RawObject
-from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
+from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY, is_version
 from n5zarr.translate.presentation import AXES_KEY, derived_names
 from n5zarr.translate.record import Record, json_pointers, shown_attributes
 
@@ -55,6 +56,8 @@ class Change:
         Whether Zarr consolidated the metadata below.
     is_root : bool
         Whether this is the root, which carries N5's version in a new container.
+    is_group : bool
+        Whether the node is known to be a group, whatever keys it carries.
     """
 
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
@@ -66,6 +69,20 @@ class Change:
     rank: int = 0
     consolidated: bool | Literal["keep"] = KEEP
     is_root: bool = False
+    is_group: bool = False
+
+    def own_keys(self, raw: RawObject) -> tuple[str, ...]:
+        """Name the keys of the document that are no attributes."""
+        return own_keys(raw.values, is_group=self.is_group, is_root=self.is_root)
+
+    def is_reserved(self, raw: RawObject, key: str, value: JSON) -> bool:
+        """Whether an attribute would be taken for one of N5's own keys, and is not meant to be."""
+        if is_dataset(raw.values) and not self.is_group:
+            return key in _OWN_KEYS
+        if key == VERSION_KEY:
+            return self.is_root and not is_version(value)
+        completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
+        return completes or key == ZARR_KEY
 
 
 def changed(data: bytes | None, change: Change) -> bytes:
@@ -87,6 +104,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
     ------
     N5AttributesError
         The document on disk is no JSON, so that nothing can be kept of it (``kind="json"``).
+    N5Error
+        What is to be resized is no dataset any more (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
@@ -95,7 +114,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
     record = _with_members(raw, record, change)
     if change.dimensions != KEEP:
-        raw.set("dimensions", list(change.dimensions))
+        _resize(raw, change.dimensions)
     if change.attributes != KEEP:
         record = _with_attributes(raw, record, change)
     if change.names != KEEP:
@@ -108,6 +127,13 @@ def changed(data: bytes | None, change: Change) -> bytes:
     elif recorded != raw.values.get(ZARR_KEY):
         raw.set(ZARR_KEY, recorded)
     return raw.to_bytes()
+
+
+def _resize(raw: RawObject, dimensions: N5Tuple) -> None:
+    if not is_dataset(raw.values):
+        message = "expected the dataset to resize, got a group: another program has made it"
+        raise N5Error(message, kind="changed")
+    raw.set("dimensions", list(dimensions))
 
 
 def _without_tokens(raw: RawObject, record: Record) -> Record:
@@ -124,20 +150,22 @@ def _without_tokens(raw: RawObject, record: Record) -> Record:
 
 def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
     """Make the node an array or a group."""
-    members = change.members
-    if members == KEEP:
+    was_dataset = is_dataset(raw.values)
+    if change.members == KEEP or (change.members is None and not was_dataset):
         return record
-    if members is None:
-        if is_dataset(raw.values):
-            for key in DATASET_KEYS:
-                raw.remove(key)
-            record = record.without_elements()
-        return record
-    raw.remove("compressionType")
-    for key, value in members.to_json().items():
+    members = {} if change.members is None else change.members.to_json()
+    if members and not was_dataset:  # what is left of a group are attributes
+        standing = {key: raw.values[key] for key in DATASET_KEYS if key in raw.values}
+        record = replace(record, attributes={**record.attributes, **standing})
+    for key in DATASET_KEYS:
+        if key not in members:
+            raw.remove(key)
+    for key, value in members.items():
         if not _same(raw.values.get(key), value):
             raw.set(key, value)
-    elements = members.record
+    if change.members is None:
+        return record.without_elements()
+    elements = change.members.record
     return replace(
         record,
         data_type=elements.data_type,
@@ -153,33 +181,29 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
 def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
     """Apply the users' changes key by key."""
     assert isinstance(change.attributes, Mapping)  # noqa: S101 - for the type checker
-    users = {k: v for k, v in raw.values.items() if k not in _hidden(raw)}
+    users = {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)}
     theirs = shown_attributes(users, record)
     base = theirs if change.base is None else change.base
     escaped = dict(record.attributes)
     touched = {key for key in base if key not in change.attributes}
+    touched |= {
+        key
+        for key, value in change.attributes.items()
+        if key not in base or not _same(base[key], value)
+    }
     for key in touched:
         escaped.pop(key, None)
-        if key not in _hidden(raw):
+        if key not in change.attributes and key not in change.own_keys(raw):
             raw.remove(key)
-    for key, value in change.attributes.items():
-        if key in base and _same(base[key], value):
+    for key in (key for key in change.attributes if key in touched):
+        value = _placeholders(change.attributes[key])
+        if not (change.is_reserved(raw, key, value) or _stops_tensorstore(raw, key, value)):
+            raw.set(key, value)
             continue
-        touched.add(key)
-        is_own = key in _OWN_KEYS and not _stands(raw, key)
-        if is_own or _stops_tensorstore(raw, key, value):
-            escaped[key] = _placeholders(value)
-            if not is_own:
-                raw.remove(key)
-        else:
-            raw.set(key, _placeholders(value))
-            escaped.pop(key, None)
+        escaped[key] = value
+        if key not in change.own_keys(raw):
+            raw.remove(key)
     return _with_pointers(replace(record, attributes=escaped), change.attributes, touched)
-
-
-def _hidden(raw: RawObject) -> tuple[str, ...]:
-    """Name N5's own keys, which are no attributes; groups have only two."""
-    return _OWN_KEYS if is_dataset(raw.values) else (VERSION_KEY, ZARR_KEY)
 
 
 def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
@@ -202,11 +226,6 @@ def _is_text(value: JSON) -> bool:
 
 def _is_finite(value: JSON) -> bool:
     return type(value) is int or (isinstance(value, float) and math.isfinite(value))
-
-
-def _stands(raw: RawObject, key: str) -> bool:
-    """Whether a key of datasets stands on a group as an attribute, as BigDataViewer writes it."""
-    return key in raw.values and key not in _hidden(raw)
 
 
 def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[str]) -> Record:
@@ -243,7 +262,7 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     """Name the axes: by ``axes`` where it can hold the names, else by the record."""
     names = None if change.names is None or change.names == KEEP else list(change.names)
     users = shown_attributes(
-        {k: v for k, v in raw.values.items() if k not in _hidden(raw)},
+        {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)},
         replace(record, dimension_names=None),
     )
     plain = replace(record, dimension_names=None)

@@ -228,21 +228,22 @@ def test_directories_list_sorted_and_without_strays(container: Path, wrapped: st
         return [key async for key in store.list_prefix(prefix)]
 
     assert asyncio.run(names("")) == ["a", "zarr.json"]
-    assert asyncio.run(names("a")) == ["B", "b", "m", "z", "zarr.json"]
+    empty = ["empty"] if wrapped == "local" else []  # keys have no empty directories
+    assert asyncio.run(names("a")) == ["B", "b", *empty, "m", "z", "zarr.json"]
     assert asyncio.run(names("a/b/")) == ["c", "zarr.json"]
     assert asyncio.run(names("a/b/c")) == ["0", "1", "2"]
     assert asyncio.run(names("a/b/c/1/1")) == ["0", "2"]
     assert asyncio.run(names("nothing")) == []
     assert asyncio.run(below("a/m")) == ["a/m/zarr.json"]
     assert asyncio.run(below("a/b/c/1/1")) == ["a/b/c/1/1/0", "a/b/c/1/1/2"]
-    for prefix, empty in {
+    for prefix, is_empty in {
         "": False,
         "a": False,
         "a/b/c": False,
-        "a/empty": True,
+        "a/empty": wrapped != "local",
         "x": True,
     }.items():
-        assert asyncio.run(store.is_empty(prefix)) is empty, prefix
+        assert asyncio.run(store.is_empty(prefix)) is is_empty, prefix
 
 
 def test_ranges_are_of_the_translated_bytes(container: Path) -> None:

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from n5zarr.format.raw_json import RawObject
 
 COMMENTS = (
-    "", " ", "\n", "/**/", '/* {"dimensions": [99, 99]} */', '// {"a": 1}\n', '# "a": 2, }\n', "// :\n",
+    "", " ", "\n", "/**/", '/* {"dimensions": [99, 99]} */', '// {"a": 1}\n', '# "a": 2, }\n',
 )  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )  # fmt: skip
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')

@@ -1,0 +1,204 @@
+"""Java at work at the same time: it truncates files and writes them again, under a lock.
+
+``N5ZARR_STRESS=1`` lets each writer run for a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr import N5Store, kernel, local_io
+from n5zarr.errors import N5AttributesError
+from tests.contract.test_kernel import python_only
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks that exclude Java's")
+
+SECONDS = 60 if os.environ.get("N5ZARR_STRESS") else 1.5
+SHAPE = (37, 41, 43)
+
+# FileSystemKeyValueAccess of N5 4.0.2 opens without truncating, locks, and truncates at the first
+# write. The pause makes the moment in which the file is empty or cut as long as it can be.
+WRITER = """
+    import fcntl, itertools, os, select, sys, time
+
+    def write(path, content, pause):
+        file = os.open(path, os.O_RDWR | os.O_CREAT)
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        os.ftruncate(file, 0)
+        time.sleep(pause)
+        half = len(content) // 2
+        os.write(file, content[:half])
+        time.sleep(pause)
+        os.write(file, content[half:])
+        os.close(file)
+
+    path, pause, *contents = sys.argv[1:]
+    contents = [open(name, "rb").read() for name in contents]
+    print("ready", flush=True)
+    for content in itertools.cycle(contents):
+        write(path, content, float(pause))
+        if select.select([sys.stdin], [], [], float(pause) / 10)[0]:
+            break
+    """
+
+
+@contextmanager
+def rewriting(path: Path, *contents: bytes, pause: float = 0.0) -> Iterator[None]:
+    """Let another process write contents into a file, one after the other, as Java does."""
+    files = []
+    for number, content in enumerate(contents):
+        files.append(path.parent.parent / f"content-{path.name}-{number}")
+        files[-1].write_bytes(content)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WRITER), path, str(pause), *files],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield
+        assert process.poll() is None
+    finally:
+        process.communicate(timeout=60)  # closes its input, which ends it after a whole file
+
+
+def until_the_end() -> Iterator[int]:
+    end = time.monotonic() + SECONDS
+    number = 0
+    while time.monotonic() < end:
+        yield number
+        number += 1
+    assert number > 3
+
+
+def dataset(root: Path, compression: Any = None, **options: Any) -> Any:
+    return n5zarr.create_array(
+        root, path="d", shape=SHAPE, chunks=SHAPE, dtype="u2",
+        compression=compression or {"type": "gzip"}, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.03], ids=["at-once", "with-pauses"])
+def test_a_document_is_never_read_while_it_is_cut(tmp_path: Path, pause: float) -> None:
+    root = tmp_path / "c.n5"
+    dataset(root, attributes={"long": "x" * 9000})
+    path = root / "d" / "attributes.json"
+    with rewriting(path, path.read_bytes(), path.read_bytes() + b" ", pause=pause):
+        for _ in until_the_end():
+            assert n5zarr.open(root, path="d").shape == SHAPE
+            assert zarr.open_array(N5Store(root), path="d", mode="r").shape == SHAPE
+            assert [type(m) for _, m in zarr.open_group(N5Store(root), mode="r").members()] == [
+                zarr.Array
+            ]
+
+
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_updates_beside_a_writer_lose_no_dataset(tmp_path: Path, kind: str) -> None:
+    """Whose attribute wins is not said; that what makes the array stays is."""
+    root = tmp_path / "c.n5"
+    group = zarr.create_group(N5Store(root)).create_group("d")
+    dataset(root, overwrite=True)
+    path = root / "d" / "attributes.json"
+    content = path.read_bytes()
+    with rewriting(path, content[:-1] + b',"java":1}', content[:-1] + b',"java":2}', pause=0.002):
+        for number in until_the_end():
+            node = group if kind == "group" else n5zarr.open(root, mode="r+", path="d")
+            node.attrs["python"] = number
+            found = zarr.open(N5Store(root), path="d", mode="r")
+            assert isinstance(found, zarr.Array), path.read_bytes()
+            assert found.shape == SHAPE
+    assert n5zarr.open(root, path="d").shape == SHAPE
+
+
+COMPRESSIONS = [{"type": "raw"}, {"type": "blosc", "clevel": 0}, {"type": "gzip", "level": 1}]
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
+@pytest.mark.parametrize("how", ["kernel", "python", "n5", "zarr"])
+def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any, how: str) -> None:
+    root = tmp_path / "c.n5"
+    array = dataset(root, compression)
+    contents = []
+    for value in (1, 2):
+        array[:] = value
+        contents.append((root / "d/0/0/0").read_bytes())
+    codecs: Any = "n5" if how == "n5" else "zarr"
+    plain = zarr.open_array(N5Store(root, codecs=codecs), path="d", mode="r")
+    opened: Any = n5zarr.open(root, path="d") if how in ("kernel", "python") else plain
+
+    def check() -> None:
+        with rewriting(root / "d/0/0/0", *contents):
+            for _ in until_the_end():
+                for selection in (np.s_[:], np.s_[3:5, 1:, 2:], np.s_[:, :, 7]):
+                    found = np.unique(opened[selection])
+                    assert found.tolist() in ([1], [2])
+
+    if how == "python" or not kernel.is_compiled():
+        with python_only():
+            check()
+    else:
+        check()
+
+
+def test_an_empty_document_of_a_dataset_is_an_error(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    group = zarr.create_group(N5Store(root)).create_group("d")
+    dataset(root, overwrite=True)[:] = 1
+    path = root / "d" / "attributes.json"
+    for content in (b"", b" \n"):
+        path.write_bytes(content)
+        for opening in (
+            lambda: n5zarr.open(root, path="d"),
+            lambda: zarr.open(N5Store(root), path="d", mode="r"),
+            lambda: zarr.open(N5Store(root, zarr_format=2), path="d", mode="r", zarr_format=2),
+            lambda: group.attrs.put({"x": 1}),
+            lambda: n5zarr.read_block(root, "d", (0, 0, 0)),
+        ):
+            with pytest.raises(N5AttributesError, match="got an empty file"):
+                opening()
+        assert path.read_bytes() == content
+        with pytest.warns(n5zarr.N5Warning, match="left out of the listing"):
+            assert list(zarr.open_group(N5Store(root), mode="r").members()) == []
+
+
+def test_an_empty_document_without_blocks_is_a_group(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    zarr.create_group(N5Store(root)).create_group("g/0/1")
+    (root / "g" / "attributes.json").write_bytes(b"")
+    group: Any = zarr.open(N5Store(root), path="g", mode="r+")
+    assert [name for name, _ in group.members(max_depth=None)] == ["0", "0/1"]
+    group.attrs["x"] = 1
+    assert (root / "g" / "attributes.json").read_bytes() == b'{"x":1}'
+
+
+def test_a_file_that_changes_for_ever_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a program that takes no lock."""
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    real = os.fstat
+
+    def fstat(file: int) -> os.stat_result:
+        path.write_bytes(path.read_bytes() + b".")
+        return real(file)
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    with pytest.raises(BlockingIOError, match="goes on writing"):
+        local_io.read(path)
