@@ -152,6 +152,20 @@ def test_the_engine_is_found_without_being_named(tmp_path: Path) -> None:
     assert N5BackendEntrypoint().guess_can_open(tmp_path)
 
 
+def test_a_level_has_its_positions_where_no_name_tells_the_container(tmp_path: Path) -> None:
+    """As those of the Human Organ Atlas: what says where it lies stands on the group above."""
+    group = tmp_path / "LADAF" / "25.08um_bm05"
+    (group / "s2").mkdir(parents=True)
+    documents = JAVA.parent / "attributes"
+    shutil.copy(documents / "06-human-organ-atlas-group.json", group / "attributes.json")
+    shutil.copy(documents / "07-human-organ-atlas-array-s2.json", group / "s2" / "attributes.json")
+    found = xr.open_dataset(group / "s2", engine="n5")
+    assert found.sizes == {"z": 475, "y": 730, "x": 538}
+    np.testing.assert_allclose(found["z"][:2], [1.5 * 25.08, 5.5 * 25.08])
+    assert found["z"].attrs == {"units": "um"}
+    assert list(found) == ["s2"]
+
+
 def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         xr.open_dataset(SAMPLE, engine="n5", group="nothing")
