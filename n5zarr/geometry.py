@@ -270,6 +270,7 @@ def _place(
         attributes=shown.dataset.attributes,
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
+        first_attributes={} if first is None else first.dataset.attributes,
         voxel_size=_voxel_size(getattr(container, "root", None), names),
         given_names=_given_names(shown),
     )

@@ -7,8 +7,9 @@ centre of the first element.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,11 @@ __all__ = [
     "axes_of",
     "brief",
     "factors",
+    "level_from",
     "mapping",
     "numbers",
     "numbers_at",
+    "resolution_in",
     "shifted",
     "texts",
     "texts_at",
@@ -108,7 +111,9 @@ class Node:
     ancestors : sequence of mapping, optional
         Attributes of the groups above, the nearest first.
     first_level : tuple of int, optional
-        Dimensions of ``s0`` beside the dataset, where it is needed and there.
+        Dimensions of ``s0`` beside the dataset, where it is there.
+    first_attributes : mapping, optional
+        Those of ``s0``.
     voxel_size : tuple, optional
         Of the setup in BigDataViewer's XML: numbers in the order x, y, z, and their unit.
     given_names : tuple of str, optional
@@ -120,6 +125,7 @@ class Node:
     attributes: Mapping[str, JSON]
     ancestors: Sequence[Mapping[str, JSON]] = ()
     first_level: N5Tuple | None = None
+    first_attributes: Mapping[str, JSON] = field(default_factory=dict)
     voxel_size: tuple[tuple[float, ...], str] | None = field(default=None)
     given_names: tuple[str, ...] | None = None
 
@@ -230,6 +236,40 @@ def factors(node: Node) -> tuple[float, ...] | None:
                 listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
                 return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
     return None
+
+
+def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:
+    """Read ``pixelResolution``, an object or a bare list; None where there are no numbers."""
+    value = attributes.get("pixelResolution")
+    return numbers(value) or numbers(mapping(value).get("dimensions")) or None
+
+
+def level_from(
+    node: Node, resolution: Sequence[float], by: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Give distance and first position of the elements from the resolution on the dataset.
+
+    It is that of full resolution, which the factors multiply. But fibsem-tools and cellmap-schemas
+    write on each level its own: where that is the product already, of the factors and of what the
+    group or ``s0`` says, it holds.
+    """
+    for base in _full_resolutions(node):
+        pairs = list(zip(resolution, base, by, strict=False))
+        if len(base) >= len(resolution) and all(
+            math.isclose(r, b * f, rel_tol=1e-6) for r, b, f in pairs
+        ):
+            return tuple(resolution), tuple((r - b) / 2 for r, b, _ in pairs)
+    return tuple(r * f for r, f in zip(resolution, by, strict=True)), shifted(resolution, by)
+
+
+def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
+    """Find what is said beside a level of full resolution."""
+    # with factors of its own a level may be n5-viewer's, whatever `s0` says
+    is_complete = node.attributes.get("downsamplingFactors") is not None
+    for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
+        for found in (resolution_in(attributes), numbers(attributes.get("resolution"))):
+            if found:
+                yield found
 
 
 def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
