@@ -154,6 +154,11 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
         found = _names_only(node)
     if found is not None:
         found = replace(found, axes=_sensible(found.axes, problems))
+        if found.rest:
+            problems.append(
+                "the registration turns or shears: positions are along the axes of the view, and "
+                "the attribute 'registration' has the matrix that takes them to the world"
+            )
     return Found(found, tuple(dict.fromkeys(problems)))
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "Geometry",
     "MisfitError",
     "Node",
+    "View",
     "axes_of",
     "brief",
     "factors",
@@ -75,10 +76,22 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """The axes of a dataset in N5 order, and which convention says so."""
+    """The axes of a dataset in N5 order, and which convention says so.
+
+    Parameters
+    ----------
+    convention : str
+        Its name.
+    axes : tuple of Axis
+        In N5 order.
+    rest : tuple of tuple of float, optional
+        What positions along axes cannot say, rotation and shear: the rows of the matrix that takes
+        them, and 1, to the world. N5 order.
+    """
 
     convention: str
     axes: tuple[Axis, ...]
+    rest: tuple[tuple[float, ...], ...] = ()
 
     @property
     def is_placed(self) -> tuple[bool, ...]:
@@ -94,6 +107,26 @@ class Geometry:
         return tuple(
             bool(a.unit or a.labels) or (a.scale, a.translation) != (1, 0) for a in self.axes
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What BigDataViewer's XML says of a setup at a time point.
+
+    Parameters
+    ----------
+    voxel_size : tuple of float or None
+        In the order x, y, z; whatever numbers are written.
+    unit : str or None
+        Of the voxel size and of the world.
+    registration : tuple of float or None
+        The three rows of the matrix that takes elements of full resolution to the world; empty
+        where it cannot be understood.
+    """
+
+    voxel_size: tuple[float, ...] | None
+    unit: str | None
+    registration: tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +147,8 @@ class Node:
         Dimensions of ``s0`` beside the dataset, where it is there.
     first_attributes : mapping, optional
         Those of ``s0``.
-    voxel_size : tuple, optional
-        Of the setup in BigDataViewer's XML: numbers in the order x, y, z, and their unit.
+    view : View, optional
+        What BigDataViewer's XML says of it.
     given_names : tuple of str, optional
         Of the dimensions, where they are known from elsewhere than the attributes.
     """
@@ -126,7 +159,7 @@ class Node:
     ancestors: Sequence[Mapping[str, JSON]] = ()
     first_level: N5Tuple | None = None
     first_attributes: Mapping[str, JSON] = field(default_factory=dict)
-    voxel_size: tuple[tuple[float, ...], str] | None = field(default=None)
+    view: View | None = None
     given_names: tuple[str, ...] | None = None
 
     @property
