@@ -110,7 +110,7 @@ class Placed:
             if not (key in _SHOWN_ELSEWHERE and isinstance(value, list))
             and (key != "units" or isinstance(value, str))
         }
-        return others | ({"registration": [list(row) for row in rest]} if rest else {})
+        return others | ({"registration": [v for row in rest for v in row]} if rest else {})
 
     def is_coordinate_of(self, dim: str, size: int) -> bool:
         """Whether it gives the positions along a dimension."""

@@ -30,6 +30,8 @@ from n5zarr.conventions.model import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
+
 __all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "view_of"]
 
 KEYS = ("downsamplingFactors",)
@@ -168,16 +170,16 @@ class Description:
 
     def _is_in_elements(self, registration: _Numbers, voxel_size: _Numbers) -> bool:
         """Whether the world has BigStitcher's unit, an element of the finest resolution."""
-        lengths = np.linalg.norm(np.reshape(registration, (3, 4))[:, :3], axis=0).tolist()
-        return not _are_near(lengths, voxel_size) and _are_near(
-            [length * self._finest for length in lengths], voxel_size
-        )
+        lengths = np.linalg.norm(np.reshape(registration, (3, 4))[:, :3], axis=0)
+        far = _difference(lengths * self._finest, voxel_size)
+        return far < _NEAR and far < _difference(lengths, voxel_size)
 
 
-def _are_near(values: _Numbers, others: _Numbers) -> bool:
-    return len(values) == len(others) and all(
-        math.isclose(a, b, rel_tol=_NEAR) for a, b in zip(values, others, strict=True)
-    )
+def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float:
+    """Say how different scales are, as a part of them."""
+    if len(voxel_size) != 3 or not (lengths > 0).all() or min(voxel_size) <= 0:
+        return math.inf
+    return float(np.abs(np.log(lengths / voxel_size)).max())
 
 
 @lru_cache(maxsize=4)  # each dataset asks for it

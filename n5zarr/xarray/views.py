@@ -88,8 +88,8 @@ def open_bdv(
         ``setup0/timepoint0/s0``. A time point that a setup lacks is all 0, or no node.
 
         Scale and translation of a registration are coordinates. What is left of it, rotation and
-        shear, causes one warning, and is the attribute ``registration`` of ``data``: the rows of a
-        matrix that takes the positions x, y, z, and 1, to the world.
+        shear, causes one warning, and is the attribute ``registration`` of ``data``: the three rows
+        of a matrix, one after the other, that takes the positions x, y, z, and 1, to the world.
 
     Raises
     ------

@@ -618,6 +618,9 @@ def test_bigstitcher_counts_in_elements_of_the_finest_resolution() -> None:
     stretched = affine([1.02, 0, 0, 0], [0, 1.49, 0, 0], [0, 0, 7.6, 0])
     axes = registered(xml_of(MOVED, stretched)).geometry.axes
     assert [axis.scale for axis in axes] == pytest.approx([0.204, 0.298, 1.52])
+    # and where the finest resolution is next to 1
+    xml = xml_of(MOVED, affine([1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 2, 0]), size="0.95 0.95 1.9")
+    assert registered(xml).geometry.axes[0].translation == pytest.approx(9.5)
     other = affine([3, 0, 0, 0], [0, 3, 0, 0], [0, 0, 3, 0])
     axes = registered(xml_of(MOVED, other)).geometry.axes
     assert [(axis.scale, axis.translation) for axis in axes] == [(3, 10), (3, -20), (3, 30)]
