@@ -323,6 +323,10 @@ def test_what_coordinates_cannot_say_is_said_once_and_kept(tmp_path: Path) -> No
     with pytest.warns(n5zarr.N5Warning, match="turns or shears"):
         alone = xr.open_dataset(container / "setup1/timepoint0/s1", engine="n5")
     np.testing.assert_array_equal(alone["s1"].attrs["registration"], rest.ravel())
+    back = "0 1 0 8 -1 0 0 9 0 0 1 2"
+    write_xml(tmp_path / "d.xml", "d.n5", 2, views={(0, 0): turn, (1, 0): back})
+    with pytest.warns(n5zarr.N5Warning, match="turns or shears"):
+        assert sorted(n5zarr.open_bdv(container).children) == ["setup0", "setup1"]
 
 
 def test_names_of_views_may_have_zeros(tmp_path: Path) -> None:

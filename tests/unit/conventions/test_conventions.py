@@ -621,6 +621,11 @@ def test_bigstitcher_counts_in_elements_of_the_finest_resolution() -> None:
     # and where the finest resolution is next to 1
     xml = xml_of(MOVED, affine([1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 2, 0]), size="0.95 0.95 1.9")
     assert registered(xml).geometry.axes[0].translation == pytest.approx(9.5)
+    # of all setups
+    finer = b"<ViewSetup><id>4</id><voxelSize><size>0.1 0.1 0.1</size></voxelSize></ViewSetup>"
+    xml = xml_of(MOVED, affine([2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 15, 0]))
+    xml = xml.replace(b"</ViewSetups>", finer + b"</ViewSetups>")
+    assert registered(xml).geometry.axes[0].translation == pytest.approx(1)
     other = affine([3, 0, 0, 0], [0, 3, 0, 0], [0, 0, 3, 0])
     axes = registered(xml_of(MOVED, other)).geometry.axes
     assert [(axis.scale, axis.translation) for axis in axes] == [(3, 10), (3, -20), (3, 30)]
