@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import takewhile
 from operator import index
 from pathlib import Path
 from types import MappingProxyType
@@ -13,12 +14,13 @@ from urllib.parse import unquote
 import numpy as np
 import zarr
 from zarr.abc.store import Store
+from zarr.buffer import cpu
 from zarr.dtype import parse_dtype
 
 from n5zarr._zarr_compat import sync
 from n5zarr.arrays import hasten
 from n5zarr.codecs.block import Block, parse_block
-from n5zarr.errors import N5AttributesError, N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -27,11 +29,10 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.grid import automatic_block_size, block_path
-from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import present
 from n5zarr.format.path import join, local_path, normalize_path
-from n5zarr.format.version import VERSION_KEY
 from n5zarr.hierarchy import read_document, read_key
+from n5zarr.remote import is_chain, is_url, store_of_url, tolerant
 from n5zarr.store import N5Store
 from n5zarr.translate.element import Element
 from n5zarr.translate.members import plain_dataset
@@ -68,9 +69,9 @@ def sample_path() -> str:
 def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     """Split a location into the root of its container and the path of a node in it.
 
-    The root is the first path element that ends in ``.n5``; else, on local file systems, the
-    topmost of the unbroken chain of ancestors whose ``attributes.json`` has ``n5``; else the
-    location itself.
+    The root is the first path element that ends in ``.n5``; else the topmost of the unbroken chain
+    of a node and its ancestors that have an ``attributes.json``; else the location itself. Nothing
+    is asked of servers: of a URL without such an element the whole is given as the root.
 
     Parameters
     ----------
@@ -89,36 +90,71 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     """
     text = os.fspath(location)
     if "://" in text and not text.lower().startswith("file://"):
-        is_http = text.lower().startswith(("http://", "https://"))
-        address, mark, query = text.partition("?") if is_http else (text, "", "")
+        address, query = _address(text)
         found = _URL_ROOT.fullmatch(address)
-        if found is None:
-            return text, ""
-        inner = (found.group(2) or "").strip("/")
-        return found.group(1) + mark + query, unquote(inner) if is_http else inner
+        return (text, "") if found is None else _placed(found.group(1), found.group(2) or "", query)
     node = Path(local_path(text)).expanduser().absolute()
     if ".." in node.parts:
         node = node.resolve()
     ancestors = [*reversed(node.parents), node]
-    root = next((a for a in ancestors if a.suffix == ".n5"), None) or _versioned_root(node)
+    root = next((a for a in ancestors if a.suffix == ".n5"), None) or _documented_root(node)
     return str(root), "" if node == root else node.relative_to(root).as_posix()
 
 
-def _versioned_root(node: Path) -> Path:
-    root = node
-    for ancestor in (node, *node.parents):
-        if not _has_version(ancestor):
-            break
-        root = ancestor
-    return root
+def _documented_root(node: Path) -> Path:
+    documented = list(takewhile(_has_document, (node, *node.parents)))
+    return documented[-1] if documented else node
 
 
-def _has_version(directory: Path) -> bool:
+def _has_document(directory: Path) -> bool:
     try:
-        document = parse_json((directory / ATTRIBUTES_JSON).read_bytes())
-    except (OSError, N5AttributesError):
+        return (directory / ATTRIBUTES_JSON).is_file()
+    except OSError:  # not ours to look into
         return False
-    return isinstance(document, dict) and VERSION_KEY in document
+
+
+def _address(url: str) -> tuple[str, str]:
+    """Split a URL into what says the place and the query, which goes with every request."""
+    is_http = url.lower().startswith(("http://", "https://"))
+    address, mark, query = url.partition("?") if is_http else (url, "", "")
+    return address, mark + query
+
+
+def _placed(root: str, inner: str, query: str) -> tuple[str, str]:
+    """Give the URL of a container and the path of a node in it, which is a name and no URL."""
+    inner = inner.strip("/")
+    is_http = root.lower().startswith(("http://", "https://"))
+    return root + query, unquote(inner) if is_http else inner
+
+
+def _found_root(url: str, storage_options: dict[str, Any] | None) -> tuple[str, str]:
+    """Split a URL without ``.n5``, asking upwards for documents until one is missing."""
+    address, query = _address(url)
+    scheme, separator, place = address.partition("://")
+    names = place.rstrip("/").split("/")
+    n_root = len(names)
+    for n in range(len(names), 0, -1):
+        above = scheme + separator + "/".join(names[:n])
+        if not sync(_has_document_at(above + query, storage_options)):
+            break
+        n_root = n
+    root = scheme + separator + "/".join(names[:n_root])
+    return _placed(root, "/".join(names[n_root:]), query)
+
+
+def _is_to_be_asked(root: str) -> bool:
+    """Whether documents tell the root: not if its name does, nor in an archive or a chain."""
+    if not is_url(root) or is_chain(root) or root.lower().startswith("zip:"):
+        return False
+    return _URL_ROOT.fullmatch(_address(root)[0]) is None
+
+
+async def _has_document_at(url: str, storage_options: dict[str, Any] | None) -> bool:
+    """Whether there is a document at a URL; what may not be seen is no part of the container."""
+    store = store_of_url(url, storage_options, read_only=True, backend="fsspec")
+    data = await tolerant(store).get(ATTRIBUTES_JSON, cpu.buffer_prototype)
+    # some web servers answer with a page whatever they are asked for
+    return data is not None and not data.to_bytes().lstrip().startswith(b"<")
 
 
 def open_container(
@@ -152,6 +188,8 @@ def open_container(
     root: str | Store = store if isinstance(store, Store) else ""
     if not isinstance(store, Store):
         root, inner = split_root(store)
+        if _is_to_be_asked(root):
+            root, inner = _found_root(root, storage_options)
     opened = N5Store(root, codecs="n5", axis_order=axis_order, storage_options=storage_options)
     return opened, join(normalize_path(inner), normalize_path(path))
 
@@ -176,7 +214,9 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. An
+        A container, or anywhere in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
+        container begins at the first name that ends in ``.n5``, else at the topmost of the
+        location and the groups above it that have, one below the other, an ``attributes.json``. An
         :class:`N5Store` is used as it is.
     mode : {"r", "r+", "a", "w", "w-"}, optional
         As in :func:`zarr.open`: read only; read and write what exists; make a group if nothing

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from n5zarr.conventions.bdv import parse_xml, setup_of
+from n5zarr.conventions.bdv import parse_xml, view_of
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
 from n5zarr.format.attributes import GroupAttributes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.model import Axis, Geometry
+    from n5zarr.conventions.model import Axis, Geometry, View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.hierarchy import Hierarchy, Steps
 
@@ -102,13 +102,15 @@ class Placed:
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """The attributes that say nothing of the axes."""
-        return {
+        """The attributes that say nothing of the axes, and what of their place these cannot say."""
+        rest = () if self.geometry is None else self.geometry.rest
+        others = {
             key: value
             for key, value in other_attributes(self.shown.attributes, self.geometry).items()
             if not (key in _SHOWN_ELSEWHERE and isinstance(value, list))
             and (key != "units" or isinstance(value, str))
         }
+        return others | ({"registration": [v for row in rest for v in row]} if rest else {})
 
     def is_coordinate_of(self, dim: str, size: int) -> bool:
         """Whether it gives the positions along a dimension."""
@@ -181,7 +183,11 @@ def positions(axis: Axis, size: int, *, start: int = 0) -> npt.NDArray[np.float6
 
 
 async def read_placed(
-    container: Container, path: str, shown: Presentation, convention: str | None = None
+    container: Container,
+    path: str,
+    shown: Presentation,
+    convention: str | None = None,
+    description: Description | None = None,
 ) -> Placed:
     """Read the axes of a dataset.
 
@@ -195,17 +201,20 @@ async def read_placed(
         The dataset.
     convention : str, optional
         The only one to try.
+    description : Description, optional
+        BigDataViewer's XML, where it is known; else it is looked for.
     """
     above = await container.run(container.hierarchy.above(path))
     group = path.rpartition("/")[0]
     first = join(group, "s0")
     beside = await container.run(container.hierarchy.datasets([first] if path else []))
-    placed = _place(container, path, shown, above, beside.get(first), convention)
+    view = _view(container, path, description)
+    placed = _place(path, shown, above, beside.get(first), convention, view)
     if not path:
         return placed
     wanted = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
     found = await container.run(container.hierarchy.datasets(wanted))
-    named = {p: _place(container, p, s, above, None, convention) for p, s in found.items()}
+    named = {p: _place(p, s, above, None, convention) for p, s in found.items()}
     coordinates = {
         c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes[c.name])
     }
@@ -231,8 +240,11 @@ async def read_layout(
     children = await container.run(container.hierarchy.children(path))
     above = [group.attributes, *await container.run(container.hierarchy.above(path))]
     arrays = {name: child for name, child in children if isinstance(child, Presentation)}
+    paths = {name: join(path, name) for name in arrays}
     datasets = {
-        name: _place(container, join(path, name), shown, above, arrays.get("s0"), convention)
+        name: _place(
+            paths[name], shown, above, arrays.get("s0"), convention, _view(container, paths[name])
+        )
         for name, shown in arrays.items()
     }
     alone = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
@@ -256,12 +268,12 @@ def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _place(
-    container: Container,
     path: str,
     shown: Presentation,
     above: Sequence[Mapping[str, JSON]],
     first: Presentation | None,
     convention: str | None,
+    view: View | None = None,
 ) -> Placed:
     names = tuple(path.split("/")) if path else ()
     node = Node(
@@ -270,7 +282,8 @@ def _place(
         attributes=shown.dataset.attributes,
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
-        voxel_size=_voxel_size(getattr(container, "root", None), names),
+        first_attributes={} if first is None else first.dataset.attributes,
+        view=view,
         given_names=_given_names(shown),
     )
     geometry, problems = find_geometry(node, convention)
@@ -316,14 +329,14 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _voxel_size(root: Path | None, names: tuple[str, ...]) -> tuple[tuple[float, ...], str] | None:
-    """Find the voxel size of a setup in the XML that describes it."""
-    setup = setup_of(names)
-    found = None if root is None or setup is None else find_xml(root.joinpath(*names[:-3]), root)
-    described = None if found is None or setup is None else found.setups.get(setup)
-    if described is None or described.voxel_size is None:
-        return None
-    return described.voxel_size, described.unit
+def _view(container: Container, path: str, description: Description | None = None) -> View | None:
+    """Find what the XML says of the view that a level belongs to."""
+    names = tuple(path.split("/"))
+    numbers = view_of(names)
+    root: Path | None = getattr(container, "root", None)
+    if numbers is not None and description is None and root is not None:
+        description = find_xml(root.joinpath(*names[:-3]), root)
+    return None if numbers is None or description is None else description.view(*numbers)
 
 
 def find_xml(container: Path, root: Path) -> Description | None:

@@ -36,6 +36,7 @@ __all__ = [
     "Backend",
     "UrlStore",
     "entries_of_objects",
+    "is_chain",
     "is_url",
     "objects_below",
     "says_missing",
@@ -75,7 +76,8 @@ def is_url(location: object) -> bool:
     return not location.lower().startswith("file://")
 
 
-def _is_chain(url: str) -> bool:
+def is_chain(url: str) -> bool:
+    """Whether a URL is one of fsspec's that go through one another, ``simplecache::s3://...``."""
     return "::" in _IPV6.sub("", url)
 
 
@@ -108,13 +110,13 @@ def store_of_url(
     url = f"{scheme}:{rest}"
     if backend == "obstore":
         return ObjectStore(_object_store(url, storage_options or {}), read_only=read_only)
-    if scheme == "zip" and not _is_chain(url):
+    if scheme == "zip" and not is_chain(url):
         if storage_options:
             message = f"storage_options: expected none with a local zip file, got them with {url}"
             raise N5UnrepresentableError(message, kind="option")
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:
-        if _is_chain(url):
+        if is_chain(url):
             return _chained(url, storage_options or {}, read_only=read_only)
         if scheme in _HTTP:
             return _web(url, storage_options or {})

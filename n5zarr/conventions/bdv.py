@@ -1,19 +1,26 @@
-"""BigDataViewer and BigStitcher: ``setupN/timepointM/sK``; voxel size and unit from the XML.
+"""BigDataViewer and BigStitcher: ``setupN/timepointM/sK``; where views lie is in the XML.
 
-``BdvN5Format``, ``MipmapTransforms.getMipmapTransformDefault``; N5 order, three dimensions.
+``BdvN5Format``, ``MipmapTransforms.getMipmapTransformDefault``; N5 order, three dimensions. The
+registration of a view, spimdata ``ViewRegistration``, takes elements of full resolution to the
+world; views without one have the voxel size.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
+
+import numpy as np
 
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
     Node,
+    View,
     axes_of,
     factors,
     numbers_at,
@@ -21,51 +28,88 @@ from n5zarr.conventions.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "setup_of"]
+    import numpy.typing as npt
+
+__all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "view_of"]
 
 KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,9})")
-_TIMEPOINT = re.compile(r"timepoint[0-9]{1,9}")
+_TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
+_NEAR = 0.1  # to which registrations are alike in scale: those of samples stretch them a little
+_NOTHING = 1e-12  # what is left of a rotation by rounding
 
 
-def setup_of(path: tuple[str, ...]) -> int | None:
-    """Give the number of the setup that a level belongs to; None for any other path.
+def view_of(path: tuple[str, ...]) -> tuple[int, int] | None:
+    """Give the numbers of the setup and time point of a level; None for any other path.
 
     Examples
     --------
-    >>> setup_of(("bdv", "setup3", "timepoint0", "s1")), setup_of(("em", "s1"))
-    (3, None)
+    >>> view_of(("bdv", "setup3", "timepoint0", "s1")), view_of(("em", "s1"))
+    ((3, 0), None)
     """
-    if len(path) < 3 or not _TIMEPOINT.fullmatch(path[-2]):
+    if len(path) < 3:
         return None
-    found = _SETUP.fullmatch(path[-3])
-    return None if found is None else int(found.group(1))
+    setup, timepoint = _SETUP.fullmatch(path[-3]), _TIMEPOINT.fullmatch(path[-2])
+    return setup and timepoint and (int(setup.group(1)), int(timepoint.group(1)))
 
 
 def read(node: Node) -> Geometry | None:
     """Read the place of a level in its setup; None for any other dataset."""
-    if setup_of(node.path) is None or node.ndim != 3:
+    if view_of(node.path) is None or node.ndim != 3:
         return None
-    timepoint = node.ancestors[0] if node.ancestors else {}
-    if node.voxel_size is not None and len(node.voxel_size[0]) != 3:
-        message = f"voxelSize in the XML: expected 3 numbers, got {list(node.voxel_size[0])}"
-        raise MisfitError(message)
-    voxel, unit = node.voxel_size or (
-        numbers_at(timepoint, "resolution", 3, "group of the levels: "),
-        None,
-    )
-    voxel = voxel or (1.0, 1.0, 1.0)
+    unit = None if node.view is None else node.view.unit
+    scale, offset, rest = _place(node)
     by = factors(node) or (1.0, 1.0, 1.0)
     axes = axes_of(
         3,
-        scale=[v * f for v, f in zip(voxel, by, strict=True)],
-        translation=shifted(voxel, by),
+        scale=[s * f for s, f in zip(scale, by, strict=True)],
+        translation=[o + s for o, s in zip(offset, shifted(scale, by), strict=True)],
         units=unit,
     )
-    return Geometry(convention="bdv", axes=axes)
+    return Geometry(convention="bdv", axes=axes, rest=rest)
+
+
+type _Numbers = Sequence[float]
+
+
+def _place(node: Node) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...]]:
+    """Find distance and first position at full resolution, and what they cannot say."""
+    view = node.view
+    if view is not None and view.registration is not None:
+        if not view.registration:
+            message = "ViewRegistration in the XML: expected affine transforms of 12 numbers"
+            raise MisfitError(message)
+        return _parts(view.registration)
+    if view is not None and view.voxel_size is not None:
+        if len(view.voxel_size) != 3:
+            message = f"voxelSize in the XML: expected 3 numbers, got {list(view.voxel_size)}"
+            raise MisfitError(message)
+        return view.voxel_size, (0.0, 0.0, 0.0), ()
+    timepoint = node.ancestors[0] if node.ancestors else {}
+    resolution = numbers_at(timepoint, "resolution", 3, "group of the levels: ")
+    return resolution or (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), ()
+
+
+def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...]]:
+    """Part a registration into scale and translation along each axis, and what is left.
+
+    The first element stays where the registration has it: what is left turns the view around it.
+    """
+    matrix = np.reshape(registration, (3, 4))
+    linear, offset = matrix[:, :3], matrix[:, 3]
+    lengths = np.linalg.norm(linear, axis=0)
+    mixed = linear - np.diag(np.diag(linear))
+    if (np.abs(mixed) <= _NOTHING * lengths).all():
+        return np.diag(linear).tolist(), offset.tolist(), ()
+    if not lengths.all():
+        message = "ViewRegistration in the XML: expected a matrix that keeps three dimensions"
+        raise MisfitError(message)
+    turned = linear / lengths
+    rest = np.column_stack([turned, offset - turned @ offset])
+    return lengths.tolist(), offset.tolist(), tuple(map(tuple, rest.tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +136,53 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """BigDataViewer's XML: where it says that the N5 is, relative to the XML, and its setups."""
+    """BigDataViewer's XML.
+
+    Parameters
+    ----------
+    location : str
+        Where it says that the N5 is, relative to the XML.
+    setups : mapping of int to Setup
+        By number.
+    registrations : mapping of (int, int) to tuple of float
+        By setup and time point, the rows of the matrices; empty where they cannot be understood.
+    """
 
     location: str
     setups: Mapping[int, Setup]
+    registrations: Mapping[tuple[int, int], tuple[float, ...]]
+
+    def view(self, setup: int, timepoint: int) -> View:
+        """Say what is known of a setup at a time point."""
+        registration = self.registrations.get((setup, timepoint))
+        found = self.setups.get(setup)
+        if found is None or found.voxel_size is None:
+            unit = None if found is None or registration is None else found.unit
+            return View(voxel_size=None, unit=unit, registration=registration)
+        if registration and self._is_in_elements(registration, found.voxel_size):
+            registration = tuple(value * self._finest for value in registration)
+        return View(voxel_size=found.voxel_size, unit=found.unit, registration=registration)
+
+    @property
+    def _finest(self) -> float:
+        """The smallest extent of a voxel in any setup."""
+        return min(size for setup in self.setups.values() for size in setup.voxel_size or ())
+
+    def _is_in_elements(self, registration: _Numbers, voxel_size: _Numbers) -> bool:
+        """Whether the world has BigStitcher's unit, an element of the finest resolution."""
+        lengths = np.linalg.norm(np.reshape(registration, (3, 4))[:, :3], axis=0)
+        far = _difference(lengths * self._finest, voxel_size)
+        return far < _NEAR and far < _difference(lengths, voxel_size)
 
 
+def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float:
+    """Say how different scales are, as a part of them."""
+    if len(voxel_size) != 3 or not (lengths > 0).all() or min(voxel_size) <= 0:
+        return math.inf
+    return float(np.abs(np.log(lengths / voxel_size)).max())
+
+
+@lru_cache(maxsize=4)  # each dataset asks for it
 def parse_xml(xml: bytes) -> Description | None:
     """Read BigDataViewer's XML; None for any other."""
     if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
@@ -114,22 +199,42 @@ def parse_xml(xml: bytes) -> Description | None:
         number = _whole(element.findtext("id"))
         if number is not None:
             setups[number] = _setup(element)
-    return Description(location=location.strip(), setups=setups)
+    registrations = {}
+    for element in root.iterfind(".//ViewRegistration"):
+        setup, timepoint = _whole(element.get("setup")), _whole(element.get("timepoint"))
+        if setup is not None and timepoint is not None:
+            registrations[setup, timepoint] = _registration(element)
+    return Description(location=location.strip(), setups=setups, registrations=registrations)
 
 
 def _setup(element: ElementTree.Element) -> Setup:
     text = element.findtext("voxelSize/size")
-    try:
-        size = None if text is None else tuple(map(float, text.split()))
-    except ValueError:
-        size = ()
     listed = {child.tag: _whole(child.text) for child in element.iterfind("attributes/*")}
     return Setup(
         name=element.findtext("name") or "",
-        voxel_size=size,
+        voxel_size=None if text is None else _numbers(text),
         unit=element.findtext("voxelSize/unit") or "pixel",
         attributes={key: value for key, value in listed.items() if value is not None},
     )
+
+
+def _registration(element: ElementTree.Element) -> tuple[float, ...]:
+    """Concatenate the transforms of a view: that which is listed last comes first."""
+    matrices = []
+    for transform in element.iterfind("ViewTransform"):
+        affine = _numbers(transform.findtext("affine") or "")
+        if len(affine) != 12 or not all(map(math.isfinite, affine)):
+            return ()
+        matrices.append(np.vstack([np.reshape(affine, (3, 4)), (0, 0, 0, 1)]))
+    model = reduce(np.matmul, matrices, np.eye(4))
+    return tuple(model[:3].ravel().tolist())
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, text.split()))
+    except ValueError:
+        return ()
 
 
 def _whole(text: str | None) -> int | None:

@@ -1,8 +1,9 @@
-"""COSEM, CellMap: ``transform`` on each dataset, lists in **C order** unless ``ordering`` says F.
+"""COSEM, CellMap: ``transform`` on each dataset, lists in **C order** unless it says F.
 
-janelia-cosem/schemas ``multiscale.md``; n5-universe ``N5CosemMetadataParser``. Scale and
-translation are absolute for each level. A redundant ``pixelResolution`` beside it is for
-Neuroglancer.
+janelia-cosem/schemas ``multiscale.md``; n5-universe ``N5CosemMetadataParser``. The order is
+``ordering`` there, and ``order`` in cellmap-schemas ``STTransform``. Scale and translation are
+absolute for each level. A redundant ``pixelResolution`` beside it is for Neuroglancer. Where a
+dataset has none, ``multiscales`` of the group may have it.
 """
 
 from __future__ import annotations
@@ -13,26 +14,42 @@ from n5zarr.conventions.model import Geometry, Node, axes_of, mapping, numbers_a
 from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "write"]
+__all__ = ["KEYS", "read", "read_group", "write"]
 
 KEYS = ("transform",)
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``transform``; None where there is none."""
-    transform = mapping(node.attributes.get("transform"))
+    """Read ``transform`` of the dataset; None where there is none."""
+    return _read(node, mapping(node.attributes.get("transform")))
+
+
+def read_group(node: Node) -> Geometry | None:
+    """Read what the nearest group above says of the dataset; None where none does."""
+    for depth, group in enumerate(node.ancestors, 1):
+        path = "/".join(node.path[-depth:])
+        images = group.get("multiscales")
+        for image in images if isinstance(images, list) else ():
+            datasets = mapping(image).get("datasets")
+            for entry in map(mapping, datasets if isinstance(datasets, list) else ()):
+                if entry.get("path") == path and "transform" in entry:
+                    return _read(node, mapping(entry["transform"]))
+    return None
+
+
+def _read(node: Node, transform: Mapping[str, JSON]) -> Geometry | None:
     names = texts_at(transform, "axes", node.ndim, "transform.")
     scale = numbers_at(transform, "scale", node.ndim, "transform.")
     if names is None or scale is None:
         return None
     translation = numbers_at(transform, "translate", node.ndim, "transform.") or (0.0,) * node.ndim
     units = texts_at(transform, "units", node.ndim, "transform.") or ("",) * node.ndim
-    if transform.get("ordering") != "F":
+    if "F" not in (transform.get("ordering"), transform.get("order")):
         names, scale = to_n5(names), to_n5(scale)
         translation, units = to_n5(translation), to_n5(units)
     axes = axes_of(node.ndim, names=names, scale=scale, translation=translation, units=units)

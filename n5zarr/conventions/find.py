@@ -2,6 +2,8 @@
 
 COSEM, n5-viewer and canonical stand on the dataset; then what n5-universe does not know or reads
 from groups; ImageJ last, which is not among its parsers by default. Names alone come after all.
+COSEM's transforms on groups come before n5-viewer, since their levels have ``pixelResolution``,
+too; so has what render writes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.conventions import bdv, canonical, cosem, imagej, n5viewer, neuroglancer, ngff, paintera
+from n5zarr.conventions import (
+    bdv,
+    canonical,
+    cosem,
+    funlib,
+    imagej,
+    n5viewer,
+    neuroglancer,
+    ngff,
+    paintera,
+    render,
+)
 from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
 from n5zarr.conventions.units import is_unit
 
@@ -39,11 +52,14 @@ def _names_only(node: Node) -> Geometry | None:
 
 CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("cosem", cosem.read),
+    ("cosem", cosem.read_group),
+    ("render", render.read),
     ("n5viewer", n5viewer.read),
     ("canonical", canonical.read),
     ("bdv", bdv.read),
     ("ngff", ngff.read),
     ("canonical", canonical.read_group),
+    ("funlib", funlib.read),
     ("neuroglancer", neuroglancer.read),
     ("paintera", paintera.read),
     ("paintera", paintera.read_group),
@@ -52,9 +68,11 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
 )
 _KEYS = {
     key
-    for module in (bdv, canonical, cosem, n5viewer, neuroglancer, ngff, paintera)
+    for module in (bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render)
     for key in module.KEYS
 }
+# whatever they are, where a dataset follows the convention
+_OWN_KEYS = {"funlib": funlib.KEYS, "imagej": imagej.KEYS}
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
 
@@ -136,6 +154,11 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
         found = _names_only(node)
     if found is not None:
         found = replace(found, axes=_sensible(found.axes, problems))
+        if found.rest:
+            problems.append(
+                "the registration turns or shears: positions are along the axes of the view, and "
+                "the attribute 'registration' has the matrix that takes them to the world"
+            )
     return Found(found, tuple(dict.fromkeys(problems)))
 
 
@@ -173,7 +196,7 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     """
     if geometry is None or geometry.convention == "names":
         return dict(attributes)
-    own = imagej.KEYS if geometry.convention == "imagej" else ()
+    own = _OWN_KEYS.get(geometry.convention, ())
     return {
         key: value
         for key, value in attributes.items()

@@ -7,8 +7,9 @@ centre of the first element.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,15 @@ __all__ = [
     "Geometry",
     "MisfitError",
     "Node",
+    "View",
     "axes_of",
     "brief",
     "factors",
+    "level_from",
     "mapping",
     "numbers",
     "numbers_at",
+    "resolution_in",
     "shifted",
     "texts",
     "texts_at",
@@ -72,10 +76,22 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """The axes of a dataset in N5 order, and which convention says so."""
+    """The axes of a dataset in N5 order, and which convention says so.
+
+    Parameters
+    ----------
+    convention : str
+        Its name.
+    axes : tuple of Axis
+        In N5 order.
+    rest : tuple of tuple of float, optional
+        What positions along axes cannot say, rotation and shear: the rows of the matrix that takes
+        them, and 1, to the world. N5 order.
+    """
 
     convention: str
     axes: tuple[Axis, ...]
+    rest: tuple[tuple[float, ...], ...] = ()
 
     @property
     def is_placed(self) -> tuple[bool, ...]:
@@ -94,6 +110,26 @@ class Geometry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What BigDataViewer's XML says of a setup at a time point.
+
+    Parameters
+    ----------
+    voxel_size : tuple of float or None
+        In the order x, y, z; whatever numbers are written.
+    unit : str or None
+        Of the voxel size and of the world.
+    registration : tuple of float or None
+        The three rows of the matrix that takes elements of full resolution to the world; empty
+        where it cannot be understood.
+    """
+
+    voxel_size: tuple[float, ...] | None
+    unit: str | None
+    registration: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """What conventions look at: a dataset and what stands above it.
 
@@ -108,9 +144,11 @@ class Node:
     ancestors : sequence of mapping, optional
         Attributes of the groups above, the nearest first.
     first_level : tuple of int, optional
-        Dimensions of ``s0`` beside the dataset, where it is needed and there.
-    voxel_size : tuple, optional
-        Of the setup in BigDataViewer's XML: numbers in the order x, y, z, and their unit.
+        Dimensions of ``s0`` beside the dataset, where it is there.
+    first_attributes : mapping, optional
+        Those of ``s0``.
+    view : View, optional
+        What BigDataViewer's XML says of it.
     given_names : tuple of str, optional
         Of the dimensions, where they are known from elsewhere than the attributes.
     """
@@ -120,7 +158,8 @@ class Node:
     attributes: Mapping[str, JSON]
     ancestors: Sequence[Mapping[str, JSON]] = ()
     first_level: N5Tuple | None = None
-    voxel_size: tuple[tuple[float, ...], str] | None = field(default=None)
+    first_attributes: Mapping[str, JSON] = field(default_factory=dict)
+    view: View | None = None
     given_names: tuple[str, ...] | None = None
 
     @property
@@ -230,6 +269,44 @@ def factors(node: Node) -> tuple[float, ...] | None:
                 listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
                 return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
     return None
+
+
+def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:
+    """Read ``pixelResolution``, an object or a bare list; None where there are no numbers."""
+    value = attributes.get("pixelResolution")
+    return numbers(value) or numbers(mapping(value).get("dimensions")) or None
+
+
+def level_from(
+    node: Node, resolution: Sequence[float], by: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Give distance and first position of the elements from the resolution on the dataset.
+
+    It is that of full resolution, which the factors multiply. But fibsem-tools and cellmap-schemas
+    write on each level its own: where that is the product already, of the factors and of what the
+    group or ``s0`` says, it holds.
+    """
+    for base in _full_resolutions(node):
+        pairs = list(zip(resolution, base, by, strict=False))
+        if len(base) >= len(resolution) and all(
+            math.isclose(r, b * f, rel_tol=1e-6) for r, b, f in pairs
+        ):
+            return tuple(resolution), tuple((r - b) / 2 for r, b, _ in pairs)
+    first = (resolution_in(node.first_attributes) or ())[: len(resolution)]
+    if factors(node) is None and len(first) == len(resolution) and first != tuple(resolution):
+        # n5-viewer's is the same on all levels, so these are each their own
+        return tuple(resolution), tuple((r - b) / 2 for r, b in zip(resolution, first, strict=True))
+    return tuple(r * f for r, f in zip(resolution, by, strict=True)), shifted(resolution, by)
+
+
+def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
+    """Find what is said beside a level of full resolution."""
+    # with factors of its own a level may be n5-viewer's, whatever `s0` says
+    is_complete = node.attributes.get("downsamplingFactors") is not None
+    for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
+        for found in (resolution_in(attributes), numbers(attributes.get("resolution"))):
+            if found:
+                yield found
 
 
 def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:

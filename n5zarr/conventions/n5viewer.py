@@ -1,8 +1,9 @@
 """n5-viewer: ``pixelResolution`` of full resolution on every level, and ``downsamplingFactors``.
 
 n5-universe ``N5SingleScaleMetadataParser``; N5 order. Without factors the name ``s<k>`` means 2^k.
-A bare list has no unit; n5-viewer's README takes micrometres. ``affineTransform``, the rows of a
-matrix, is applied after.
+A bare list has no unit: that of the group above, else n5-viewer's README takes micrometres.
+Names of axes may be the group's, as in Neuroglancer. ``affineTransform``, the rows of a matrix,
+is applied after.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from n5zarr.conventions.model import (
     axes_of,
     brief,
     factors,
+    level_from,
     mapping,
     numbers,
+    resolution_in,
     shifted,
+    texts,
     unshifted,
 )
 
@@ -38,26 +42,36 @@ def read(node: Node) -> Geometry | None:
     value = node.attributes.get("pixelResolution")
     if value is None:
         return None
-    resolution = numbers(value) or numbers(mapping(value).get("dimensions"))
+    resolution = resolution_in(node.attributes)
     if not resolution or len(resolution) > node.ndim:
         message = f"pixelResolution: expected at most {node.ndim} numbers, got {brief(value)}"
         raise MisfitError(message)
-    unit = mapping(value).get("unit") if isinstance(value, dict) else "um"
     by = factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
-    by = by[: len(resolution)]
-    scale = tuple(r * f for r, f in zip(resolution, by, strict=True))
-    translation = shifted(resolution, by)
+    scale, translation = level_from(node, resolution, by[: len(resolution)])
     after = node.attributes.get("affineTransform")
     if after is not None:
         scale, translation = _after(after, scale, translation)
     axes = axes_of(
         node.ndim,
-        names=node.names,
+        names=node.names or _above(node, "axes"),
         scale=scale,
         translation=translation,
-        units=unit if isinstance(unit, str) else None,
+        units=_units(node, value),
     )
     return Geometry(convention="n5viewer", axes=axes)
+
+
+def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
+    for found in (value, *(group.get("pixelResolution") for group in node.ancestors[:2])):
+        unit = mapping(found).get("unit")
+        if isinstance(unit, str):
+            return unit
+    return _above(node, "units") or ("um" if isinstance(value, list) else None)
+
+
+def _above(node: Node, key: str) -> tuple[str, ...] | None:
+    found = (texts(group.get(key), node.ndim) for group in node.ancestors)
+    return next((listed for listed in found if listed), None)
 
 
 def _after(

@@ -9,6 +9,7 @@ An ``offset`` stands for the shift, as n5-universe's ``N5GenericSingleScaleMetad
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import mul
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
@@ -17,9 +18,10 @@ from n5zarr.conventions.model import (
     Node,
     axes_of,
     factors,
+    level_from,
     mapping,
-    numbers,
     numbers_at,
+    resolution_in,
     shifted,
     texts_at,
     unshifted,
@@ -50,25 +52,22 @@ def read(node: Node) -> Geometry | None:
     names = _inherited(node, "axes", texts_at)
     if not isinstance(node.attributes.get("axes"), list) and node.names is not None:
         names = node.names
-    units = _inherited(node, "units", texts_at)
-    resolution = _inherited(node, "resolution", numbers_at)
-    base = _inherited_object(node, "pixelResolution")
-    if resolution is None and numbers(base.get("dimensions"), node.ndim) is not None:
-        resolution = numbers(base.get("dimensions"), node.ndim)
-        unit = base.get("unit")
-        units = (unit if isinstance(unit, str) else "nm",) * node.ndim
+    resolution, units, is_own = _resolution(node)
     labels = _inherited_object(node, "coordinateArrays")
     if units is None and (names is None or (resolution is None and not labels)):
         return None
     if resolution is None and names is None:
         return None
-    scale = resolution or (1.0,) * node.ndim
+    base = resolution or (1.0,) * node.ndim
     by = factors(node) or (1.0,) * node.ndim
+    scale, translation = tuple(map(mul, base, by)), shifted(base, by)
+    if is_own:
+        scale, translation = level_from(node, base, by)
     axes = axes_of(
         node.ndim,
         names=names,
-        scale=[s * f for s, f in zip(scale, by, strict=True)],
-        translation=numbers_at(node.attributes, "offset", node.ndim) or shifted(scale, by),
+        scale=scale,
+        translation=numbers_at(node.attributes, "offset", node.ndim) or translation,
         units=units,
     )
     axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
@@ -103,6 +102,33 @@ def _inherited[T](
         listed = attributes.get(key)
         if isinstance(listed, list) and len(listed) == node.ndim:
             return read_at(attributes, key, node.ndim)
+    return None
+
+
+def _resolution(
+    node: Node,
+) -> tuple[tuple[float, ...] | None, tuple[str, ...] | None, bool]:
+    """Find the nearest resolution, the units, and whether it stands on the dataset."""
+    units = _inherited(node, "units", texts_at)
+    resolution = _inherited(node, "resolution", numbers_at)
+    is_own = isinstance(node.attributes.get("resolution"), list)
+    found = _pixel_resolution(node)
+    if found is None or is_own or (resolution is not None and not found[2]):
+        return resolution, units, is_own
+    resolution, value, is_own = found
+    unit = mapping(value).get("unit")
+    if isinstance(unit, str):
+        return resolution, (unit,) * node.ndim, is_own
+    default = "um" if isinstance(value, list) else "nm"  # a bare list is n5-viewer's
+    return resolution, units or (default,) * node.ndim, is_own
+
+
+def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None:
+    """Find ``pixelResolution`` of all axes: numbers, value, and whether it is the dataset's."""
+    for depth, attributes in enumerate((node.attributes, *node.ancestors)):
+        found = resolution_in(attributes)
+        if found is not None and len(found) == node.ndim:
+            return found, attributes["pixelResolution"], not depth
     return None
 
 

@@ -7,7 +7,15 @@ the shift. No unit is written.
 
 from __future__ import annotations
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors, numbers, numbers_at, shifted
+from n5zarr.conventions.model import (
+    Geometry,
+    Node,
+    axes_of,
+    factors,
+    level_from,
+    numbers,
+    numbers_at,
+)
 
 __all__ = ["KEYS", "read", "read_group"]
 
@@ -22,13 +30,13 @@ def read(node: Node) -> Geometry | None:
     if resolution is None:
         return None
     by = factors(node) or (1.0,) * node.ndim
-    offset = numbers_at(node.attributes, "offset", node.ndim)
+    scale, translation = level_from(node, resolution, by)
     unit = node.attributes.get("unit")
     axes = axes_of(
         node.ndim,
         names=node.names,
-        scale=[r * f for r, f in zip(resolution, by, strict=True)],
-        translation=offset or shifted(resolution, by),
+        scale=scale,
+        translation=numbers_at(node.attributes, "offset", node.ndim) or translation,
         units=unit if isinstance(unit, str) else None,
     )
     return Geometry(convention="paintera", axes=axes)

@@ -22,6 +22,7 @@ from n5zarr._zarr_compat import sync
 from n5zarr.containers import open_container
 from n5zarr.conventions.find import WRITTEN
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
+from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.compression import parse_compression
@@ -419,7 +420,7 @@ class _Writer:
         """Refuse attributes of the group that would give other positions to what is in it."""
         moved = [
             key
-            for key in (*NEUROGLANCER_KEYS, "multiscales")
+            for key in (*NEUROGLANCER_KEYS, *RENDER_KEYS, "multiscales")
             if key in ds.attrs and existing and ds.attrs[key] != before.get(key)
         ]
         if moved:

@@ -152,6 +152,41 @@ def test_the_engine_is_found_without_being_named(tmp_path: Path) -> None:
     assert N5BackendEntrypoint().guess_can_open(tmp_path)
 
 
+@pytest.mark.parametrize("said", ["by the group", "by s0"])
+def test_levels_with_their_own_resolution(tmp_path: Path, said: str) -> None:
+    """As fibsem-tools writes them: `pixelResolution` is that of each level."""
+    resolutions = {"s0": [4.0, 5.0, 40.0], "s1": [8.0, 10.0, 80.0]}
+    for name, shape in (("s0", (3, 5, 7)), ("s1", (2, 3, 4))):
+        resolution: Any = {"dimensions": resolutions[name], "unit": "nm"}
+        n5zarr.create_array(
+            tmp_path / "c.n5" / "em" / name, shape=shape, dtype="u1",
+            attributes={"pixelResolution": resolution},
+        )  # fmt: skip
+    if said == "by the group":
+        group: Any = {"scales": [[1, 1, 1], [2, 2, 2]]}
+        group |= {"pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]}}
+        (tmp_path / "c.n5" / "em" / "attributes.json").write_text(json.dumps(group))
+    tree: Any = xr.open_datatree(tmp_path / "c.n5", engine="n5")["em/s1"]
+    for found in (tree, xr.open_dataset(tmp_path / "c.n5" / "em" / "s1", engine="n5")):
+        assert found["z"].values.tolist() == [20, 100]
+        assert found["x"].values.tolist() == [2, 10, 18, 26]
+        assert found["y"].attrs == {"units": "nm"}
+
+
+def test_a_level_has_its_positions_where_no_name_tells_the_container(tmp_path: Path) -> None:
+    """As those of the Human Organ Atlas: what says where it lies stands on the group above."""
+    group = tmp_path / "LADAF" / "25.08um_bm05"
+    (group / "s2").mkdir(parents=True)
+    documents = JAVA.parent / "attributes"
+    shutil.copy(documents / "06-human-organ-atlas-group.json", group / "attributes.json")
+    shutil.copy(documents / "07-human-organ-atlas-array-s2.json", group / "s2" / "attributes.json")
+    found = xr.open_dataset(group / "s2", engine="n5")
+    assert found.sizes == {"z": 475, "y": 730, "x": 538}
+    np.testing.assert_allclose(found["z"][:2], [1.5 * 25.08, 5.5 * 25.08])
+    assert found["z"].attrs == {"units": "um"}
+    assert list(found) == ["s2"]
+
+
 def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         xr.open_dataset(SAMPLE, engine="n5", group="nothing")
@@ -160,7 +195,9 @@ def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
 def test_a_convention_can_be_forced() -> None:
     path = METADATA / "cosem" / "s1"
     by_n5viewer = xr.open_dataset(path, engine="n5", convention="n5viewer")
-    assert by_n5viewer["x"].values[1] - by_n5viewer["x"].values[0] == 12
+    # `pixelResolution` is that of each level: twice that of s0 on s1, and not full resolution
+    assert by_n5viewer["x"].values[:2].tolist() == [1.5, 7.5]
+    assert by_n5viewer.n5.convention == "n5viewer"
     assert xr.open_dataset(path, engine="n5", convention="imagej").coords == {}
 
 

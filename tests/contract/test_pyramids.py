@@ -130,8 +130,13 @@ def test_the_accessor_of_other_data() -> None:
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <SpimData version="0.2"><SequenceDescription>
 <ImageLoader format="bdv.n5" version="1.0"><n5 type="relative">{n5}</n5></ImageLoader>
-<ViewSetups>{setups}</ViewSetups></SequenceDescription></SpimData>
+<ViewSetups>{setups}</ViewSetups></SequenceDescription>
+<ViewRegistrations>{views}</ViewRegistrations></SpimData>
 """
+VIEW = """<ViewRegistration timepoint="{t}" setup="{s}">
+<ViewTransform type="affine"><Name>stitched</Name><affine>{affine}</affine></ViewTransform>
+<ViewTransform type="affine"><affine>0.2 0 0 0 0 0.3 0 0 0 0 1.5 0</affine></ViewTransform>
+</ViewRegistration>"""
 SETUP = """<ViewSetup><id>{k}</id><name>tile {k}</name><size>7 5 3</size>
 <voxelSize><unit>um</unit><size>0.2 0.3 {z}</size></voxelSize>
 <attributes><channel>{k}</channel><tile>{tile}</tile></attributes></ViewSetup>"""
@@ -155,9 +160,21 @@ def views(
     return written
 
 
-def write_xml(path: Path, n5: str, n_setups: int, z: float = 1.5) -> None:
+def write_xml(
+    path: Path,
+    n5: str,
+    n_setups: int,
+    z: float = 1.5,
+    views: Mapping[tuple[int, int], str] | None = None,
+) -> None:
+    """Write the XML, with the last transform of views by setup and time point."""
     setups = "".join(SETUP.format(k=k, z=z, tile=10 + k) for k in range(n_setups))
-    path.write_text(XML.format(n5=n5, setups=setups))
+    listed = "".join(VIEW.format(s=s, t=t, affine=a) for (s, t), a in (views or {}).items())
+    path.write_text(XML.format(n5=n5, setups=setups, views=listed))
+
+
+def moved(x: float, y: float, z: float) -> str:
+    return f"1 0 0 {x} 0 1 0 {y} 0 0 1 {z}"
 
 
 def test_setups_and_time_points_are_stacked(tmp_path: Path) -> None:
@@ -204,7 +221,7 @@ def test_setups_of_different_sizes_stay_apart(tmp_path: Path) -> None:
 def test_voxel_sizes_that_differ_keep_setups_apart(tmp_path: Path) -> None:
     views(tmp_path / "d.n5", {(0, 0): (3, 5, 7), (1, 0): (3, 5, 7)})
     setups = (SETUP.format(k=k, z=k + 1, tile=0) for k in (0, 1))
-    text = XML.format(n5="d.n5", setups="".join(setups))
+    text = XML.format(n5="d.n5", setups="".join(setups), views="")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "dataset.xml").write_text(text)
     assert sorted(n5zarr.open_bdv(tmp_path / "d.n5").children) == ["s0", "s1"]
@@ -231,6 +248,97 @@ def test_views_of_java_and_what_is_none(tmp_path: Path) -> None:
         xml_file.unlink()
     forced: Any = n5zarr.open_bdv(tmp_path / "c.n5", xml=described)
     assert forced["s0"]["setup_name"].values.tolist() == ["tile 0"]
+    assert forced["s0"]["z"].values.tolist() == [0, 9, 18, 27]
+    assert forced["s0"]["z"].attrs == {"units": "um"}
+
+
+def test_tiles_lie_where_their_registrations_put_them(tmp_path: Path) -> None:
+    container = tmp_path / "d.n5"
+    written = views(container, {(s, t): (3, 5, 7) for s in (0, 1) for t in (0, 4)})
+    places = {(s, t): moved(s * 1.2, -3, 0.5) for s in (0, 1) for t in (0, 4)}
+    write_xml(tmp_path / "d.xml", "d.n5", 2, views=places)
+    tree: Any = n5zarr.open_bdv(container)
+    assert sorted(tree.children) == ["setup0", "setup1"]
+    for setup, first in ((0, 0.0), (1, 1.2)):
+        full, half = tree[f"setup{setup}/s0"], tree[f"setup{setup}/s1"]
+        np.testing.assert_allclose(full["x"], first + 0.2 * np.arange(7))
+        np.testing.assert_allclose(half["x"], first + 0.1 + 0.4 * np.arange(4))
+        np.testing.assert_allclose(half["y"], -3 + 0.15 + 0.6 * np.arange(3))
+        np.testing.assert_allclose(full["z"], [0.5, 2, 3.5])
+        assert full["z"].attrs == {"units": "um"}
+        assert "registration" not in full["data"].attrs
+        assert full["data"].dims == ("timepoint", "z", "y", "x")
+        assert (int(full["setup"]), int(full["tile"])) == (setup, 10 + setup)
+        np.testing.assert_array_equal(half["data"].sel(timepoint=4), written[setup, 4, 1])
+        # the engine says the same of one view
+        alone = xr.open_dataset(container, engine="n5", group=f"setup{setup}/timepoint4/s1")
+        for dim in "xyz":
+            xr.testing.assert_identical(alone[dim].variable, half[dim].variable)
+    every: Any = xr.open_datatree(container, engine="n5")
+    assert every["setup1/timepoint0/s0"]["x"].values[0] == 1.2
+    # what is at one place is one array, and so is everything where it is wanted
+    for registrations in (False, True):
+        stacked: Any = n5zarr.open_bdv(container, registrations=registrations)["s0/data"]
+        assert stacked.dims == ("setup", "timepoint", "z", "y", "x")
+        assert stacked["x"].values[0] == (1.2 if registrations else 0)
+        places = dict.fromkeys(places, moved(1.2, 0, 0))
+        write_xml(tmp_path / "d.xml", "d.n5", 2, views=places)
+
+
+def test_time_points_that_differ_in_place_are_apart(tmp_path: Path) -> None:
+    container = tmp_path / "d.n5"
+    written = views(container, {(0, 0): (3, 5, 7), (0, 2): (3, 5, 7), (1, 2): (3, 5, 7)})
+    drift = {(0, 0): moved(0, 0, 0), (0, 2): moved(0.5, 0, 0), (1, 2): moved(0, 0, 0)}
+    write_xml(tmp_path / "d.xml", "d.n5", 2, views=drift)
+    tree: Any = n5zarr.open_bdv(container)
+    found = {node.path: node for node in tree.leaves}
+    places = ["setup0/timepoint0", "setup0/timepoint2", "setup1/timepoint2"]
+    assert sorted(found) == [f"/{place}/s{k}" for place in places for k in (0, 1)]
+    late = found["/setup0/timepoint2/s0"]
+    assert late["x"].values[0] == 0.5
+    assert late["timepoint"].values.tolist() == [2]
+    np.testing.assert_array_equal(late["data"][0], written[0, 2, 0])
+    del drift[0, 2]  # so far only one time point is registered
+    write_xml(tmp_path / "d.xml", "d.n5", 2, views=drift)
+    partly: Any = n5zarr.open_bdv(container)
+    assert list(partly["setup0"].children) == ["timepoint0", "timepoint2"]
+
+
+def test_what_coordinates_cannot_say_is_said_once_and_kept(tmp_path: Path) -> None:
+    container = tmp_path / "d.n5"
+    views(container, {(s, 0): (3, 5, 7) for s in (0, 1)})
+    turn = "0 -1 0 8 1 0 0 9 0 0 1 2"
+    write_xml(tmp_path / "d.xml", "d.n5", 2, views={(0, 0): turn, (1, 0): turn})
+    with pytest.warns(n5zarr.N5Warning, match="s0 and 3 others: .* turns or shears") as warned:
+        tree: Any = n5zarr.open_bdv(container)
+    assert len(warned) == 1
+    data = tree["s1/data"]
+    assert data.dims == ("setup", "timepoint", "z", "y", "x")
+    assert len(data.attrs["registration"]) == 12  # netCDF has no attributes of two dimensions
+    rest = np.reshape(data.attrs["registration"], (3, 4))
+    # an element in the third row and first plane of s1, in the world
+    place = data.isel(x=1, y=2, z=0)
+    at = [float(place[dim]) for dim in "xyz"]
+    np.testing.assert_allclose(rest @ [*at, 1], [-0.3 * 4.5 + 8, 0.2 * 2.5 + 9, 1.5 * 0.5 + 2])
+    with pytest.warns(n5zarr.N5Warning, match="turns or shears"):
+        alone = xr.open_dataset(container / "setup1/timepoint0/s1", engine="n5")
+    np.testing.assert_array_equal(alone["s1"].attrs["registration"], rest.ravel())
+    back = "0 1 0 8 -1 0 0 9 0 0 1 2"
+    write_xml(tmp_path / "d.xml", "d.n5", 2, views={(0, 0): turn, (1, 0): back})
+    with pytest.warns(n5zarr.N5Warning, match="turns or shears"):
+        assert sorted(n5zarr.open_bdv(container).children) == ["setup0", "setup1"]
+
+
+def test_names_of_views_may_have_zeros(tmp_path: Path) -> None:
+    written = views(tmp_path / "d.n5", {(0, 0): (3, 5, 7)})
+    write_xml(tmp_path / "d.xml", "d.n5", 1, views={(0, 0): moved(1, 0, 0)})
+    (tmp_path / "d.n5" / "setup0" / "timepoint0").rename(
+        tmp_path / "d.n5" / "setup0" / "timepoint00"
+    )
+    (tmp_path / "d.n5" / "setup0").rename(tmp_path / "d.n5" / "setup00")
+    found: Any = n5zarr.open_bdv(tmp_path / "d.n5")["s0"]
+    np.testing.assert_array_equal(found["data"][0, 0], written[0, 0, 0])
+    assert found["x"].values[0] == 1
 
 
 def test_a_tree_mirrors_setups_and_channels() -> None:

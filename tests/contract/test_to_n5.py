@@ -810,7 +810,11 @@ def test_nothing_that_is_given_is_dropped(tmp_path: Path) -> None:
 def test_attributes_of_a_group_do_not_move_what_is_in_it(tmp_path: Path) -> None:
     n5zarr.to_n5(volume(), tmp_path / "c.n5", group="g/s0", convention="ngff")
     before = raw(tmp_path / "c.n5")
-    for attrs in ({"multiscales": [{"name": "mine"}]}, {"resolution": [1, 2, 3]}):
+    for attrs in (
+        {"multiscales": [{"name": "mine"}]},
+        {"resolution": [1, 2, 3]},
+        {"translate": [1, 2, 3]},
+    ):
         extra = xr.Dataset({"foo": ("q", np.ones(2))}, attrs=attrs)
         with pytest.raises(n5zarr.N5Error, match="expected none that say where"):
             n5zarr.to_n5(extra, tmp_path / "c.n5", group="g", mode="a")

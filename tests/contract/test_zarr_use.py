@@ -154,16 +154,23 @@ def test_open_gives_the_fast_view_from_anywhere_in_a_container(
     np.testing.assert_array_equal(read(turned), values.transpose())
 
 
-def test_the_root_is_found_by_the_version_where_no_name_tells(
+def test_the_root_is_found_by_the_documents_where_no_name_tells(
     container: Path, values: np.ndarray
 ) -> None:
     root = container.rename(container.with_suffix(".dir"))
-    assert n5zarr.containers.split_root(root / "a/b") == (str(root / "a/b"), "")
+    (root / "attributes.json").unlink(missing_ok=True)
+    split = n5zarr.containers.split_root
+    assert split(root / "a/b") == (str(root / "a/b"), "")
     (root / "attributes.json").write_text('{"n5":"4.0.0"}')
-    (root / "a" / "attributes.json").write_text('{"n5":"4.0.0"}')
-    assert n5zarr.containers.split_root(root / "a") == (str(root), "a")
-    # the chain is broken at the dataset itself, which has no `n5`
-    assert n5zarr.containers.split_root(root / "a/b") == (str(root / "a/b"), "")
+    # the chain is broken at the group, which has no document
+    assert split(root / "a/b") == (str(root / "a/b"), "")
+    assert split(root / "a") == (str(root / "a"), "")
+    (root / "a" / "attributes.json").write_text("{}")
+    (root / "attributes.json").write_text('{"axes": ["x", "y"]}')  # as Neuroglancer has it
+    assert split(root / "a/b") == (str(root), "a/b")
+    assert split(root / "a") == (str(root), "a")
+    assert split(root) == (str(root), "")
+    assert split(root / "a/new") == (str(root / "a/new"), "")
     np.testing.assert_array_equal(read(n5zarr.open(root / "a/b")), values)
 
 

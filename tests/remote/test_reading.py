@@ -25,7 +25,7 @@ from n5zarr.containers import split_root
 from n5zarr.describe import describe, describe_tree
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from tests.remote import servers
-from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options, on_s3
+from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options, on_s3, upload
 
 
 def array(store: N5Store, path: str, mode: Any = "r") -> Any:
@@ -163,6 +163,60 @@ def test_urls_are_understood() -> None:
     assert "secret" not in repr(N5Store("http://user:secret@127.0.0.1:1/c.n5"))
     assert str(N5Store("HTTP://[::1]:8000/c.n5")) == "http://[::1]:8000/c.n5"
     assert N5Store("http://127.0.0.1:1/c.n5").read_only
+
+
+@pytest.fixture
+def unnamed(tmp_path: Path) -> Path:
+    """A container of which only documents tell, in a directory without one."""
+    group = tmp_path / "lab" / "25 um"
+    n5zarr.create_array(group / "s0", shape=(9, 7), dtype="u2")
+    n5zarr.create_array(group / "s1", shape=(5, 4), dtype="u2")
+    factors = {"downsamplingFactors": [[1, 1], [3, 2]]}
+    placed = {"axes": ["x", "y"], "units": ["um", "um"], "resolution": [25, 10]}
+    (group / "attributes.json").write_text(json.dumps(placed | factors))
+    return tmp_path
+
+
+def asked(proxy: servers.Proxy) -> list[str]:
+    found = [unquote(path.partition("?")[0]) for method, path in proxy.requests if method == "GET"]
+    proxy.requests.clear()
+    return found
+
+
+def test_the_root_is_asked_for_where_no_name_tells(unnamed: Path) -> None:
+    s0, s1 = "/lab/25 um/s0/attributes.json", "/lab/25 um/s1/attributes.json"
+    group, lab = "/lab/25 um/attributes.json", "/lab/attributes.json"
+    with servers.static(unnamed) as url, servers.Proxy(url).running() as proxy:
+        location = f"{proxy.url}/lab/25%20um/s1?sig=a"
+        level: Any = n5zarr.open(location)
+        assert level.shape == (5, 4)
+        assert asked(proxy) == [s1, group, lab, s1]
+        found = xr.open_dataset(location, engine="n5")
+        assert found["x"].values.tolist() == [25, 100, 175, 250]
+        assert found["y"].values.tolist() == [5, 25, 45, 65, 85]
+        asked(proxy)
+        # what has no document is opened as it is
+        first: Any = n5zarr.open(f"{proxy.url}/lab", path="25 um/s0")
+        assert first.shape == (9, 7)
+        assert asked(proxy) == [lab, s0]
+
+
+def test_documents_above_that_may_not_be_seen_or_are_pages(unnamed: Path, s3_server: str) -> None:
+    upload(s3_server, "unnamed", unnamed / "lab")
+    with servers.Proxy(s3_server).running() as proxy:
+        location = "s3://unnamed/lab/25 um/s1"
+        options = fsspec_options(proxy.url)
+        found = xr.open_dataset(location, engine="n5", storage_options=options)
+        assert found["x"].values.tolist() == [25, 100, 175, 250]
+        proxy.fault = lambda method, path: "403" if path.endswith("/lab/attributes.json") else None
+        assert "x" in xr.open_dataset(location, engine="n5", storage_options=options).coords
+        proxy.fault = lambda method, path: "500" if path.endswith("/lab/attributes.json") else None
+        with pytest.raises(Exception, match=r"(?i)500|internal"):
+            n5zarr.open(location, storage_options=options)
+    (unnamed / "attributes.json").write_text("<!doctype html><title>welcome</title>")
+    (unnamed / "lab" / "attributes.json").write_text("<html>")
+    with servers.static(unnamed) as url:
+        assert "x" in xr.open_dataset(f"{url}/lab/25%20um/s1", engine="n5").coords
 
 
 def test_a_local_path_that_looks_like_a_chain(

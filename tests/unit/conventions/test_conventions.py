@@ -7,16 +7,24 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from n5zarr.conventions import bdv
-from n5zarr.conventions.find import CONVENTIONS, WRITTEN, describe_axes, find_geometry
+from n5zarr.conventions.find import (
+    CONVENTIONS,
+    WRITTEN,
+    describe_axes,
+    find_geometry,
+    other_attributes,
+)
 from n5zarr.conventions.model import Node, axes_of
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.describe import describe
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 CONTAINER = JAVA / "metadata.n5"
+REAL = JAVA.parent / "attributes"
 
 
 def lines(name: str) -> list[dict[str, Any]]:
@@ -248,3 +256,403 @@ def test_what_is_written_is_read(convention: str, ndim: int) -> None:
     assert found.convention == convention
     n = 3 if convention == "n5viewer" else ndim  # which places space only
     assert found.axes[:n] == axes[:n]
+
+
+# ---------------------------------------------------------------------- resolutions of each level
+
+FACTORS = [[1, 1, 1], [2, 3, 2]]
+FULL, LEVEL = [4.0, 4.5, 40.0], [8.0, 13.5, 80.0]
+
+
+def nm(numbers: list[float]) -> Any:
+    return {"unit": "nm", "dimensions": numbers}
+
+
+@pytest.mark.parametrize(
+    ("own", "group", "s0"),
+    [
+        # as cellmap-schemas has it, with names and units, and what can be left out of it
+        (
+            {"pixelResolution": nm(LEVEL)},
+            {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "scales": FACTORS}
+            | {"pixelResolution": nm(FULL)},
+            {"pixelResolution": nm(FULL)},
+        ),
+        ({"pixelResolution": nm(LEVEL)}, {"scales": FACTORS, "pixelResolution": nm(FULL)}, {}),
+        ({"pixelResolution": nm(LEVEL)}, {"scales": FACTORS, "pixelResolution": FULL}, {}),
+        ({"pixelResolution": LEVEL}, {"scales": FACTORS, "pixelResolution": nm(FULL)}, {}),
+        (
+            {"pixelResolution": LEVEL},
+            {"downsamplingFactors": FACTORS, "resolution": FULL, "units": ["nm"] * 3},
+            {},
+        ),
+        ({"pixelResolution": nm(LEVEL)}, {"downsamplingFactors": FACTORS, "resolution": FULL}, {}),
+        (
+            {"resolution": LEVEL, "units": ["nm"] * 3, "axes": ["x", "y", "z"]},
+            {"downsamplingFactors": FACTORS, "resolution": FULL},
+            {},
+        ),
+        (
+            {"pixelResolution": nm(LEVEL), "downsamplingFactors": FACTORS[1]},
+            {"pixelResolution": nm(FULL)},
+            {},
+        ),
+        # where the group does not say it, the first level does
+        ({"pixelResolution": nm(LEVEL)}, {"scales": FACTORS}, {"pixelResolution": nm(FULL)}),
+        ({"pixelResolution": nm(LEVEL)}, {"downsamplingFactors": FACTORS}, {"resolution": FULL}),
+    ],
+    ids=str,
+)
+def test_a_level_with_its_own_resolution_is_not_scaled_again(own: Any, group: Any, s0: Any) -> None:
+    level = node(own, ancestors=(group, {}), first_attributes=s0)
+    listed = isinstance(own.get("pixelResolution"), list)  # Neuroglancer knows no such
+    for convention in (None,) if listed else (None, "neuroglancer"):
+        axes = geometry_of(level, convention).axes
+        assert [axis.scale for axis in axes] == [8, 13.5, 80]
+        assert [axis.translation for axis in axes] == [2, 4.5, 20]
+        assert {axis.unit for axis in axes} == {"nm"}
+
+
+@pytest.mark.parametrize(
+    ("own", "group", "s0"),
+    [
+        ({}, {}, {"pixelResolution": nm(FULL)}),
+        ({}, {"pixelResolution": nm(FULL)}, {"pixelResolution": nm(FULL)}),
+        ({}, {"pixelResolution": nm(FULL), "scales": FACTORS}, {}),
+        # full resolution happens to be a multiple of what stands on s0
+        ({}, {}, {"pixelResolution": nm([2.0, 1.5, 20.0])}),
+        ({}, {"pixelResolution": nm([1.0, 1.0, 1.0])}, {}),
+    ],
+    ids=str,
+)
+def test_levels_of_n5_viewer_have_the_full_resolution(own: Any, group: Any, s0: Any) -> None:
+    own = {"pixelResolution": nm(FULL), "downsamplingFactors": FACTORS[1]}
+    axes = geometry_of(node(own, ancestors=(group,), first_attributes=s0)).axes
+    assert [axis.scale for axis in axes] == [8, 13.5, 80]
+    assert [axis.translation for axis in axes] == [2, 4.5, 20]
+
+
+def test_a_pyramid_that_begins_at_s3() -> None:
+    """The level of OpenOrganelle, without the transform that says the same."""
+    document = json.loads((REAL / "02-openorganelle-fibsem-array-s3.json").read_text())
+    said = document.pop("transform")
+    group = {
+        "pixelResolution": nm([4.0, 4.0, 3.24]),
+        "scales": [[2**k] * 3 for k in range(4)],
+    }
+    level = node(document, path=("em", "s3"), dimensions=(1550, 125, 1500), ancestors=(group,))
+    axes = geometry_of(level).axes
+    assert [axis.scale for axis in axes] == said["scale"][::-1]
+    assert [axis.translation for axis in axes] == pytest.approx(said["translate"][::-1])
+
+
+def test_four_axes_of_which_three_have_a_resolution() -> None:
+    group = {"pixelResolution": nm([4.0, 4.0, 40.0, 1.0]), "scales": [[1] * 4, [2, 2, 2, 1]]}
+    own = {"pixelResolution": nm([8.0, 8.0, 80.0])}
+    axes = geometry_of(node(own, dimensions=(7, 5, 3, 2), ancestors=(group,))).axes
+    assert [axis.scale for axis in axes] == [8, 8, 80, 1]
+    assert [axis.translation for axis in axes] == [2, 2, 20, 0]
+    flat = {"resolution": [4.0, 40.0], "units": ["nm", "nm"], "scales": [[1, 1], [2, 2]]}
+    axes = geometry_of(
+        node({"pixelResolution": nm([8.0, 80.0])}, dimensions=(7, 5), ancestors=(flat,))
+    ).axes
+    assert [(axis.name, axis.scale, axis.translation) for axis in axes] == [
+        ("x", 8, 2),
+        ("y", 80, 20),
+    ]
+
+
+def test_names_and_a_list_on_the_group_are_those_of_the_levels() -> None:
+    group = {"axes": ["x", "z", "y"], "scales": FACTORS, "pixelResolution": FULL}
+    for own in ({}, {"pixelResolution": LEVEL}):
+        axes = geometry_of(node(own, ancestors=(group,))).axes
+        assert [(axis.name, axis.scale, axis.unit) for axis in axes] == [
+            ("x", 8, "um"),
+            ("z", 13.5, "um"),
+            ("y", 80, "um"),
+        ]
+
+
+# ---------------------------------------------------------------------- COSEM on groups
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_a_transform_that_stands_on_the_group_only(k: int) -> None:
+    group = json.loads((REAL / "01-openorganelle-jrc_hela2-group.json").read_text())
+    said = group["multiscales"][0]["datasets"][k]["transform"]
+    own = {"pixelResolution": nm(said["scale"][::-1])}
+    above = json.loads(json.dumps(group).replace('"path": "s', '"path": "em/s'))
+    groups: Any
+    for groups in ((group, {}), ({}, above)):
+        found = geometry_of(node(own, path=("em", f"s{k}"), ancestors=groups))
+        assert found.convention == "cosem"
+        assert [axis.name for axis in found.axes] == ["x", "y", "z"]
+        assert [axis.scale for axis in found.axes] == said["scale"][::-1]
+        assert [axis.translation for axis in found.axes] == said["translate"][::-1]
+    assert geometry_of(node({}, path=("s9",), ancestors=(group,))).convention == "neuroglancer"
+
+
+@pytest.mark.parametrize("key", ["order", "ordering"])
+def test_the_order_of_a_transform(key: str) -> None:
+    """``order`` in cellmap-schemas, ``ordering`` in n5-universe and render."""
+    transform = {"axes": ["x", "y", "z"], "scale": [1, 2, 3], "translate": [4, 5, 6], key: "F"}
+    axes = geometry_of(node({"transform": transform})).axes
+    assert [(a.name, a.scale, a.translation) for a in axes] == [
+        ("x", 1, 4),
+        ("y", 2, 5),
+        ("z", 3, 6),
+    ]
+    transform |= {key: "C", "axes": ["z", "y", "x"]}
+    axes = geometry_of(node({"transform": transform})).axes
+    assert [(a.name, a.scale, a.translation) for a in axes] == [
+        ("x", 3, 6),
+        ("y", 2, 5),
+        ("z", 1, 4),
+    ]
+
+
+# ---------------------------------------------------------------------- render
+
+
+@pytest.mark.parametrize("own", [{}, {"pixelResolution": nm(LEVEL)}], ids=str)
+def test_render_says_where_in_its_stack_a_pyramid_begins(own: Any) -> None:
+    group = {
+        "axes": ["x", "y", "z"],
+        "ordering": "F",
+        "units": ["nm"] * 3,
+        "scales": FACTORS,
+        "pixelResolution": nm(FULL),
+        "translate": [-10, 20, 1],
+    }
+    for name, first, scale in (("s0", [-40, 90, 40], FULL), ("s1", [-38, 94.5, 60], LEVEL)):
+        given = own if name == "s1" else {}
+        found = geometry_of(node(given, path=("stack", name), ancestors=(group,)))
+        assert found.convention == "render"
+        assert [axis.translation for axis in found.axes] == first
+        assert [axis.scale for axis in found.axes] == scale
+        assert {axis.unit for axis in found.axes} == {"nm"}
+    # a dataset alone has it itself
+    alone = geometry_of(node({**group, "scales": FACTORS[:1]}, path=("mask",)))
+    assert [axis.translation for axis in alone.axes] == [-40, 90, 40]
+    assert set(other_attributes({**group, "note": [1, 2, 3]}, alone)) == {"ordering", "note"}
+    # where levels have a transform, it is absolute
+    transform = {"axes": ["x", "y", "z"], "scale": [1, 1, 1], "ordering": "F"}
+    assert geometry_of(node({"transform": transform}, ancestors=(group,))).convention == "cosem"
+    without = {key: value for key, value in group.items() if key != "scales"}
+    assert geometry_of(node({}, ancestors=(without,))).convention == "neuroglancer"
+
+
+# ---------------------------------------------------------------------- funlib
+
+
+def test_what_funlib_writes_is_in_c_order() -> None:
+    given: dict[str, Any] = {
+        "axis_names": ["z", "y", "x"],
+        "units": ["nm", "um", ""],
+        "voxel_size": [40, 5, 4],
+        "offset": [3, 2, 1],
+    }
+    found = geometry_of(node(given, path=("raw",)))
+    assert found.convention == "funlib"
+    assert [(a.name, a.scale, a.translation, a.unit) for a in found.axes] == [
+        ("x", 4, 1, None),
+        ("y", 5, 2, "um"),
+        ("z", 40, 3, "nm"),
+    ]
+    assert other_attributes({**given, "note": 1}, found) == {"note": 1}
+    del given["units"], given["offset"], given["axis_names"]
+    found = geometry_of(node(given, path=("raw",)))
+    assert [(a.name, a.scale, a.translation) for a in found.axes] == [
+        ("x", 4, 0),
+        ("y", 5, 0),
+        ("z", 40, 0),
+    ]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_channels_of_funlib_have_no_size(n: int) -> None:
+    """Of lists with all axes, funlib leaves their values out, too."""
+    given: dict[str, Any] = {
+        "axis_names": ["c^", "y", "x"],
+        "units": ["px", "nm", "um"][-n:],
+        "voxel_size": [9, 5, 4][-n:],
+        "offset": [9, 2, 1][-n:],
+    }
+    found = geometry_of(node(given))
+    assert [(a.name, a.type, a.scale, a.translation, a.unit) for a in found.axes] == [
+        ("x", "space", 4, 1, "um"),
+        ("y", "space", 5, 2, "nm"),
+        ("c", "channel", 1, 0, None),
+    ]
+    assert found.is_placed == (True, True, False)
+    assert other_attributes(given, found) == {}
+    if n == 2:  # channels come first
+        del given["axis_names"]
+        assert [a.scale for a in geometry_of(node(given)).axes] == [4, 5, 1]
+
+
+def test_levels_of_funlib_begin_at_the_same_corner() -> None:
+    s0 = {"voxel_size": [40, 5, 4], "offset": [30, 20, 10]}
+    for offset, first in (([30, 20, 10], [16, 25, 50]), ([50, 25, 16], [16, 25, 50])):
+        level = node({"voxel_size": [80, 15, 16], "offset": offset}, first_attributes=s0)
+        axes = geometry_of(level).axes
+        assert [axis.scale for axis in axes] == [16, 15, 80]
+        assert [axis.translation for axis in axes] == first
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"voxel_size": [1, 2, 3, 4]},
+        {"voxel_size": ["1", "2", "3"]},
+        {"voxel_size": [1, 2, 3], "offset": [1, 2]},
+        {"voxel_size": [1, 2, 3], "offset": 5},
+        {"voxel_size": [1, 2], "axis_names": ["z", "y", "x"]},
+        {"voxel_size": [1, 2, 3], "units": ["nm"]},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_of_funlib_is_said(wrong: Any) -> None:
+    found = find_geometry(node(wrong))
+    assert found.geometry is None
+    assert re.search(r"(voxel_size|offset|units): expected \d values", found.problems[0])
+    assert geometry_of(node({"voxel_size": "large"})) is None
+
+
+# ---------------------------------------------------------------------- registrations
+
+
+def xml_of(*transforms: str, size: str = "0.2 0.3 1.5", unit: str = "um") -> bytes:
+    listed = "".join(transforms)
+    return f"""<SpimData><SequenceDescription><ImageLoader><n5>c.n5</n5></ImageLoader><ViewSetups>
+    <ViewSetup><id>3</id><voxelSize><unit>{unit}</unit><size>{size}</size></voxelSize></ViewSetup>
+    </ViewSetups></SequenceDescription><ViewRegistrations>
+    <ViewRegistration timepoint="7" setup="3">{listed}</ViewRegistration>
+    </ViewRegistrations></SpimData>""".encode()
+
+
+def affine(*rows: list[float]) -> str:
+    numbers = " ".join(str(value) for row in rows for value in row)
+    return f'<ViewTransform type="affine"><affine>{numbers}</affine></ViewTransform>'
+
+
+SCALED = affine([0.2, 0, 0, 0], [0, 0.3, 0, 0], [0, 0, 1.5, 0])
+MOVED = affine([1, 0, 0, 10], [0, 1, 0, -20], [0, 0, 1, 30])
+
+
+def registered(xml: bytes, factors: list[int] | None = None, **how: Any) -> Any:
+    description = bdv.parse_xml(xml)
+    assert description is not None
+    path = ("setup3", "timepoint7", "s1")
+    view = node(
+        {"downsamplingFactors": factors or [1, 1, 1]}, path=path, view=description.view(3, 7)
+    )
+    return find_geometry(view, **how)
+
+
+def test_the_transform_that_is_listed_last_is_applied_first() -> None:
+    """spimdata ViewRegistration.updateModel: model = T1 * T2 * ..."""
+    axes = registered(xml_of(MOVED, SCALED)).geometry.axes
+    assert [axis.scale for axis in axes] == [0.2, 0.3, 1.5]
+    assert [axis.translation for axis in axes] == [10, -20, 30]
+    assert {axis.unit for axis in axes} == {"um"}
+    axes = registered(xml_of(SCALED, MOVED)).geometry.axes
+    assert [axis.translation for axis in axes] == pytest.approx([2, -6, 45])
+    # levels are of averages, in elements of full resolution
+    axes = registered(xml_of(MOVED, SCALED), [2, 3, 1]).geometry.axes
+    assert [axis.scale for axis in axes] == pytest.approx([0.4, 0.9, 1.5])
+    assert [axis.translation for axis in axes] == pytest.approx([10.1, -19.7, 30])
+    assert registered(xml_of()).geometry.axes[2].scale == 1  # an empty list is the identity
+
+
+def test_a_view_that_looks_the_other_way_goes_down() -> None:
+    found = registered(xml_of(MOVED, affine([-0.2, 0, 0, 0], [0, 0.3, 0, 0], [0, 0, 1.5, 0])))
+    assert not found.problems
+    assert (found.geometry.axes[0].scale, found.geometry.axes[0].translation) == (-0.2, 10)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, -0.3, 0, 5], [0.2, 0, 0, 6], [0, 0, 1.5, 7]],  # a quarter of a turn
+        [[0.2, 0, 0.7, 5], [0, 0.3, 0, 6], [0, 0, 1.5, 7]],  # a sheared light sheet
+        [[0.19, -0.05, 0.01, 5], [0.04, 0.31, 0.2, 6], [0.01, 0.02, -1.4, 7]],
+    ],
+    ids=str,
+)
+def test_what_turns_or_shears_is_left(matrix: list[list[float]]) -> None:
+    found = registered(xml_of(affine(*matrix)), [2, 3, 1])
+    assert len(found.problems) == 1
+    assert "turns or shears" in found.problems[0]
+    axes, rest = found.geometry.axes, np.array(found.geometry.rest)
+    assert [axis.unit for axis in axes] == ["um"] * 3
+    # what is left takes positions to where the registration takes elements
+    factors = np.array([2, 3, 1])
+    for index in ([0, 0, 0], [4, 1, 2], [3, 5, 7]):
+        place = [axis.scale * i + axis.translation for axis, i in zip(axes, index, strict=True)]
+        world = np.array(matrix) @ [*(factors * index + (factors - 1) / 2), 1]
+        np.testing.assert_allclose(rest @ [*place, 1], world)
+    # the view is where its first element is, with the distances that it has in the world
+    first = [
+        axis.translation - axis.scale * (f - 1) / 2 / f
+        for axis, f in zip(axes, factors, strict=True)
+    ]
+    np.testing.assert_allclose(first, [5, 6, 7])
+    lengths = np.linalg.norm(np.array(matrix)[:, :3], axis=0)
+    np.testing.assert_allclose([axis.scale for axis in axes], lengths * factors)
+
+
+def test_rounding_is_no_rotation() -> None:
+    found = registered(xml_of(affine([0.2, 1e-17, 0, 0], [0, 0.3, -1e-16, 0], [0, 0, 1.5, 0])))
+    assert not found.problems
+    assert not found.geometry.rest
+
+
+def test_bigstitcher_counts_in_elements_of_the_finest_resolution() -> None:
+    calibration = affine([1, 0, 0, 0], [0, 1.5, 0, 0], [0, 0, 7.5, 0])
+    axes = registered(xml_of(MOVED, calibration)).geometry.axes
+    assert [axis.scale for axis in axes] == pytest.approx([0.2, 0.3, 1.5])
+    assert [axis.translation for axis in axes] == pytest.approx([2, -4, 6])
+    assert {axis.unit for axis in axes} == {"um"}
+    # also if it stretches the sample a little; but else the world is in the unit of the XML
+    stretched = affine([1.02, 0, 0, 0], [0, 1.49, 0, 0], [0, 0, 7.6, 0])
+    axes = registered(xml_of(MOVED, stretched)).geometry.axes
+    assert [axis.scale for axis in axes] == pytest.approx([0.204, 0.298, 1.52])
+    # and where the finest resolution is next to 1
+    xml = xml_of(MOVED, affine([1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 2, 0]), size="0.95 0.95 1.9")
+    assert registered(xml).geometry.axes[0].translation == pytest.approx(9.5)
+    # of all setups
+    finer = b"<ViewSetup><id>4</id><voxelSize><size>0.1 0.1 0.1</size></voxelSize></ViewSetup>"
+    xml = xml_of(MOVED, affine([2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 15, 0]))
+    xml = xml.replace(b"</ViewSetups>", finer + b"</ViewSetups>")
+    assert registered(xml).geometry.axes[0].translation == pytest.approx(1)
+    other = affine([3, 0, 0, 0], [0, 3, 0, 0], [0, 0, 3, 0])
+    axes = registered(xml_of(MOVED, other)).geometry.axes
+    assert [(axis.scale, axis.translation) for axis in axes] == [(3, 10), (3, -20), (3, 30)]
+
+
+@pytest.mark.parametrize(
+    ("xml", "problem"),
+    [
+        (xml_of(affine([1, 2, 3])), "expected affine transforms of 12 numbers"),
+        (xml_of(SCALED, '<ViewTransform type="generic"/>'), "expected affine transforms"),
+        (xml_of(SCALED.replace("1.5", "nan")), "expected affine transforms"),
+        (xml_of(affine([0, 1, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0])), "keeps three dimensions"),
+        (xml_of(affine([0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0])), "axis 'x': expected a distance"),
+    ],
+)
+def test_registrations_that_cannot_be_meant(xml: bytes, problem: str) -> None:
+    found = registered(xml)
+    assert len(found.problems) == 1
+    assert problem in found.problems[0]
+
+
+def test_a_view_without_registration_has_the_voxel_size() -> None:
+    description = bdv.parse_xml(xml_of(MOVED))
+    assert description is not None
+    for setup, timepoint, scale in ((3, 8, [0.2, 0.3, 1.5]), (4, 7, [1, 1, 1])):
+        path = (f"setup{setup}", f"timepoint{timepoint}", "s0")
+        axes = geometry_of(node({}, path=path, view=description.view(setup, timepoint))).axes
+        assert [axis.scale for axis in axes] == scale
+        assert [axis.translation for axis in axes] == [0, 0, 0]
+        assert {axis.unit for axis in axes} == ({"um"} if setup == 3 else {None})

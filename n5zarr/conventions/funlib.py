@@ -1,0 +1,91 @@
+"""Funlib, daisy, gunpowder: ``voxel_size``, ``offset``, ``axis_names``, ``units``; **C order**.
+
+funlib.persistence ``MetaDataFormat``, ``prepare_ds``. The lists but ``axis_names`` have the axes of
+space only, whose names are without ``^``. An offset is that of a corner, and the same for all
+levels of a pyramid: from centre to centre there is the usual half, as in Neuroglancer.
+"""
+
+from __future__ import annotations
+
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, numbers, texts
+from n5zarr.format.order import to_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["KEYS", "read"]
+
+KEYS = ("voxel_size", "offset", "axis_names", "units")
+
+
+def read(node: Node) -> Geometry | None:
+    """Read ``voxel_size`` and what belongs to it; None where there is none."""
+    size = node.attributes.get("voxel_size")
+    if not isinstance(size, list):
+        return None
+    names = texts(node.attributes.get("axis_names"), node.ndim)
+    n = min(len(size), node.ndim)
+    is_space = [False] * (node.ndim - n) + [True] * n
+    if names is not None:
+        is_space = ["^" not in name for name in names]
+    scale, offset = _placed(node.attributes, is_space)
+    units = node.attributes.get("units")
+    listed = _spread("units", units, texts, is_space, "") if isinstance(units, list) else ()
+    axes = axes_of(
+        node.ndim,
+        names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
+        scale=to_n5(scale),
+        translation=to_n5(_from_centre_to_centre(node, scale, offset, is_space)),
+        units=to_n5(listed) or None,
+    )
+    return Geometry(convention="funlib", axes=axes)
+
+
+def _from_centre_to_centre(
+    node: Node, scale: Sequence[float], offset: Sequence[float], is_space: Sequence[bool]
+) -> Sequence[float]:
+    first = node.first_attributes
+    if node.level is None or not isinstance(first.get("voxel_size"), list):
+        return offset
+    base, begin = _placed(first, is_space)
+    if begin != offset:
+        return offset
+    return [o + (s - b) / 2 for o, s, b in zip(offset, scale, base, strict=True)]
+
+
+def _placed(
+    attributes: Mapping[str, JSON], is_space: Sequence[bool]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Read the size of a voxel and the corner of the first, of each axis."""
+    n = sum(is_space)
+    offset = attributes.get("offset", [0] * n)
+    return (
+        _spread("voxel_size", attributes.get("voxel_size"), numbers, is_space, 1.0),
+        _spread("offset", offset, numbers, is_space, 0.0),
+    )
+
+
+def _spread[T](
+    key: str,
+    value: JSON,
+    read_list: Callable[[JSON, int], tuple[T, ...] | None],
+    is_space: Sequence[bool],
+    other: T,
+) -> Sequence[T]:
+    """Put the values of the axes of space where these are; of all axes only theirs are meant."""
+    n = sum(is_space)
+    found = read_list(value, n)
+    if found is None:
+        found = tuple(compress(read_list(value, len(is_space)) or (), is_space))
+    if len(found) != n:
+        message = (
+            f"{key}: expected {n} values, as many as there are axes of space, got {brief(value)}"
+        )
+        raise MisfitError(message)
+    given = iter(found)
+    return [next(given) if space else other for space in is_space]
