@@ -28,7 +28,7 @@ from n5zarr._zarr_compat import (
     register_pipeline,
     thread_pool,
 )
-from n5zarr.codecs.block import decode_numeric, encode_parts
+from n5zarr.codecs.block import decode_numeric, encode_parts, fit
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.codec import ArrayBytesCodec
 
-    from n5zarr._zarr_compat import BatchItem, GetResult
+    from n5zarr._zarr_compat import ArraySpec, BatchItem, GetResult
     from n5zarr.places import LocalDataset
 
 __all__ = ["N5CodecPipeline"]
@@ -194,7 +194,7 @@ class _Reader:
             stored = local_io.read_reused(path)
             if stored is None:
                 return self._missing(item)
-            part = self._part(stored, wanted, place.path)
+            part = self._part(stored, item)
         if part is None:  # not of the size that its place has
             part = self._whole(item)
         if part is None:  # removed meanwhile
@@ -204,8 +204,9 @@ class _Reader:
         self._out[where] = part
         return PRESENT
 
-    def _part(self, view: memoryview, wanted: Any, key: str) -> np.ndarray | None:  # noqa: ANN401
-        """Decode a block and select from it; None where the block is smaller than that."""
+    def _part(self, view: memoryview, item: BatchItem) -> np.ndarray | None:
+        """Decode a block and select from it; None where it is not of the size of its place."""
+        place, spec, wanted, _, _ = item
         n_header = len(self._header)
         try:
             if view[:n_header].tobytes() == self._header:
@@ -215,14 +216,14 @@ class _Reader:
                 block = flat.reshape(self._shape_c)
                 return np.asarray((block.T if self._transposed else block)[wanted])
             block = decode_numeric(view, len(self._shape_c), self._data_type, self._compression)
+            if self._transposed:
+                block = block.T
+            if block.shape != self._dataset.extent(place.path):  # of another dataset, perhaps
+                return None
+            if not all(map(_selects_the_same, wanted, block.shape, self._shape)):
+                block = fit(block, self._shape, _fill_value(spec))
         except N5Error as err:
-            raise err.located(self._dataset.locate(key)) from err.__cause__
-        if self._transposed:
-            block = block.T
-        if block.shape != self._dataset.extent(key):  # of another dataset by now, perhaps
-            return None
-        if not all(map(_is_within, wanted, block.shape, self._shape)):
-            return None
+            raise err.located(self._dataset.locate(place.path)) from err.__cause__
         return np.asarray(block[wanted])
 
     def _slab(self, path: str, wanted: Any) -> np.ndarray | None:  # noqa: ANN401 - as zarr has it
@@ -253,7 +254,7 @@ class _Reader:
 
     def _missing(self, item: BatchItem) -> GetResult:
         _, spec, _, where, _ = item
-        self._out[where] = 0 if spec.fill_value is None else spec.fill_value
+        self._out[where] = _fill_value(spec)
         return MISSING
 
     def _whole(self, item: BatchItem) -> np.ndarray | None:
@@ -304,8 +305,7 @@ class _Writer:
         is_scalar = self._value.shape == ()
         part = self._value if is_scalar else self._value[where]
         path = self._dataset.block_path(place.path)
-        fill_value = 0 if spec.fill_value is None else spec.fill_value
-        if not spec.config.write_empty_chunks and part.all_equal(fill_value):
+        if not spec.config.write_empty_chunks and part.all_equal(_fill_value(spec)):
             local_io.remove(path)
             return
         array = part.as_numpy_array()
@@ -327,13 +327,18 @@ def _ends_within(part: slice, n: int) -> bool:
     return bool(part.stop <= n)
 
 
-def _is_within(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - slice, int or array
-    """Whether a block of ``n`` along an axis has what is wanted of one of ``n_full``."""
+def _selects_the_same(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - any selector
+    """Whether what is wanted of ``n_full`` elements is the same of the first ``n`` of them."""
     if n == n_full:
         return True
     if isinstance(wanted, slice):
-        return max(wanted.indices(n_full)[:2]) <= n
-    return bool(np.max(wanted, initial=0) < n)
+        return wanted.indices(n) == wanted.indices(n_full)
+    chosen = np.asarray(wanted)  # a mask is as long as a full block
+    return chosen.dtype != bool and bool(((chosen >= 0) & (chosen < n)).all())
+
+
+def _fill_value(spec: ArraySpec) -> Any:  # noqa: ANN401 - a number
+    return 0 if spec.fill_value is None else spec.fill_value
 
 
 register_pipeline(N5CodecPipeline)
