@@ -275,6 +275,22 @@ def test_an_array_that_another_process_made_larger(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stale[...], expected[:6, :5])
 
 
+@pytest.mark.parametrize("how", [{}, {"axis_order": "F"}])
+def test_an_array_that_was_made_smaller_meanwhile(tmp_path: Path, how: Any) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(8, 7), chunks=(4, 5), dtype="u1", **how)
+    store = N5Store(tmp_path / "c.n5", codecs="n5", **how)
+    stale: Any = n5zarr.open(store, path="a", mode="r+")
+    stale[...] = 7
+    one: Any = n5zarr.open(store, path="a", mode="r+")
+    one.resize((6, 7))
+    one[...] = 9
+    expected = np.zeros((8, 7), "u1")
+    expected[:6] = 9
+    for where in [(slice(8), slice(7)), (slice(5, 8), 2), (7, 6), (slice(4, None, 3), slice(7))]:
+        np.testing.assert_array_equal(stale[where], expected[where])
+    np.testing.assert_array_equal(stale.oindex[[4, 7], [0, 6]], expected[np.ix_([4, 7], [0, 6])])
+
+
 @pytest.mark.parametrize("chunks", [(3, 3), (8, 8)])
 def test_an_array_that_another_process_replaced(tmp_path: Path, chunks: Any) -> None:
     where = tmp_path / "c.n5" / "a"
