@@ -286,7 +286,8 @@ def test_an_array_that_was_made_smaller_meanwhile(tmp_path: Path, how: Any) -> N
     one[...] = 9
     expected = np.zeros((8, 7), "u1")
     expected[:6] = 9
-    for where in [(slice(8), slice(7)), (slice(5, 8), 2), (7, 6), (slice(4, None, 3), slice(7))]:
+    boxes: list[Any] = [np.s_[:8, :7], np.s_[5:8, 2], np.s_[7, 6], np.s_[4::3, :7]]
+    for where in boxes:
         np.testing.assert_array_equal(stale[where], expected[where])
     np.testing.assert_array_equal(stale.oindex[[4, 7], [0, 6]], expected[np.ix_([4, 7], [0, 6])])
 
