@@ -348,7 +348,7 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
             wanted_range(box, block, row, n_rows, &begin, &end);
             n = low(n, begin < NEAR ? header + low(end, GROUP) : header);
             if (pread(file, box->stored, (size_t)n, 0) != n || n < header
-                || !parse_header(box, block, box->stored) || size < header + block->n_bytes)
+                || !parse_header(box, block, box->stored) || size != header + block->n_bytes)
                 return LEFT;
             wanted_range(box, block, row, n_rows, &begin, &end);
             is_known = 1;
@@ -508,7 +508,7 @@ static int read_block(Box *box, Block *block, char *to)
             wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
                          &begin, &end);
         if (box->kind == RAW) {
-            if (n_payload >= block->n_bytes && block->n_bytes <= box->n_elements) {
+            if (n_payload == block->n_bytes && n_payload <= box->n_elements) {
                 memcpy(to, payload, (size_t)block->n_bytes);
                 result = DONE;
             }

@@ -106,7 +106,7 @@ def _rest(file: int) -> memoryview:
 
 
 def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:
-    """Read a part of a file that begins with some bytes and has ``total`` more after them.
+    """Read a part of a file that begins with some bytes and has exactly ``total`` more after them.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        if os.fstat(file).st_size < len(start) + total:
+        if os.fstat(file).st_size != len(start) + total:
             return None
         if os.pread(file, len(start), 0) != start:
             return None

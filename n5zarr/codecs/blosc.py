@@ -90,6 +90,14 @@ def _read_header(payload: memoryview) -> tuple[int, int, int]:
     return flags, nbytes, cbytes
 
 
+def announced_lengths(payload: memoryview) -> tuple[int, int]:
+    """Give the lengths before and after compression that a buffer announces; 0 for none."""
+    if len(payload) < _HEADER.size:
+        return 0, 0
+    version, _, _, _, nbytes, _, cbytes = _HEADER.unpack_from(payload)
+    return (nbytes, cbytes) if version in (1, 2) else (0, 0)
+
+
 def _n_streams(flags: int, item_size: int, block_size: int) -> int:
     """Give the number of streams that c-blosc splits a full block into, equal ones."""
     is_split = not flags & _NOT_SPLIT and 0 < item_size <= _MAX_SPLITS
