@@ -352,7 +352,7 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
             wanted_range(box, block, row, n_rows, &begin, &end);
             n = low(n, begin < NEAR ? header + low(end, GROUP) : header);
             if (pread(file, box->stored, (size_t)n, 0) != n || n < header
-                || !parse_header(box, block, box->stored) || size < header + block->n_bytes)
+                || !parse_header(box, block, box->stored) || size != header + block->n_bytes)
                 return LEFT;
             wanted_range(box, block, row, n_rows, &begin, &end);
             is_known = 1;
@@ -375,22 +375,54 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
     return DONE;
 }
 
+/* As blosc has its numbers, and as is every machine that blosc 1 runs on. */
+static int64_t little_endian(const char *bytes)
+{
+    uint32_t number;
+    memcpy(&number, bytes, 4);
+    return number;
+}
+
+/* Whether a blosc buffer is one piece: where only some of its blocks are decoded, nothing else
+ * finds out that the header is damaged. Its blocks, in any order, fill it to the last byte. */
+static int is_consistent(const char *from, int64_t n, int64_t n_packed)
+{
+    int flags = (unsigned char)from[2];
+    int64_t item = (unsigned char)from[3], size = little_endian(from + 8);
+    if (flags & 8 || item == 0 || size < 1 || size > n)
+        return 0;
+    if (flags & 2) /* not compressed; its length has been compared */
+        return 1;
+    int64_t n_blocks = (n + size - 1) / size, table = 16 + 4 * n_blocks, used = table;
+    int is_split = !(flags & 16) && item <= 16 && size / item >= 128;
+    if (table > n_packed || (is_split && size % item != 0))
+        return 0;
+    for (int64_t k = 0; k < n_blocks; k++) {
+        int64_t n_streams = is_split && (k + 1) * size <= n ? item : 1;
+        int64_t at = little_endian(from + 16 + 4 * k), begin = at;
+        for (; n_streams > 0; n_streams--) {
+            if (at < table || at > n_packed - 4)
+                return 0;
+            at += 4 + little_endian(from + at);
+        }
+        if (at > n_packed)
+            return 0;
+        used += at - begin;
+    }
+    return used == n_packed;
+}
+
 /* Decode as blosc.py does: numcodecs' blosc trusts its header. */
 static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_t begin,
                    int64_t end)
 {
-    uint32_t n_before, n_after;
     unsigned char version = (unsigned char)from[0], flags = (unsigned char)from[2];
-    int64_t item = (unsigned char)from[3];
-    if (n_from < 16 || version < 1 || version > 2)
+    int64_t item = (unsigned char)from[3], n_packed = little_endian(from + 12);
+    if (version < 1 || version > 2 || little_endian(from + 4) != n || n_packed < 16
+        || n_packed > n_from || (flags & 2 && n_packed != n + 16))
         return 0;
-    memcpy(&n_before, from + 4, 4); /* little-endian, as is every machine that blosc 1 runs on */
-    memcpy(&n_after, from + 12, 4);
-    if (n_before != n || n_after < 16 || n_after > n_from)
-        return 0;
-    if (flags & 2 && n_after != n + 16)
-        return 0;
-    if (library.blosc_getitem && item && n % item == 0 && 2 * (end - begin) < n) {
+    if (library.blosc_getitem && 2 * (end - begin) < n && is_consistent(from, n, n_packed)
+        && n % item == 0) {
         int64_t first = begin / item, after = (end + item - 1) / item;
         int64_t n_wanted = (after - first) * item;
         return library.blosc_getitem(from, (int)first, (int)(after - first), to + first * item)
@@ -509,7 +541,7 @@ static int read_block(Box *box, Block *block, char *to)
             wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
                          &begin, &end);
         if (box->kind == RAW) {
-            if (n_payload >= block->n_bytes && block->n_bytes <= box->n_elements) {
+            if (n_payload == block->n_bytes && n_payload <= box->n_elements) {
                 memcpy(to, payload, (size_t)block->n_bytes);
                 result = DONE;
             }

@@ -112,7 +112,7 @@ def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryv
 
 
 def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:
-    """Read a part of a file that begins with some bytes and has ``total`` more after them.
+    """Read a part of a file that begins with some bytes and has exactly ``total`` more after them.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
         return None
 
     def take(file: int, size: int) -> bytes | None:
-        if size < len(start) + total or os.pread(file, len(start), 0) != start:
+        if size != len(start) + total or os.pread(file, len(start), 0) != start:
             return None
         part = os.pread(file, n_bytes, len(start) + offset)
         return part if len(part) == n_bytes else None

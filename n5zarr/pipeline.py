@@ -27,7 +27,7 @@ from n5zarr._zarr_compat import (
     FusedCodecPipeline,
     register_pipeline,
 )
-from n5zarr.codecs.block import decode_numeric, encode_parts
+from n5zarr.codecs.block import decode_numeric, encode_parts, fit
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.codec import ArrayBytesCodec
 
-    from n5zarr._zarr_compat import BatchItem, GetResult
+    from n5zarr._zarr_compat import ArraySpec, BatchItem, GetResult
     from n5zarr.codecs.buffers import Scratch
     from n5zarr.places import LocalDataset
 
@@ -203,12 +203,12 @@ class _Reader:
             if stored is None:
                 return self._missing(item)
             try:
-                part = self._part(stored, wanted, place.path, memory)
+                part = self._part(stored, item, memory)
             except N5BlockError:  # or is it being written, where no time says so?
                 stored = local_io.read_reused(path, memory, settled=True)
                 if stored is None:
                     return self._missing(item)
-                part = self._part(stored, wanted, place.path, memory)
+                part = self._part(stored, item, memory)
             if part is not None:
                 return self._put(part, where)
         part = self._whole(item)  # not of the size that its place has
@@ -220,14 +220,9 @@ class _Reader:
         self._out[where] = part
         return PRESENT
 
-    def _part(
-        self,
-        view: memoryview,
-        wanted: Any,  # noqa: ANN401 - as zarr has it
-        key: str,
-        memory: Scratch,
-    ) -> np.ndarray | None:
-        """Decode a block and select from it; None where the block is smaller than that."""
+    def _part(self, view: memoryview, item: BatchItem, memory: Scratch) -> np.ndarray | None:
+        """Decode a block and select from it; None where it is not of the size of its place."""
+        place, spec, wanted, _, _ = item
         n_header = len(self._header)
         try:
             if view[:n_header].tobytes() == self._header:
@@ -237,14 +232,14 @@ class _Reader:
                 block = flat.reshape(self._shape_c)
                 return np.asarray((block.T if self._transposed else block)[wanted])
             block = decode_numeric(view, len(self._shape_c), self._data_type, self._compression)
+            if self._transposed:
+                block = block.T
+            if block.shape != self._dataset.extent(place.path):  # of another dataset, perhaps
+                return None
+            if not all(map(_selects_the_same, wanted, block.shape, self._shape)):
+                block = fit(block, self._shape, _fill_value(spec))
         except N5Error as err:
-            raise err.located(self._dataset.locate(key)) from err.__cause__
-        if self._transposed:
-            block = block.T
-        if block.shape != self._dataset.extent(key):  # of another dataset by now, perhaps
-            return None
-        if not all(map(_is_within, wanted, block.shape, self._shape)):
-            return None
+            raise err.located(self._dataset.locate(place.path)) from err.__cause__
         return np.asarray(block[wanted])
 
     def _slab(self, path: str, wanted: Any) -> np.ndarray | None:  # noqa: ANN401 - as zarr has it
@@ -275,7 +270,7 @@ class _Reader:
 
     def _missing(self, item: BatchItem) -> GetResult:
         _, spec, _, where, _ = item
-        self._out[where] = 0 if spec.fill_value is None else spec.fill_value
+        self._out[where] = _fill_value(spec)
         return MISSING
 
     def _whole(self, item: BatchItem) -> np.ndarray | None:
@@ -326,8 +321,7 @@ class _Writer:
         is_scalar = self._value.shape == ()
         part = self._value if is_scalar else self._value[where]
         path = self._dataset.block_path(place.path)
-        fill_value = 0 if spec.fill_value is None else spec.fill_value
-        if not spec.config.write_empty_chunks and part.all_equal(fill_value):
+        if not spec.config.write_empty_chunks and part.all_equal(_fill_value(spec)):
             local_io.remove(path)
             return
         array = part.as_numpy_array()
@@ -349,13 +343,18 @@ def _ends_within(part: slice, n: int) -> bool:
     return bool(part.stop <= n)
 
 
-def _is_within(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - slice, int or array
-    """Whether a block of ``n`` along an axis has what is wanted of one of ``n_full``."""
+def _selects_the_same(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - any selector
+    """Whether what is wanted of ``n_full`` elements is the same of the first ``n`` of them."""
     if n == n_full:
         return True
     if isinstance(wanted, slice):
-        return max(wanted.indices(n_full)[:2]) <= n
-    return bool(np.max(wanted, initial=0) < n)
+        return wanted.indices(n) == wanted.indices(n_full)
+    chosen = np.asarray(wanted)  # a mask is as long as a full block
+    return chosen.dtype != bool and bool(((chosen >= 0) & (chosen < n)).all())
+
+
+def _fill_value(spec: ArraySpec) -> Any:  # noqa: ANN401 - a number
+    return 0 if spec.fill_value is None else spec.fill_value
 
 
 register_pipeline(N5CodecPipeline)

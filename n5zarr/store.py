@@ -40,6 +40,7 @@ from n5zarr.errors import (
     N5Warning,
 )
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import AxisOrder
 from n5zarr.format.path import normalize_path
@@ -407,12 +408,24 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         """Cut the chunk out of the block; None when it has to be made."""
         data = _view(block)
         try:
-            if isinstance(self._store, LocalStore) and not place.is_expected(data):
-                self._check_current(place)
+            if not place.is_expected(data):
+                self._check_unexpected(place, data)
             part = place.cut(data)
         except N5Error as err:
             raise err.located(self.block_name(place.path, place.position)) from err.__cause__
         return None if part is None else block[part]
+
+    def _check_unexpected(self, place: Place, data: memoryview) -> None:
+        """Look why a block is not of the size that its place has."""
+        if isinstance(self._store, LocalStore):
+            self._check_current(place)
+        if not place.shown.dataset.has_block_size:
+            found = BlockHeader.from_bytes(data).block_shape
+            self.warn(
+                f"{place.path or '/'}: has no blockSize and is taken for one block of "
+                f"{place.shown.dataset.dimensions}, but holds one of {found}: what that lacks is "
+                "shown as fill value; add the blockSize that it was written with"
+            )
 
     def _check_current(self, place: Place) -> None:
         """Look whether a block of unexpected size belongs to another dataset by now."""

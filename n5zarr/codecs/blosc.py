@@ -4,9 +4,9 @@ N5: ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``. Za
 buffer describes itself. Java always compresses with an item size of 1, which makes its byte
 shuffle a no-op; written here with the real one, which every reader takes.
 
-numcodecs reads past the end of a cut buffer and returns what it finds there: the lengths in the
-header are compared first. It is built without snappy: such buffers are unpacked stream by stream
-and put together again uncompressed, so that c-blosc undoes the shuffle.
+numcodecs reads past the end of a cut buffer and returns what it finds there, and leaves open what
+no stream fills: the header is checked first. It is built without snappy: such buffers are unpacked
+stream by stream and put together again uncompressed, so that c-blosc undoes the shuffle.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _HEADER = struct.Struct(
 _LENGTH = struct.Struct("<I")
 _COPIED = 0x2  # flag: not compressed at all
 _SNAPPY_RATIO = 24  # no snappy stream expands further: 64 bytes for 3
-_NOT_SPLIT = 0x10  # flag: one stream per block
+_NOT_SPLIT = 0x10  # flag: one stream per block; before there was one, also where limits forbid more
+_MAX_SPLITS, _MIN_STREAM = 16, 128  # streams of a block, bytes of each
 _FORMATS = ("blosclz", "lz4", "snappy", "zlib", "zstd")  # bits 5 to 7 of the flags
 
 
@@ -75,7 +76,7 @@ def _read_header(payload: memoryview) -> tuple[int, int, int]:
     """Give the flags and the lengths before and after compression, after comparing them."""
     if len(payload) < _HEADER.size:
         raise damaged(f"expected a blosc header of {_HEADER.size} bytes, got {len(payload)}")
-    version, _, flags, _, nbytes, _, cbytes = _HEADER.unpack_from(payload)
+    version, _, flags, item_size, nbytes, block_size, cbytes = _HEADER.unpack_from(payload)
     if version not in (1, 2):
         raise damaged(f"expected a blosc buffer of version 1 or 2, got version {version}")
     if not _HEADER.size <= cbytes <= len(payload):
@@ -84,7 +85,23 @@ def _read_header(payload: memoryview) -> tuple[int, int, int]:
         )
     if flags & _COPIED and cbytes != nbytes + _HEADER.size:
         raise damaged(f"expected {nbytes} uncompressed bytes, got {cbytes - _HEADER.size}")
+    if block_size % _n_streams(flags, item_size, block_size):
+        raise damaged(f"expected items of {item_size} bytes, got blosc blocks of {block_size}")
     return flags, nbytes, cbytes
+
+
+def announced_lengths(payload: memoryview) -> tuple[int, int]:
+    """Give the lengths before and after compression that a buffer announces; 0 for none."""
+    if len(payload) < _HEADER.size:
+        return 0, 0
+    version, _, _, _, nbytes, _, cbytes = _HEADER.unpack_from(payload)
+    return (nbytes, cbytes) if version in (1, 2) else (0, 0)
+
+
+def _n_streams(flags: int, item_size: int, block_size: int) -> int:
+    """Give the number of streams that c-blosc splits a full block into, equal ones."""
+    is_split = not flags & _NOT_SPLIT and 0 < item_size <= _MAX_SPLITS
+    return item_size if is_split and block_size // item_size >= _MIN_STREAM else 1
 
 
 def _without_snappy(payload: memoryview) -> bytes:
@@ -110,7 +127,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     for i in range(n_blocks):
         n_block = min(block_size, nbytes - i * block_size)
         # the last block is never split when it is shorter
-        n_streams = 1 if flags & _NOT_SPLIT or n_block < block_size else max(item_size, 1)
+        n_streams = 1 if n_block < block_size else _n_streams(flags, item_size, block_size)
         try:
             (start,) = _LENGTH.unpack_from(payload, _HEADER.size + 4 * i)
             block = _plain_streams(payload[start:], n_streams, n_block // n_streams, cramjam)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
 from n5zarr.codecs.buffers import REUSED, damaged
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.format.compression import Blosc, Gzip
+from n5zarr.format.compression import Blosc, Gzip, Raw
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike, Scratch
@@ -81,7 +81,8 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     Returns
     -------
     bytes-like
-        Exactly ``n_bytes``; as in Java, more in the payload does no harm.
+        Exactly ``n_bytes``; as in Java, more in the payload does no harm, but for a compressed
+        stream under the name ``raw``.
 
     Raises
     ------
@@ -139,9 +140,12 @@ def decompress_all(payload: memoryview, limit: int, compression: Compression) ->
     N5MissingDependencyError
         An optional package is needed.
     """
-    if len(payload) == 0 and compression.type != "raw":
+    if isinstance(compression, Raw):
+        data: BufferLike = payload
+    elif len(payload) == 0:
         raise damaged(f"expected a {compression.type} stream, got an empty payload")
-    data: BufferLike = _MODULES[compression.type].decompress(payload, limit, compression)
+    else:
+        data = _MODULES[compression.type].decompress(payload, limit, compression)
     if len(data) >= limit:
         raise damaged(f"expected less than {limit} bytes, got more")
     return data

@@ -1,12 +1,30 @@
-"""``raw``: the payload is the elements themselves."""
+"""``raw``: the payload is the elements themselves.
+
+Java ignores what follows them, such as a checksum. Deviation: a payload that is not as long as its
+header says and begins as the stream of a compression is an error: a second codec, or a wrong label,
+of which the document does not tell. One of the right length is the elements, whatever they are.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+from n5zarr.codecs.blosc import announced_lengths
+from n5zarr.codecs.buffers import damaged
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Raw
+
+_BEGINNINGS = {
+    "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",
+    "zstd": rb"\x28\xb5\x2f\xfd",
+    "bzip2": rb"BZh[1-9]1AY&SY",
+    "xz": rb"\xfd7zXZ\0",
+    "lz4": rb"LZ4Block|\x04\x22\x4d\x18",
+}
+_BEGINNING = re.compile(b"|".join(b"(?P<%b>%b)" % (k.encode(), v) for k, v in _BEGINNINGS.items()))
 
 
 def compress(data: BufferLike, compression: Raw, item_size: int) -> BufferLike:
@@ -15,13 +33,35 @@ def compress(data: BufferLike, compression: Raw, item_size: int) -> BufferLike:
 
 
 def decompress(payload: memoryview, n_bytes: int, compression: Raw) -> BufferLike:
-    """Return the first ``n_bytes``; Java ignores what follows them."""
+    """Return the first ``n_bytes``."""
+    _check(payload, n_bytes)
     return payload[:n_bytes]
 
 
 def usable(payload: memoryview, n_bytes: int) -> int | None:
     """Say how many bytes of the payload are the raw chunk."""
+    _check(payload, n_bytes)
     return n_bytes if len(payload) >= n_bytes else None
+
+
+def _check(payload: memoryview, n_bytes: int) -> None:
+    """Raise where the payload is of another length because it is compressed."""
+    name = _stream(payload, n_bytes) if len(payload) != n_bytes else None
+    if name is not None:
+        raise damaged(
+            f"expected {n_bytes} bytes, since compression is 'raw', got {len(payload)} that are a "
+            f"{name} stream; another program wrote or mislabelled it: correct the compression in "
+            "attributes.json, or read the block with the program that wrote it"
+        )
+
+
+def _stream(payload: memoryview, n_bytes: int) -> str | None:
+    """Name the compression whose stream this is."""
+    found = _BEGINNING.match(payload)
+    if found:
+        return found.lastgroup
+    before, after = announced_lengths(payload)  # of blosc, which has no magic
+    return "blosc" if after == len(payload) and before >= n_bytes else None
 
 
 def store(data: BufferLike) -> BufferLike:

@@ -6,7 +6,7 @@ rules, n5-3.5.1 ``DatasetAttributes.from``. N5's own keys and the users' stand i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5AttributesError, Problem
@@ -14,6 +14,7 @@ from n5zarr.format.block import MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import grid_shape
+from n5zarr.format.lenient_json import as_integer
 from n5zarr.format.version import VERSION_KEY, is_version
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class DatasetAttributes:
         The users' attributes, in the order of the document.
     record : JSON, optional
         What stands under the reserved key; None where nothing does.
+    has_block_size : bool, optional
+        Whether the document has the block size; else it is that of the dataset.
     """
 
     dimensions: N5Tuple
@@ -85,6 +88,7 @@ class DatasetAttributes:
     compression: Compression
     attributes: Mapping[str, JSON]
     record: JSON = None
+    has_block_size: bool = field(default=True, repr=False)
 
     @property
     def ndim(self) -> int:
@@ -245,13 +249,14 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
         compression=compression,
         attributes=_without(document, own_keys(document)),
         record=document.get(ZARR_KEY),
+        has_block_size="blockSize" in document,
     )
 
 
 def _integers(
     document: Mapping[str, JSON], key: str, low: int, high: int, problems: list[Problem]
 ) -> N5Tuple:
-    """Read a list of integers; 4.0 counts as 4, as it does in Java, but 4.5 and "4" do not."""
+    """Read a list of integers."""
     values = document[key]
     if not isinstance(values, list) or not 1 <= len(values) <= MAX_NDIM:
         message = f"expected a list of 1 to {MAX_NDIM} integers, got {values!r:.80}"
@@ -259,12 +264,10 @@ def _integers(
         return ()
     integers = []
     for i, value in enumerate(values):
-        integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        if isinstance(value, bool) or not integral or not low <= value <= high:
-            message = f"expected an integer from {low} to {high}, got {value!r:.80}"
-            problems.append(Problem((key, i), message))
-        else:
-            integers.append(int(value))
+        try:
+            integers.append(as_integer(value, low, high))
+        except ValueError as err:
+            problems.append(Problem((key, i), str(err)))
     return tuple(integers)
 
 

@@ -18,6 +18,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from n5zarr.errors import N5AttributesError, Problem
+from n5zarr.format.lenient_json import as_boolean, as_integer
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -170,7 +171,7 @@ def parse_compression(value: JSON, loc: tuple[str, ...] = ("compression",)) -> C
 
     Examples
     --------
-    >>> parse_compression({"type": "gzip", "level": 3.0})
+    >>> parse_compression({"type": "gzip", "level": "3"})
     Gzip(use_zlib=False, level=3)
     >>> parse_compression("xz", ("compressionType",))
     Xz(preset=6)
@@ -223,15 +224,8 @@ def _member_value(member: Field[Any], value: JSON) -> JSON:
             raise ValueError(message)
         return value
     if "low" not in limits:
-        if not isinstance(value, bool):
-            message = f"expected true or false, got {value!r:.80}"
-            raise ValueError(message)
-        return value
-    integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not integral or not limits["low"] <= value <= limits["high"]:
-        message = f"expected an integer from {limits['low']} to {limits['high']}, got {value!r:.80}"
-        raise ValueError(message)
-    return int(value)  # type: ignore[arg-type]
+        return as_boolean(value)
+    return as_integer(value, limits["low"], limits["high"])
 
 
 def compression_to_json(compression: Compression) -> dict[str, JSON]:

@@ -6,6 +6,8 @@ repeated names (the last wins) and an empty file (``null``). Content after the d
 surplus commas and more than 255 levels are errors, in Java as here.
 
 A standard document goes through :mod:`json`; only what that refuses is parsed here.
+
+Where a number or a truth value is expected, one in quotes counts as well.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from n5zarr.errors import N5AttributesError, Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["JSON", "MAX_DEPTH", "parse_json", "parse_members"]
+__all__ = ["JSON", "MAX_DEPTH", "as_boolean", "as_integer", "parse_json", "parse_members"]
 
 type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
 
 MAX_DEPTH = 255
 """Java: Gson's limit on nested arrays and objects."""
 
+_QUOTED_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _SKIP = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*|#[^\n]*)*", re.DOTALL)
 _BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
@@ -48,6 +51,44 @@ def _refuse(token: str) -> JSON:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
+
+
+def as_integer(value: JSON, low: int, high: int) -> int:
+    """Take a value as Java takes it for an integer: 4, 4.0 and "4", but not "4.0".
+
+    Deviation: Java cuts 4.5 to 4, and numbers beyond the limits to their last bits.
+
+    Raises
+    ------
+    ValueError
+        It is none, or not one from ``low`` to ``high``.
+    """
+    number: JSON = value
+    if isinstance(value, str) and _QUOTED_INTEGER.fullmatch(value):
+        number = int(value)
+    is_integral = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
+    if isinstance(number, bool) or not is_integral or not low <= cast("float", number) <= high:
+        message = f"expected an integer from {low} to {high}, got {value!r:.80}"
+        raise ValueError(message)
+    return int(cast("float", number))
+
+
+def as_boolean(value: JSON) -> bool:
+    """Take a value as Java takes it for a truth value: true and "TRUE".
+
+    Deviation: any other text is false to Java.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    message = f"expected true or false, got {value!r:.80}"
+    raise ValueError(message)
 
 
 def parse_json(data: bytes) -> JSON:

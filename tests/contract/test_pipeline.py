@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import math
 import pickle
 import shutil
 import zlib
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 import tensorstore as ts
 import zarr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarr.storage import MemoryStore
 
@@ -26,6 +27,7 @@ from n5zarr.pipeline import N5CodecPipeline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+FEWER = settings(max_examples=settings().max_examples // 5)  # there are many presentations
 SHAPE, BLOCK = (13, 17, 11), (5, 7, 4)  # blocks truncated along every axis
 COMPRESSIONS = ["raw", "gzip", "zstd", "blosc", "xz"]
 
@@ -61,11 +63,19 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
     big = n5zarr.create_array(
         root, path="big", shape=(90, 80, 70), chunks=(80, 64, 60), dtype="u2", compression=None
     )
-    big[...] = np.random.default_rng(2).integers(0, 2**16, big.shape)
+    big[...] = expected("big")
+    single = n5zarr.create_array(
+        root, path="single", shape=(6, 13, 7), chunks=(5, 4, 3), dtype="u2", fill_value=3
+    )
+    single[...] = expected("single")
     return root
 
 
 def expected(name: str) -> np.ndarray[Any, Any]:
+    if name == "big":
+        return np.random.default_rng(2).integers(0, 2**16, (90, 80, 70)).astype("u2")
+    if name == "single":  # one element at the end of every axis
+        return np.arange(5, 5 + 6 * 13 * 7).reshape(6, 13, 7).astype("u2")
     found = values()
     if name == "raw":
         found[5:10, 7:14, 4:8] = 0
@@ -88,41 +98,137 @@ def test_arrays_have_it_and_keep_it(container: Path, way: str) -> None:
 
 def index(n: int) -> st.SearchStrategy[Any]:
     return st.one_of(
-        st.integers(0, n - 1),
+        st.integers(-n, n - 1),
         st.builds(slice, st.integers(0, n), st.integers(0, n), st.integers(1, 4)),
+        st.builds(slice, st.integers(-n, -1)),
         st.just(slice(None)),
     )
 
 
-@pytest.mark.parametrize("axis_order", ["C", "F"])
-@pytest.mark.parametrize("name", COMPRESSIONS)
-@given(data=st.data())
-def test_every_selection(container: Path, name: str, axis_order: Any, data: st.DataObject) -> None:
-    array: Any = n5zarr.open(container, path=name, axis_order=axis_order)
-    whole = expected(name) if axis_order == "C" else expected(name).T
-    basic = tuple(data.draw(index(n)) for n in whole.shape)
-    np.testing.assert_array_equal(array[basic], whole[basic])
-    points = [
-        data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5)) for n in whole.shape
-    ]
-    np.testing.assert_array_equal(array.oindex[tuple(points)], whole[np.ix_(*points)])
-    n = min(map(len, points))
-    same = tuple(p[:n] for p in points)
-    np.testing.assert_array_equal(array.vindex[same], whole[same])
-    mask = np.zeros(whole.shape, bool)
-    mask[same] = True
-    np.testing.assert_array_equal(array.vindex[mask], whole[mask])
-    mixed = (data.draw(st.integers(0, whole.shape[0] - 1)), points[1], slice(None))
-    np.testing.assert_array_equal(array.oindex[mixed], whole[mixed[0]][points[1]])
+def integers(n: int) -> st.SearchStrategy[Any]:
+    """Sorted, unsorted, repeated, negative."""
+    found = st.lists(st.integers(-n, n - 1), min_size=1, max_size=6)
+    return st.one_of(found, found.map(sorted)).map(np.array)
 
 
-@pytest.mark.parametrize("axis_order", ["C", "F"])
+def mask(n: int) -> st.SearchStrategy[Any]:
+    return st.lists(st.booleans(), min_size=n, max_size=n).map(np.array)
+
+
+class Selection(NamedTuple):
+    """The same selection in the terms of zarr and of numpy."""
+
+    get: str
+    set: str
+    zarrs: Any
+    numpys: Any
+    shape: tuple[int, ...]  # of what is selected
+
+    def is_unique(self, whole: tuple[int, ...]) -> bool:
+        """Whether no element is selected twice."""
+        chosen = np.arange(math.prod(whole)).reshape(whole)[self.numpys]
+        return bool(np.unique(chosen).size == chosen.size)
+
+
+def orthogonal(
+    data: st.DataObject, shape: tuple[int, ...], kinds: Any, names: tuple[str, str]
+) -> Selection:
+    parts = tuple(data.draw(kinds(n)) for n in shape)
+    chosen = [np.atleast_1d(np.arange(n)[part]) for part, n in zip(parts, shape, strict=True)]
+    kept = (len(c) for c, part in zip(chosen, parts, strict=True) if not isinstance(part, int))
+    return Selection(*names, parts, np.ix_(*chosen), tuple(kept))
+
+
+def blocks(data: st.DataObject, shape: tuple[int, ...], chunks: tuple[int, ...]) -> Selection:
+    grid = [-(-n // size) for n, size in zip(shape, chunks, strict=True)]
+    first = [data.draw(st.integers(0, n - 1)) for n in grid]
+    after = [data.draw(st.integers(i + 1, n)) for i, n in zip(first, grid, strict=True)]
+    bounds = zip(first, after, chunks, shape, strict=True)
+    box = tuple(slice(i * size, min(j * size, n)) for i, j, size, n in bounds)
+    names = ("get_block_selection", "set_block_selection")
+    chosen = tuple(part.stop - part.start for part in box)
+    return Selection(*names, tuple(map(slice, first, after)), box, chosen)
+
+
+def coordinates(data: st.DataObject, shape: tuple[int, ...]) -> Selection:
+    n = data.draw(st.integers(1, 6))
+    lists = [st.lists(st.integers(-m, m - 1), min_size=n, max_size=n).map(np.array) for m in shape]
+    points = tuple(data.draw(found) for found in lists)
+    if n % 2 == 0 and data.draw(st.booleans()):
+        points = tuple(p.reshape(2, -1) for p in points)
+    names = ("get_coordinate_selection", "set_coordinate_selection")
+    return Selection(*names, points, points, points[0].shape)
+
+
+def selections(
+    data: st.DataObject, shape: tuple[int, ...], chunks: tuple[int, ...]
+) -> Iterator[Selection]:
+    """One selection of every kind that zarr has."""
+    basic = ("get_basic_selection", "set_basic_selection")
+    yield orthogonal(data, shape, index, basic)
+    names = ("get_orthogonal_selection", "set_orthogonal_selection")
+    yield orthogonal(data, shape, lambda n: index(n) | integers(n) | mask(n), names)
+    yield orthogonal(data, shape, mask, names)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    one = [slice(None)] * len(shape)
+    one[axis] = data.draw(integers(shape[axis]) | mask(shape[axis]))
+    n = len(np.arange(shape[axis])[one[axis]])
+    kept = (*shape[:axis], n, *shape[axis + 1 :])
+    yield Selection("__getitem__", "__setitem__", tuple(one), tuple(one), kept)
+    yield blocks(data, shape, chunks)
+    points = coordinates(data, shape)
+    yield points
+    where = np.zeros(shape, bool)
+    where[points.numpys] = True
+    names = ("get_mask_selection", "set_mask_selection")
+    yield Selection(*names, where, where, (int(where.sum()),))
+
+
+PRESENTATIONS: dict[str, dict[str, Any]] = {
+    "fast": {},
+    "fast F": {"axis_order": "F"},
+    "plain": {"codecs": "zarr"},
+    "plain F": {"codecs": "zarr", "axis_order": "F"},
+    "plain v2": {"codecs": "zarr", "zarr_format": 2},
+    "portable": {"codecs": "portable"},
+    "n5": {"codecs": "n5"},
+}
+
+
+def presented(root: Path, name: str, how: dict[str, Any]) -> Any:
+    if "codecs" in how:
+        return zarr.open_array(N5Store(root, **how), path=name, mode="r+")
+    return n5zarr.open(root, path=name, mode="r+", **how)
+
+
+@pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
+@pytest.mark.parametrize("name", ["raw", "zstd", "single", "big"])
 @given(data=st.data())
-def test_parts_of_large_raw_blocks(container: Path, axis_order: Any, data: st.DataObject) -> None:
-    array: Any = n5zarr.open(container, path="big", axis_order=axis_order)
-    whole = np.asarray(zarr.open_array(N5Store(container, axis_order=axis_order), path="big")[...])
-    basic = tuple(data.draw(index(n)) for n in whole.shape)
-    np.testing.assert_array_equal(array[basic], whole[basic])
+@FEWER
+def test_every_selection(
+    container: Path, name: str, how: dict[str, Any], data: st.DataObject
+) -> None:
+    array = presented(container, name, how)
+    whole = expected(name) if how.get("axis_order", "C") == "C" else expected(name).T
+    for selection in selections(data, whole.shape, array.chunks):
+        found = getattr(array, selection.get)(selection.zarrs)
+        wanted = whole[selection.numpys].reshape(selection.shape)
+        np.testing.assert_array_equal(found, wanted, str(selection[:3]))
+
+
+@pytest.mark.parametrize("selected", ["mask", "list"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_mask_on_a_truncated_block(tmp_path: Path, axis: int, selected: str) -> None:
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    made: Any = n5zarr.create_array(
+        tmp_path / "c.n5" / "a", shape=(5, 7), chunks=(3, 4), dtype="u2"
+    )
+    made[...] = values
+    chosen: Any = np.arange(values.shape[axis]) % 3 == 0
+    chosen = chosen if selected == "mask" else chosen.tolist()
+    where = (chosen, slice(1, 3)) if axis == 0 else (slice(1, 5), chosen)
+    np.testing.assert_array_equal(made[where], values[where])
+    np.testing.assert_array_equal(made.oindex[where], values[where])
 
 
 def n_bytes_read() -> int:
@@ -167,6 +273,23 @@ def test_an_array_that_another_process_made_larger(tmp_path: Path) -> None:
     expected[6] = 9
     np.testing.assert_array_equal(again[...], expected)
     np.testing.assert_array_equal(stale[...], expected[:6, :5])
+
+
+@pytest.mark.parametrize("how", [{}, {"axis_order": "F"}])
+def test_an_array_that_was_made_smaller_meanwhile(tmp_path: Path, how: Any) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(8, 7), chunks=(4, 5), dtype="u1", **how)
+    store = N5Store(tmp_path / "c.n5", codecs="n5", **how)
+    stale: Any = n5zarr.open(store, path="a", mode="r+")
+    stale[...] = 7
+    one: Any = n5zarr.open(store, path="a", mode="r+")
+    one.resize((6, 7))
+    one[...] = 9
+    expected = np.zeros((8, 7), "u1")
+    expected[:6] = 9
+    boxes: list[Any] = [np.s_[:8, :7], np.s_[5:8, 2], np.s_[7, 6], np.s_[4::3, :7]]
+    for where in boxes:
+        np.testing.assert_array_equal(stale[where], expected[where])
+    np.testing.assert_array_equal(stale.oindex[[4, 7], [0, 6]], expected[np.ix_([4, 7], [0, 6])])
 
 
 @pytest.mark.parametrize("chunks", [(3, 3), (8, 8)])
@@ -255,6 +378,38 @@ def test_every_assignment(
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(root / "a")}}
     theirs = ts.open(spec).result().read().result()
     np.testing.assert_array_equal(theirs.T if axis_order == "C" else theirs, model)
+
+
+@pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
+@pytest.mark.parametrize("name", ["raw", "gzip"])
+@given(data=st.data())
+@FEWER
+def test_every_way_of_assigning(
+    tmp_path_factory: pytest.TempPathFactory, name: str, how: dict[str, Any], data: st.DataObject
+) -> None:
+    root = tmp_path_factory.mktemp("set") / "c.n5"
+    single = data.draw(st.booleans())  # one element at the end of every axis, or more
+    made: Any = n5zarr.create_array(
+        root, path="a", shape=(6, 13, 7) if single else (7, 11, 5), chunks=(5, 4, 3), dtype="u2",
+        compression={"type": name},
+    )  # fmt: skip
+    if data.draw(st.booleans()):
+        made[...] = 9
+    array = presented(root, "a", how)
+    model = np.array(array[...])
+    for k, selection in enumerate(selections(data, model.shape, array.chunks)):
+        value: Any = 1 + k
+        if selection.is_unique(model.shape) and data.draw(st.booleans()):
+            value = (np.arange(math.prod(selection.shape)) + 10 * k).reshape(selection.shape)
+            value = value.astype("u2")
+        getattr(array, selection.set)(selection.zarrs, value)
+        shape = model[selection.numpys].shape
+        model[selection.numpys] = np.broadcast_to(value, selection.shape).reshape(shape)
+        np.testing.assert_array_equal(array[...], model, str(selection[1:3]))
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(root / "a")}}
+    theirs = ts.open(spec).result().read().result()
+    c_order = how.get("axis_order", "C") == "C"
+    np.testing.assert_array_equal(theirs.T if c_order else theirs, model)
 
 
 def test_blocks_at_the_end_are_truncated_and_empty_ones_left_out(tmp_path: Path) -> None:

@@ -423,7 +423,7 @@ BROKEN_DOCUMENTS = {
     "dimensions-string": (changed(dimensions="5,7,11"), "member", "dimensions: expected a list"),
     "dimensions-null": (changed(dimensions=None), "member", "dimensions: expected a list"),
     "dimensions-empty": (changed(dimensions=[]), "member", "dimensions: expected a list"),
-    "dimension-string": (changed(dimensions=["5", 7, 11]), "member", "dimensions[0]: expected"),
+    "dimension-string": (changed(dimensions=["5.0", 7, 11]), "member", "dimensions[0]: expected"),
     "dimension-fractional": (changed(dimensions=[5, 7.5, 11]), "member", "dimensions[1]: expected"),
     "dimension-negative": (changed(dimensions=[5, 7, -11]), "member", "dimensions[2]: expected"),
     "dimension-bool": (changed(dimensions=[True, 7, 11]), "member", "dimensions[0]: expected"),
@@ -450,7 +450,7 @@ BROKEN_DOCUMENTS = {
         "compression.level: expected an integer from -1 to 9, got 10",
     ),
     "level-string": (
-        changed(compression={"type": "gzip", "level": "6"}), "compression", "compression.level",
+        changed(compression={"type": "gzip", "level": "6.5"}), "compression", "compression.level",
     ),
     "clevel-too-high": (
         changed(compression={"type": "blosc", "clevel": 10}), "compression", "compression.clevel",
@@ -545,6 +545,27 @@ def test_a_dataset_with_one_key_lost_is_a_group_with_a_warning(root: Path, missi
     assert isinstance(group, zarr.Group)
     assert len(caught) == 1
     assert f"{root}: {PATH}/attributes.json: shown as a group" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_numbers_in_quotes_are_numbers_as_in_java(
+    root: Path, codecs: Literal["n5", "zarr"], zarr_format: Literal[2, 3]
+) -> None:
+    write_container(root, {"type": "gzip", "useZlib": True})
+    quoted: dict[str, JSON] = {"type": "gzip", "useZlib": "true", "level": "5"}
+    document = describe(quoted, dimensions=["5", 7.0, 11], blockSize=[2, "3", "+4"])
+    (root / PATH / "attributes.json").write_bytes(_json(document))
+    store = N5Store(root, codecs=codecs, zarr_format=zarr_format)
+    array = zarr.open_array(store, path=PATH, mode="r+")
+    np.testing.assert_array_equal(array[...], VALUES)
+    array.attrs["unit"] = "nm"
+    array[:2, 0] = 7
+    written = json.loads((root / PATH / "attributes.json").read_bytes())
+    assert written == {**document, "unit": "nm"}
+    expected = VALUES.copy()
+    expected[:2, 0] = 7
+    np.testing.assert_array_equal(open_array(root, codecs)[...], expected)
 
 
 def test_without_block_size_a_dataset_is_one_block(root: Path) -> None:

@@ -94,11 +94,21 @@ def test_what_is_written_is_read_back(type_: str) -> None:
     assert parse_compression(written) == compression
 
 
-def test_integral_floats_count_as_integers() -> None:
-    parsed = parse_compression({"type": "gzip", "level": 3.0})
+@pytest.mark.parametrize("level", [3.0, "3", "+3", "03"], ids=repr)
+def test_what_java_takes_for_integers(level: JSON) -> None:
+    """Gson 2.10.1: ``new Gson().fromJson(JsonParser.parseString("[...]"), long[].class)``."""
+    parsed = parse_compression({"type": "gzip", "level": level})
     assert parsed == Gzip(level=3)
     assert isinstance(parsed, Gzip)
     assert type(parsed.level) is int
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("true", True), ("TRUE", True), ("false", False), (True, True)]
+)
+def test_what_java_takes_for_truth_values(value: JSON, expected: bool) -> None:
+    parsed = parse_compression({"type": "gzip", "useZlib": value})
+    assert parsed == Gzip(use_zlib=expected)
 
 
 def test_an_empty_object_is_raw_as_in_java() -> None:
@@ -182,7 +192,7 @@ def test_parameters_have_the_limits_of_java(type_: str, member: str, low: int, h
 
 
 @pytest.mark.parametrize(
-    "value", [None, True, "3", 3.5, [3], {}, float("nan"), float("inf")], ids=repr
+    "value", [None, True, "3.0", 3.5, [3], {}, float("nan"), float("inf")], ids=repr
 )
 def test_a_level_that_is_no_integer_is_an_error(value: JSON) -> None:
     with pytest.raises(N5AttributesError) as caught:
@@ -191,7 +201,7 @@ def test_a_level_that_is_no_integer_is_an_error(value: JSON) -> None:
     assert repr(value) in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [None, 0, 1, "true", []], ids=repr)
+@pytest.mark.parametrize("value", [None, 0, 1, "yes", "true ", []], ids=repr)
 def test_use_zlib_is_a_bool(value: JSON) -> None:
     with pytest.raises(N5AttributesError, match="useZlib: expected true or false, got") as caught:
         parse_compression({"type": "gzip", "useZlib": value})

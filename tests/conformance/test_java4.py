@@ -1,0 +1,113 @@
+"""What Java 4 writes beyond the specification: the values, or an error, never other numbers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr import N5Error, N5Store, N5Warning, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1] / "data" / "java4" / "codecs.n5"
+VALUES = (np.arange(7)[:, None] * 100 + np.arange(11)).astype("uint16")
+
+
+class Expected(NamedTuple):
+    """What a node gives: values, or an error."""
+
+    values: np.ndarray[Any, Any] | None = None
+    error: str = ""  # kind and words of it
+
+
+HEADER = "header: block header: "
+EXPECTED = {
+    "builder": Expected(VALUES),
+    "crc-first": Expected(VALUES),  # a checksum in the gzip stream
+    "crc-only": Expected(VALUES),  # a checksum after raw elements
+    "doc-default-value": Expected(VALUES),
+    "doc-empty-compression": Expected(VALUES),
+    "doc-no-blocksize": Expected(0 * VALUES),  # there are no blocks
+    "doc-null-compression": Expected(error="compression: compression: expected"),
+    "gzip-zstd": Expected(error="payload: .* gzip"),
+    "plain": Expected(VALUES),
+    "raw-bytes": Expected(error=HEADER),
+    "raw-bytes-le": Expected(error=HEADER),
+    "shard-END-1": Expected(error="payload: .*compression is 'raw', .* are a gzip stream"),
+    "shard-START-0": Expected(error=HEADER),
+    "shard-START-1": Expected(error=HEADER),
+    "shard-one-chunk": Expected(VALUES),  # its index after raw elements
+    "shard-one-chunk-start": Expected(error=HEADER),
+    "two-codecs": Expected(error="payload: .* gzip member"),
+}
+UNTOLD = {"shard-END-0", "transposed"}
+"""Neither document nor blocks tell what they are; Java reads other values, too."""
+WITH_CODECS: dict[str, Expected] = {}
+"""Documents with `codecs`, and of unknown data types."""
+
+
+@pytest.fixture(params=["kernel", "python", "zarr", "portable", "n5", "v2", "F"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setattr(kernel, "can_do", lambda dataset: False)
+        yield request.param
+
+
+def open_node(name: str, way: str, root: Path = ROOT) -> Any:
+    if way in ("kernel", "python"):
+        return n5zarr.open(root, path=name)
+    if way == "F":
+        return n5zarr.open(root, path=name, axis_order="F")
+    codecs, zarr_format = ("zarr", 2) if way == "v2" else (way, 3)
+    store = N5Store(root, codecs=codecs, zarr_format=zarr_format)  # type: ignore[arg-type]
+    return zarr.open_array(store, path=name, mode="r")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_java_4(name: str, way: str) -> None:
+    expected = EXPECTED[name]
+    if expected.error:
+        kind, _, words = expected.error.partition(": ")
+        with pytest.raises(N5Error, match=words) as caught:
+            open_node(name, way)[...]
+        assert caught.value.kind == kind
+        assert name in str(caught.value)
+        return
+    array = open_node(name, way)
+    found = array[...]
+    np.testing.assert_array_equal(found.T if way == "F" else found, expected.values)
+    np.testing.assert_array_equal(array[2, 1:5], found[2, 1:5])
+
+
+def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> None:
+    """Java takes it for one block of the size of the dataset, and what its block lacks for 0."""
+    root = tmp_path / "c.n5"
+    shutil.copytree(ROOT / "plain", root / "a/b")
+    shutil.copy(ROOT / "doc-no-blocksize" / "attributes.json", root / "a/b")
+    array = open_node("a/b", way, root)
+    with pytest.warns(N5Warning, match="a/b: has no blockSize") as caught:
+        found = array[...]
+    assert len(caught) == 1
+    array[...]  # once for each store object: another one would be an error here
+    lacking = VALUES.copy()
+    lacking[4:], lacking[:, 4:] = 0, 0
+    np.testing.assert_array_equal(found.T if way == "F" else found, lacking)
+    shutil.copy(ROOT / "builder" / "0" / "0", root / "a/b/0/0")  # of the size of the dataset
+    found = open_node("a/b", way, root)[...]
+    np.testing.assert_array_equal(found.T if way == "F" else found, VALUES)
+
+
+def test_every_node_is_in_the_table() -> None:
+    nodes = {p.name for p in ROOT.iterdir() if p.is_dir()}
+    codecs = re.compile("doc-codecs.*|doc-shard-compression|doc-unknown-dtype")
+    known = {*EXPECTED, *UNTOLD, *WITH_CODECS}
+    assert {n for n in nodes if not codecs.fullmatch(n)} == known - {*WITH_CODECS}
