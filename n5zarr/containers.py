@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from itertools import takewhile
 from operator import index
 from pathlib import Path
@@ -417,6 +418,8 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     plain_dataset(extent, block, element, how, opened.axis_order)
     if opened.zarr_format == 2:
         options["compressors"] = numcodecs_compressor(how)
+        if element.is_native:
+            zdtype = _zdtype(element.dtype.newbyteorder(">"))
     elif element.is_native and extent and opened.codecs == "n5":
         options |= {"serializer": N5BlockCodec(how, opened.axis_order), "compressors": None}
     else:
@@ -508,16 +511,19 @@ def read_block(
         message = f"{where}: expected a dataset, got a group or nothing"
         raise FileNotFoundError(message)
     position = tuple(map(index, grid_position))
-    if len(position) != dataset.ndim or min(position) < 0:
+    if len(position) != dataset.ndim or any(p < 0 for p in position):
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)
     data = sync(opened.run(read_key(join(node, block_path(position)))))
     if data is None:
         return None
     try:
-        return parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
+        block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
     except N5Error as err:
         raise err.located(f"{where}: block {block_path(position)}") from err.__cause__
+    if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
+        return replace(block, data=block.data.view(dataset.numpy_type))
+    return block
 
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:

@@ -114,7 +114,7 @@ def _describe_array(shown: Presentation) -> dict[str, JSON]:
         "dimensions_n5": dataset.dimensions,
         "shape_c": _in_c(shown.shape, shown),
         "axes_c": names if names is None or shown.axis_order == "C" else to_c(names),
-        "data_type": dataset.data_type.value,
+        "data_type": dataset.type_name,
         "shown_as": _shown_type(shown),
         "compression": compression_to_json(dataset.compression),
         "block_size_n5": dataset.block_size,

@@ -47,7 +47,7 @@ from n5zarr.translate.keys import (
 )
 from n5zarr.translate.presentation import Presentation, in_axis_order
 from n5zarr.translate.record import Record, shown_attributes
-from n5zarr.zarr_types import element_of_v3, v2_form
+from n5zarr.zarr_types import element_of_v3, type_of_numpy, v2_fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,7 +163,7 @@ class Given(NamedTuple):
 
     def fits(self, dataset: DatasetAttributes) -> bool:
         """Whether the dataset still has these elements and blocks."""
-        return (self.data_type, self.block_size) == (dataset.data_type, dataset.block_size)
+        return (self.data_type, self.block_size) == (dataset.type_name, dataset.block_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,17 +314,18 @@ class Hierarchy:
         """Show a dataset, with what is recorded of it as far as that still fits."""
         record = Record.from_json(parsed.record)
         dataset = replace(parsed, attributes=shown_attributes(parsed.attributes, record))
-        element, v2_type = None, None
-        if record.data_type is not None or record.fill_value is not None:
-            data_type = record.data_type or parsed.data_type.value
-            element = element_of_v3(data_type, record.fill_value)
+        element = None
+        if parsed.numpy_type is not None:
+            data_type, fill_value = type_of_numpy(parsed.numpy_type)
+            element = replace(element_of_v3(data_type, fill_value), kept_as=parsed.data_type)
+            record = replace(record.without_elements(), data_type=data_type, fill_value=fill_value)
+        elif record.data_type is not None or record.fill_value is not None:
+            element = element_of_v3(record.data_type or parsed.data_type.value, record.fill_value)
             parts = () if element.n_parts is None else (element.n_parts,)
             shapes = (parsed.dimensions[: len(parts)], parsed.block_size[: len(parts)])
             if element.stored is not parsed.data_type or shapes != (parts, parts):
                 yield [Warn(f"{join(path, ATTRIBUTES_JSON)}: {_STALE_RECORD}")]
                 record, element = record.without_elements(), None
-            elif self.zarr_format == 2:
-                v2_type = v2_form(data_type, record.fill_value)
         given = self.given.get(path)
         if given is not None and not given.fits(dataset):
             message = (
@@ -332,16 +333,19 @@ class Hierarchy:
                 "that were opened before may still be in use; open it with a new N5Store"
             )
             raise N5Error(message, kind="changed")
-        return Presentation(
+        shown = Presentation(
             dataset=dataset,
             codecs=self.codecs,
             axis_order=self.axis_order,
             record=record,
             element=element,
-            v2_type=v2_type,
             given=None if given is None else given.document,
             zarr_format=self.zarr_format,
         )
+        if element is None or self.zarr_format == 3:
+            return shown
+        data_type = record.data_type or parsed.data_type.value
+        return replace(shown, v2_fill=v2_fill(data_type, record.fill_value, shown.v2_dtype))
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
         """Whether a path without document is a group: a directory, and no part of a dataset."""
@@ -439,8 +443,9 @@ class Hierarchy:
         """Find the blocks of a dataset that exist, sorted. Lists every block directory."""
         grid = shown.dataset.grid
         found = [""]
-        for level in range(shown.dataset.ndim):
-            last = level == shown.dataset.ndim - 1
+        n_levels = max(1, shown.dataset.ndim)
+        for level in range(n_levels):
+            last = level == n_levels - 1
             listings = yield from _list_each([join(path, prefix) for prefix in found])
             found = [
                 join(prefix, entry.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from zarr.dtype import parse_dtype
 
 from n5zarr.errors import N5UnrepresentableError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["element_of_v2", "element_of_v3", "v2_form", "v3_form"]
+__all__ = ["element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes")
 
@@ -48,18 +49,26 @@ def v3_form(document: Mapping[str, Any]) -> tuple[JSON, JSON]:
     )
 
 
-def v2_form(data_type: JSON, fill_value: JSON) -> tuple[JSON, JSON]:
-    """Give data type and fill value of a ``zarr.json`` as v2 spells them."""
+def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
+    """Give the fill value of a ``zarr.json`` as a ``.zarray`` of a dtype spells it."""
     zdtype = _parse(data_type, 3)
     scalar = _scalar(zdtype, fill_value, 3)
-    native = zdtype.to_native_dtype()
-    if native.kind not in "TOSV":
-        zdtype = parse_dtype(native.newbyteorder(">"), zarr_format=2)  # as native ones are shown
+    if zdtype.to_native_dtype().kind not in "TO":
+        zdtype = _v2_type({"dtype": v2_dtype})
+        scalar = np.asarray(scalar).astype(zdtype.to_native_dtype())[()]
     shown: JSON = zdtype.to_json_scalar(scalar, zarr_format=2)
     # null reads as the default, and xarray masks what is no null
     default = zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
     is_default = repr(shown) == repr(default)  # -0.0 is not 0.0
-    return zdtype.to_json(zarr_format=2)["name"], None if is_default else shown
+    return None if is_default else shown
+
+
+def type_of_numpy(dtype: np.dtype[Any]) -> tuple[JSON, JSON]:
+    """Give the data type and the fill value 0 of a ``zarr.json`` for a numpy dtype."""
+    zdtype = _parse(dtype, 3)
+    return zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(
+        np.zeros((), dtype)[()], zarr_format=3
+    )
 
 
 def _parse(data_type: object, zarr_format: Any) -> Any:  # noqa: ANN401 - zarr's ZDType

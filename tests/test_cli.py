@@ -88,7 +88,7 @@ def test_verify_names_every_damaged_block(tmp_path: Path) -> None:
     output = run("info", "--verify", str(tmp_path / "c.n5" / "em" / "s2"), status=2)
     assert "damaged blocks        1" in output
     assert "n5zarr: error:" in output
-    assert "em/s2: block 0/0/0: block header: expected 6 bytes" in output
+    assert "em/s2: block 0/0/0: block header: expected 4 bytes" in output
     assert "damaged blocks        0" in run("info", "--verify", f"{SAMPLE}/em/s2")
 
 

@@ -87,8 +87,8 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
         raise _header(f"mode: expected {expected} for {data_type}, got {header.mode}")
     if not object_mode and len(header.block_shape) != ndim:
         raise _header(f"expected {ndim} dimensions, got {len(header.block_shape)}")
-    if not object_mode and not 1 <= ndim <= MAX_ARRAY_NDIM:
-        raise _header(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got {ndim}")
+    if ndim > MAX_ARRAY_NDIM:
+        raise _header(f"expected at most {MAX_ARRAY_NDIM} dimensions, got {ndim}")
     if not all(header.block_shape):
         raise _header(f"expected sizes of at least 1, got {header.block_shape}")
     n_bytes = max(header.n_payload_elements, math.prod(header.block_shape)) * data_type.item_size
@@ -323,7 +323,11 @@ def decode_block(
     kind = _named_data_type(data_type)
     how = parse_compression(compression)
     check_axis_order(axis_order)
-    ndim = len(BlockHeader.from_bytes(view).block_shape)
+    header = BlockHeader.from_bytes(view)
+    ndim = len(header.block_shape)
+    if header.mode is not BlockMode.OBJECT and not ndim:
+        # what zeros begin with; only a dataset can tell that it has no dimensions
+        raise _header(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
     if kind is DataType.STRING:
         block = decode_strings(view, ndim, how)
     else:

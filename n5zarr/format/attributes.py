@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.block import MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, parse_compression
-from n5zarr.format.data_type import DataType
+from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import grid_shape
 from n5zarr.format.lenient_json import as_integer
 from n5zarr.format.version import VERSION_KEY, is_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy as np
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
@@ -71,7 +73,7 @@ class DatasetAttributes:
     block_size : tuple of int
         Extent of a full block in elements, N5 order.
     data_type : DataType
-        What the elements are.
+        What the elements are, or of which they have the bytes.
     compression : Compression
         How payloads are compressed.
     attributes : mapping
@@ -80,6 +82,9 @@ class DatasetAttributes:
         What stands under the reserved key; None where nothing does.
     has_block_size : bool, optional
         Whether the document has the block size; else it is that of the dataset.
+    numpy_type : numpy.dtype, optional
+        What the elements are where N5 has no such type; see
+        :func:`~n5zarr.format.data_type.numpy_type`.
     """
 
     dimensions: N5Tuple
@@ -89,6 +94,12 @@ class DatasetAttributes:
     attributes: Mapping[str, JSON]
     record: JSON = None
     has_block_size: bool = field(default=True, repr=False)
+    numpy_type: np.dtype[np.generic] | None = None
+
+    @property
+    def type_name(self) -> str:
+        """What stands under ``dataType``."""
+        return self.data_type.value if self.numpy_type is None else self.numpy_type.name
 
     @property
     def ndim(self) -> int:
@@ -238,7 +249,7 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
     if not problems and len(dimensions) != len(block_size):
         message = f"expected {len(dimensions)} entries, one per dimension, got {len(block_size)}"
         problems.append(Problem(("blockSize",), message))
-    data_type = _data_type(document["dataType"], problems)
+    data_type, named = _data_type(document["dataType"], problems)
     compression = _compression(document, problems)
     if problems or data_type is None or compression is None:
         raise N5AttributesError(problems)
@@ -250,6 +261,7 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
         attributes=_without(document, own_keys(document)),
         record=document.get(ZARR_KEY),
         has_block_size="blockSize" in document,
+        numpy_type=named,
     )
 
 
@@ -258,8 +270,8 @@ def _integers(
 ) -> N5Tuple:
     """Read a list of integers."""
     values = document[key]
-    if not isinstance(values, list) or not 1 <= len(values) <= MAX_NDIM:
-        message = f"expected a list of 1 to {MAX_NDIM} integers, got {values!r:.80}"
+    if not isinstance(values, list) or len(values) > MAX_NDIM:
+        message = f"expected a list of at most {MAX_NDIM} integers, got {values!r:.80}"
         problems.append(Problem((key,), message))
         return ()
     integers = []
@@ -271,12 +283,21 @@ def _integers(
     return tuple(integers)
 
 
-def _data_type(value: JSON, problems: list[Problem]) -> DataType | None:
+def _data_type(
+    value: JSON, problems: list[Problem]
+) -> tuple[DataType | None, np.dtype[np.generic] | None]:
     if isinstance(value, str) and value in DataType:
-        return DataType(value)
-    message = f"expected one of {', '.join(DataType)}, got {value!r:.80}"
+        return DataType(value), None
+    named = numpy_type(value) if isinstance(value, str) else None
+    if named is not None:
+        return same_bytes(named), named
+    message = (
+        f"expected one of {', '.join(DataType)}, or bool, float16, datetime64[unit] or "
+        f"timedelta64[unit] of zarr-python 2, got {value!r:.80}; convert it with the program that "
+        "wrote it"
+    )
     problems.append(Problem(("dataType",), message, "data-type"))
-    return None
+    return None, None
 
 
 def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compression | None:

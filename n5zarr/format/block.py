@@ -111,13 +111,15 @@ class BlockHeader:
         >>> BlockHeader.from_bytes(bytes.fromhex("0000 0003 00000001 00000002 00000003"))
         BlockHeader(mode=<BlockMode.DEFAULT: 0>, block_shape=(1, 2, 3), n_elements=None)
         """
-        if len(data) < 6:
-            raise _truncated(6, len(data), "the shortest header")
+        if len(data) < _MODE_NDIM.size:
+            raise _truncated(_MODE_NDIM.size, len(data), "the shortest header")
         mode, ndim = _MODE_NDIM.unpack_from(data)
         if mode > BlockMode.OBJECT:
             message = f"block header: mode: expected 0, 1 or 2, got {mode} (not an N5 block?)"
             raise N5BlockError(message, kind="header")
         if mode == BlockMode.OBJECT:
+            if len(data) < _MODE.size + _COUNT.size:
+                raise _truncated(_MODE.size + _COUNT.size, len(data), "mode 2")
             return cls(mode=BlockMode.OBJECT, n_elements=_COUNT.unpack_from(data, 2)[0])
         n_bytes = 4 + 4 * ndim + 4 * mode
         if len(data) < n_bytes:

@@ -135,8 +135,13 @@ def block_path(grid_position: N5Tuple) -> str:
     --------
     >>> block_path((2, 0, 11))
     '2/0/11'
+
+    Where there are no dimensions, tensorstore and zarr-python 2 call the one block
+
+    >>> block_path(())
+    '0'
     """
-    return "/".join(map(str, grid_position))
+    return "/".join(map(str, grid_position)) or "0"
 
 
 def is_block_name(name: str) -> bool:
@@ -170,6 +175,8 @@ def parse_block_path(path: str, grid: N5Tuple) -> N5Tuple | None:
     >>> parse_block_path("2/0", (3, 1)), parse_block_path("3/0", (3, 1))
     ((2, 0), None)
     """
+    if not grid:
+        return () if path == block_path(()) else None
     names = path.split("/")
     # no grid index has more than 19 digits, and int() of thousands of digits is an attack
     if len(names) != len(grid) or not all(is_block_name(n) and len(n) < 20 for n in names):

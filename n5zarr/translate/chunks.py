@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from operator import le
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
@@ -167,7 +167,8 @@ def make_chunk(data: memoryview, shown: Presentation) -> BufferLike:
         case Content.OBJECTS:
             return store(join_bytes(chunk), shown.compression)
         case _:
-            return store(chunk.reshape(-1).view("u1").data, shown.compression)
+            elements = chunk.astype(shown.chunk_dtype, copy=False).reshape(-1)
+            return store(elements.view("u1").data, shown.compression)
 
 
 # ---------------------------------------------------------------------- chunks to blocks
@@ -211,7 +212,7 @@ def make_block(chunk: memoryview, shown: Presentation, grid_position: N5Tuple) -
     match shown.content:
         case Content.NUMBERS:
             elements = decompress(chunk, shown.full_n_bytes, shown.compression)
-            stored = np.frombuffer(elements, dataset.data_type.dtype)
+            stored = np.frombuffer(elements, shown.chunk_dtype)
         case Content.STRINGS:
             payload = decompress_all(chunk, MAX_BLOCK_BYTES, shown.compression)
             stored = split_vlen_utf8(payload)
@@ -238,7 +239,8 @@ def _cut(stored: np.ndarray, shown: Presentation, extent: N5Tuple) -> BufferLike
     """Truncate a full-size block to the extent of the dataset and encode it."""
     if shown.content is Content.OBJECTS:
         return _encode(stored, shown)  # its header has no shape to tell how much is left
-    return _encode(stored[tuple(map(slice, to_c(extent)))], shown)
+    inside: tuple[Any, ...] = tuple(map(slice, to_c(extent)))
+    return _encode(stored[(*inside, ...)], shown)  # an array also where there are no axes
 
 
 def _encode(stored: np.ndarray, shown: Presentation) -> BufferLike:

@@ -18,6 +18,9 @@ fixed-length text                   uint32 code points along an additional faste
 text of any length                  string
 bytes of any length                 object; the chunk as Zarr's ``vlen-bytes`` has it
 ==================================  ====================================================
+
+zarr-python 2 wrote ``dataType: "float16"`` and the like; those stay as they are on disk
+(:func:`~n5zarr.format.data_type.numpy_type`).
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ from n5zarr.format.data_type import DataType
 if TYPE_CHECKING:
     from typing import Any
 
+    from n5zarr.format.lenient_json import JSON
+
 __all__ = ["Element"]
 
 
@@ -47,10 +52,13 @@ class Element:
         What Zarr's codecs decode to; ``StringDType`` for text, object for bytes of any length.
     fill_value : object
         A scalar of that dtype.
+    kept_as : DataType, optional
+        Whose bytes the elements are kept as, where it is not what is chosen here.
     """
 
     dtype: np.dtype[Any]
     fill_value: object = 0
+    kept_as: DataType | None = None
 
     @classmethod
     def text(cls) -> Element:
@@ -66,6 +74,8 @@ class Element:
         N5UnrepresentableError
             There is no way to keep the dtype (``kind="data-type"``).
         """
+        if self.kept_as is not None:
+            return self.kept_as
         kinds = {
             "b": DataType.UINT8,
             "c": DataType.FLOAT32 if self.dtype.itemsize == 8 else DataType.FLOAT64,
@@ -101,9 +111,14 @@ class Element:
     @property
     def is_native(self) -> bool:
         """Whether N5 has the type itself."""
-        return self.dtype.kind in "iuf" and self.dtype.itemsize == self.stored.item_size
+        return self.dtype.kind in "iuf" and self.is_stored_as_is
 
     @property
+    def is_widened(self) -> bool:
+        """Whether what is stored are other numbers of the same value: float32 for float16."""
+        return self.dtype.kind == "f" and self.dtype.itemsize < self.stored.item_size
+
+    @cached_property
     def is_stored_as_is(self) -> bool:
         """Whether the elements of a block are these, whatever missing ones are."""
         own, stored = self.dtype.newbyteorder("="), self.stored.dtype.newbyteorder("=")
@@ -120,6 +135,25 @@ class Element:
     def byte_order(self) -> str:
         """In which order ``bytes`` makes the elements that are stored."""
         return "big" if self.dtype.fields is None else "little"
+
+    @property
+    def v2_dtype(self) -> JSON:
+        """The ``dtype`` of a ``.zarray`` whose ``bytes`` are the elements that are stored."""
+        if self.dtype.kind in "TO":
+            return "|O"
+        if self.dtype.fields is not None:
+            return _as_lists(self.dtype.newbyteorder("<").descr)
+        return self.dtype.newbyteorder(">").str
+
+    def is_spelled(self, v2_dtype: JSON) -> bool:
+        """Whether the ``dtype`` of a ``.zarray`` means these elements, in any byte order."""
+        if v2_dtype is None or self.dtype.kind in "TO":  # None is float64 to numpy
+            return v2_dtype == self.v2_dtype
+        try:
+            found: np.dtype[Any] = np.dtype(_as_numpy(v2_dtype))
+        except (TypeError, ValueError):
+            return False
+        return found.newbyteorder("=") == self.dtype.newbyteorder("=")
 
     @property
     def _in_memory(self) -> np.dtype[Any]:
@@ -157,37 +191,39 @@ class Element:
         numpy.ndarray
             Of the stored data type, parts along the last axis; a view where that is possible.
         """
-        match self.dtype.kind:
-            case "T" | "O":
-                return array
-            case "f" if self.dtype.itemsize == 2:
-                return _widen(array)
-            case "S" | "V" | "U" | "c" | "b" | "M" | "m":
-                contiguous = np.ascontiguousarray(array, self._in_memory)
-                parts = contiguous.reshape(-1).view(self.stored.dtype.newbyteorder("="))
-                shape = array.shape if self.n_parts is None else (*array.shape, self.n_parts)
-                return parts.reshape(shape)
-            case _:
-                return array
+        if self.dtype.kind in "TO" or self.is_stored_as_is:
+            return array
+        if self.is_widened:
+            return _widen(array)
+        contiguous = np.ascontiguousarray(array, self._in_memory)
+        parts = contiguous.reshape(-1).view(self.stored.dtype.newbyteorder("="))
+        return parts.reshape(array.shape if self.n_parts is None else (*array.shape, self.n_parts))
 
     def from_stored(self, stored: np.ndarray) -> np.ndarray:
         """Turn an array that is stored into the array that Zarr encodes; see :meth:`to_stored`."""
-        match self.dtype.kind:
-            case "T":
-                return stored.astype(self.dtype)
-            case "O":
-                return stored
-            case "f" if self.dtype.itemsize == 2:
-                return _narrow(stored)
-            case "S" | "V" | "U" | "c" | "b" | "M" | "m":
-                native = self.stored.dtype.newbyteorder("=")
-                shape = stored.shape if self.n_parts is None else stored.shape[:-1]
-                flat = np.ascontiguousarray(stored, native).reshape(-1)
-                if self.dtype.kind == "b":
-                    flat = (flat != 0).view("u1")  # other tools may write more than 0 and 1
-                return flat.view(self._in_memory).reshape(shape)
-            case _:
-                return stored
+        if self.dtype.kind == "T":
+            return stored.astype(self.dtype)
+        if self.dtype.kind == "O" or self.is_stored_as_is:
+            return stored
+        if self.is_widened:
+            return _narrow(stored)
+        flat = np.ascontiguousarray(stored, self.stored.dtype.newbyteorder("=")).reshape(-1)
+        if self.dtype.kind == "b":
+            flat = (flat != 0).view("u1")  # other tools may write more than 0 and 1
+        shape = stored.shape if self.n_parts is None else stored.shape[:-1]
+        return flat.view(self._in_memory).reshape(shape)
+
+
+def _as_lists(value: Any) -> JSON:  # noqa: ANN401 - a dtype as numpy or JSON has it
+    """Spell the fields of a dtype in one way."""
+    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _as_numpy(dtype: Any) -> Any:  # noqa: ANN401 - likewise
+    """Spell the fields of a dtype as numpy takes them."""
+    if not isinstance(dtype, list):
+        return dtype
+    return [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]
 
 
 def _widen(array: np.ndarray) -> np.ndarray:

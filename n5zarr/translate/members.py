@@ -177,11 +177,14 @@ def members_of_v2(
         shown["compressor"].get("id") == NUMCODECS_BLOCK
     )
     follows = own or {**shown, "filters": shown["filters"] or None} == derived
+    recorded = {} if follows else shown
+    if document["dtype"] != element.v2_dtype:
+        recorded = recorded | {"dtype": document["dtype"]}
     record = Record(
         data_type=None if element.is_native else v3_type[0],
         shape=plain.shape,
         fill_value=_recorded_fill(v3_type[1], element),
-        v2=None if follows else shown,
+        v2=recorded or None,
         axis_order="C" if follows else axis_order,
     )
     return _members(dataset, element, record)

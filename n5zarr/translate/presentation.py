@@ -23,7 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from n5zarr.codecs.zstd import clamp_level
 from n5zarr.errors import N5UnsupportedError
@@ -103,8 +105,8 @@ class Presentation:
         What N5 has no word for.
     element : Element, optional
         What the elements are, where they are not those of the dataset or missing ones are not 0.
-    v2_type : tuple of JSON, optional
-        ``dtype`` and ``fill_value`` of the ``.zarray``, where ``element`` is given.
+    v2_fill : JSON, optional
+        ``fill_value`` of the ``.zarray``.
     given : mapping, optional
         The Zarr document that the array was created with through this store.
     zarr_format : {3, 2}, optional
@@ -116,7 +118,7 @@ class Presentation:
     axis_order: AxisOrder
     record: Record = field(default_factory=Record)
     element: Element | None = None
-    v2_type: tuple[JSON, JSON] | None = None
+    v2_fill: JSON = None
     given: Mapping[str, JSON] | None = None
     zarr_format: ZarrFormat = 3
 
@@ -191,7 +193,18 @@ class Presentation:
         if self.transcoded or self.whole_blocks:
             return False
         same = self.compression.type == self.dataset.compression.type
-        return same and self.content is Content.NUMBERS
+        is_swapped = self.chunk_dtype != self.data_type.dtype
+        return same and not is_swapped and self.content is Content.NUMBERS
+
+    @cached_property
+    def chunk_dtype(self) -> np.dtype[Any]:
+        """What the numbers of a chunk that is not transcoded are.
+
+        Big-endian as in blocks, but where a ``.zarray`` says otherwise.
+        """
+        shown = self.v2_dtype if self.zarr_format == 2 else None
+        is_little = isinstance(shown, str) and np.dtype(shown).str.startswith("<")
+        return self.data_type.dtype.newbyteorder("<" if is_little else ">")
 
     @cached_property
     def compression(self) -> Compression:
@@ -305,20 +318,29 @@ class Presentation:
         return {
             "zarr_format": 2,
             "chunks": self.chunk_shape,
-            "dtype": self._v2_dtype,
-            "fill_value": self.v2_type[1] if self.v2_type else None,
+            "dtype": self.v2_dtype,
+            "fill_value": self.v2_fill,
             "dimension_separator": ".",
             **self.shown_v2,
             **(self.given or {}),
             "shape": self.shape,
         }
 
+    @cached_property
+    def v2_dtype(self) -> JSON:
+        """The ``dtype`` of the ``.zarray``: that which was given, recorded, or follows."""
+        if self.given is not None:
+            return self.given.get("dtype")
+        recorded = (self.record.v2 or {}).get("dtype")
+        # other tools may have changed the dataset since
+        return recorded if self.kind.is_spelled(recorded) else self.kind.v2_dtype
+
     @property
-    def _v2_dtype(self) -> JSON:
-        """The dtype in which ``bytes`` are stored elements."""
-        if self.v2_type is not None:
-            return _as_lists(self.v2_type[0])
-        return "|O" if self.content is Content.STRINGS else self.data_type.dtype.str
+    def _is_of_stored(self) -> bool:
+        """Whether the ``dtype`` of the ``.zarray`` is that of what is stored, swapped at most."""
+        shown = self.v2_dtype
+        is_swapped = isinstance(shown, str) and self.kind.is_spelled(shown)  # not field by field
+        return is_swapped or shown == self.kind.v2_dtype
 
     @property
     def _v3_fill_value(self) -> JSON:
@@ -345,9 +367,8 @@ class Presentation:
         if self.given is not None:
             return {key: self.given.get(key) for key in ("compressor", "filters", "order")}
         recorded = self.record.v2 if self._takes_recorded else None
-        if recorded is None:
-            return self.derived_v2()
-        return {"compressor": None, "filters": None, "order": self.axis_order, **recorded}
+        derived = self.derived_v2()
+        return {key: (recorded or {}).get(key, derived[key]) for key in derived}
 
     @property
     def _takes_recorded(self) -> bool:
@@ -366,11 +387,10 @@ class Presentation:
         if self.zarr_format == 3:
             plain = same_codecs(self.shown_codecs, self.derived_codecs())
         else:
-            same_dtype = _as_lists(document["dtype"]) == self._v2_dtype
-            plain = self.shown_v2 == self.derived_v2() and same_dtype
+            plain = self.shown_v2 == self.derived_v2() and self._is_of_stored
         # numcodecs' lz4 does not say of itself what it is, nor do strings how long they are
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
-        if plain and self.kind.dtype.name != "float16" and not unclear:
+        if plain and not self.kind.is_widened and not unclear:
             return None
         kept = {k: v for k, v in document.items() if k not in ("attributes", "dimension_names")}
         return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
@@ -412,7 +432,7 @@ class Presentation:
         if self._shows_blocks:
             compressor = {
                 "id": NUMCODECS_BLOCK,
-                "dtype": self.data_type.dtype.str,
+                "dtype": self.v2_dtype,
                 "block_shape": to_c(self.dataset.block_size),
                 "compression": compression_to_json(self.dataset.compression),
             }
@@ -425,7 +445,7 @@ class Presentation:
     @property
     def _shows_blocks(self) -> bool:
         """Whether n5zarr's own codec follows, which takes whole blocks of numbers."""
-        own = self.content is Content.NUMBERS and self.kind.is_native and not self.is_scalar
+        own = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
         # numcodecs' codecs do not learn the fill value that a grown block is padded with
         knows_fill = self.zarr_format == 3 or self.kind.fill_is_zero
         return self.codecs == "n5" and own and knows_fill
@@ -446,11 +466,6 @@ def _spelled(codec: JSON) -> tuple[JSON, JSON]:
     if not isinstance(codec, Mapping):
         return codec, {}
     return codec.get("name"), codec.get("configuration") or {}
-
-
-def _as_lists(value: JSON) -> JSON:
-    """Spell a structured dtype in one way."""
-    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple[str, ...]] | None:

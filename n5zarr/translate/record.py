@@ -7,7 +7,8 @@ It is written only when something could not be derived from N5's own keys, and h
 ``shape``               ``[]`` for an array without dimensions, which is kept as ``[1]``
 ``fill_value``          where it is not zero (v3 form)
 ``codecs``              the codecs of a v3 array that do not follow from ``compression``
-``v2``                  ``compressor``, ``filters`` and ``order`` of a v2 array, likewise
+``v2``                  ``compressor``, ``filters`` and ``order`` of a v2 array, likewise; its
+                        ``dtype`` where that is not in the byte order of what is stored
 ``axis_order``          ``"F"`` where these codecs are for axes in N5 order
 ``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for none although an
                         attribute looks like names

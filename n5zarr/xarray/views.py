@@ -195,7 +195,7 @@ class _Stack:
 
     def array(self, timepoints: list[int]) -> Any:  # noqa: ANN401 - dask's
         shown = self.placed.shown
-        dtype = np.dtype(shown.data_type.value)
+        dtype = shown.kind.dtype
         parts = [
             da.from_zarr(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))
             if t in self.views

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import pickle
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import numcodecs
 import numpy as np
 import pytest
 import tensorstore
@@ -28,6 +31,8 @@ JAVA = (
     '"scale":1.0E-12,"blockSize":[4,3,2],"id":123456789012345678901234567890,"ratio":2.0,'
     '"list":[1.50, 2E3],"dimensions":[11,7,5],"nothing":null,"text":"\\u00e9"}'
 )
+get_codec: Any = numcodecs.get_codec
+NUMBERS = np.arange(35, dtype="i4").reshape(5, 7)
 
 
 @pytest.fixture
@@ -121,9 +126,15 @@ def test_a_group_of_bigstitcher_keeps_its_keys(root: Path) -> None:
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_plain_numbers_leave_no_record(tmp_path: Path, dtype: str, zarr_format: Any) -> None:
+    """In v2, in N5's byte order: it says which."""
     store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
     array = zarr.create_array(
-        store, name="a/b", shape=(5, 7, 11), chunks=(2, 3, 4), dtype=dtype, zarr_format=zarr_format
+        store,
+        name="a/b",
+        shape=(5, 7, 11),
+        chunks=(2, 3, 4),
+        dtype=dtype if zarr_format == 3 else f">{dtype}",
+        zarr_format=zarr_format,
     )
     array[:] = 1
     array.attrs["x"] = 1
@@ -136,6 +147,117 @@ def test_plain_numbers_leave_no_record(tmp_path: Path, dtype: str, zarr_format: 
         "dimensions": [11, 7, 6],
         "x": 1,
     }
+
+
+# ---------------------------------------------------------------------- byte orders of v2
+
+
+def v2_array(path: Path, dtype: Any, **options: Any) -> zarr.Array[Any]:
+    """Create an array through v2 with numbers in it."""
+    store = N5Store(path, zarr_format=2, **options)
+    array = zarr.create_array(
+        store, name="a", shape=(5, 7), chunks=(2, 3), dtype=dtype, zarr_format=2
+    )
+    array[...] = NUMBERS.astype(dtype)
+    return array
+
+
+def dtype_of(store: N5Store) -> str:
+    array = zarr.open_array(store, path="a", mode="r")
+    np.testing.assert_array_equal(array[...], NUMBERS.astype(array.dtype))
+    assert np.asarray(array[...]).dtype == array.dtype
+    return array.dtype.str
+
+
+def test_what_was_written_through_v2_has_its_byte_order_wherever_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    array = v2_array(tmp_path, "<f4")
+    assert document(tmp_path, "a")["zarr"] == {"v2": {"dtype": "<f4"}}
+    array.resize((6, 7))
+    array.resize((5, 7))
+    array.attrs["x"] = 1
+    assert document(tmp_path, "a")["zarr"] == {"v2": {"dtype": "<f4"}}
+    for codecs in ("zarr", "n5", "portable"):
+        for axis_order in ("C", "F"):
+            how: dict[str, Any] = {"codecs": codecs, "axis_order": axis_order}
+            shown = zarr.open_array(N5Store(tmp_path, zarr_format=2, **how), path="a", mode="r")
+            assert shown.dtype.str == "<f4"
+            values = np.asarray(shown[...])
+            assert values.dtype.str == "<f4"
+            np.testing.assert_array_equal(values if axis_order == "C" else values.T, NUMBERS)
+            mapping = N5Store(tmp_path, **how).as_mapping()
+            assert json.loads(mapping["a/.zarray"])["dtype"] == "<f4"
+    assert dtype_of(pickle.loads(pickle.dumps(array.store))) == "<f4"
+    assert dtype_of(N5Store(tmp_path, zarr_format=2, read_only=True)) == "<f4"
+    # as Zarr v3, and on disk, it is as any other
+    assert dtype_of(N5Store(tmp_path)) == np.dtype("f4").str
+    shown_v3 = zarr.open_array(N5Store(tmp_path), path="a", mode="r").metadata.to_dict()
+    assert shown_v3["codecs"] == (
+        {"name": "bytes", "configuration": {"endian": "big"}},
+        {"name": "zstd", "configuration": {"level": 0, "checksum": False}},
+    )
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "a")}}
+    np.testing.assert_array_equal(tensorstore.open(spec).result().read().result().T, NUMBERS)
+
+
+def test_plain_n5_stays_big_endian_in_v2(tmp_path: Path) -> None:
+    for name, made in (
+        ("v3", zarr.create_array(N5Store(tmp_path), name="v3", shape=(5, 7), dtype="<f4")),
+        ("n5", n5zarr.create_array(tmp_path / "n5", shape=(5, 7), dtype="<f4")),
+        (
+            "n5v2",
+            n5zarr.create_array(
+                N5Store(tmp_path, zarr_format=2), path="n5v2", shape=(5, 7), dtype="<f4"
+            ),
+        ),
+    ):
+        made[...] = NUMBERS
+        assert "zarr" not in document(tmp_path, name)
+        shown = zarr.open_array(N5Store(tmp_path, zarr_format=2), path=name, mode="r")
+        assert shown.dtype.str == ">f4"
+        np.testing.assert_array_equal(shown[...], NUMBERS)
+
+
+@pytest.mark.parametrize("data_type", ["int32", "float64", "uint16"])
+def test_a_recorded_byte_order_of_other_elements_is_ignored(tmp_path: Path, data_type: str) -> None:
+    """Another tool has replaced the array and kept the keys that it does not know."""
+    v2_array(tmp_path, "<f4")
+    file = tmp_path / "a" / "attributes.json"
+    file.write_text(json.dumps({**document(tmp_path, "a"), "dataType": data_type}))
+    for block in (tmp_path / "a").glob("*/*"):
+        block.unlink()
+    shown = zarr.open_array(N5Store(tmp_path, zarr_format=2), path="a", mode="r+")
+    assert shown.dtype == np.dtype(data_type).newbyteorder(">")
+    shown[...] = NUMBERS
+    assert dtype_of(N5Store(tmp_path)) == np.dtype(data_type).str
+
+
+def test_a_byte_order_is_forgotten_with_the_array_that_had_it(tmp_path: Path) -> None:
+    v2_array(tmp_path, "<f4")
+    zarr.create_array(N5Store(tmp_path), name="a", shape=(5, 7), dtype="f4", overwrite=True)
+    assert "zarr" not in document(tmp_path, "a")
+    v2_array(tmp_path / "b", [("x", ">i2"), ("y", "<i2")])
+    recorded = document(tmp_path / "b", "a")["zarr"]["v2"]
+    assert recorded == {"dtype": [["x", ">i2"], ["y", "<i2"]]}
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<u2", "<i8"])
+def test_swapped_chunks_are_made_without_compressing_them(tmp_path: Path, dtype: str) -> None:
+    """They are decoded at once: a stored stream is the cheapest."""
+    store = N5Store(tmp_path, zarr_format=2)
+    values = np.zeros((40, 70), dtype)
+    zarr.create_array(
+        store,
+        name="a",
+        shape=values.shape,
+        dtype=dtype,
+        zarr_format=2,
+        compressors=get_codec({"id": "gzip", "level": 9}),
+    )[...] = values + 1
+    chunk = N5Store(tmp_path).as_mapping()["a/0.0"]
+    assert len(chunk) > values.nbytes
+    assert gzip.decompress(chunk) == (values + 1).tobytes()
 
 
 def test_names_of_dimensions_are_axes_where_tensorstore_takes_them(tmp_path: Path) -> None:

@@ -422,7 +422,7 @@ BROKEN_DOCUMENTS = {
     "thousands-of-digits-lenient": (b"{a:" + b"9" * 5000 + b"}", "json", "not JSON"),
     "dimensions-string": (changed(dimensions="5,7,11"), "member", "dimensions: expected a list"),
     "dimensions-null": (changed(dimensions=None), "member", "dimensions: expected a list"),
-    "dimensions-empty": (changed(dimensions=[]), "member", "dimensions: expected a list"),
+    "dimensions-empty": (changed(dimensions=[]), "member", "blockSize: expected 0 entries"),
     "dimension-string": (changed(dimensions=["5.0", 7, 11]), "member", "dimensions[0]: expected"),
     "dimension-fractional": (changed(dimensions=[5, 7.5, 11]), "member", "dimensions[1]: expected"),
     "dimension-negative": (changed(dimensions=[5, 7, -11]), "member", "dimensions[2]: expected"),

@@ -282,7 +282,7 @@ def test_a_raw_block_cut_anywhere_is_an_error() -> None:
 
 
 def test_a_block_of_no_bytes_is_an_error() -> None:
-    with pytest.raises(N5BlockError, match="expected 6 bytes for the shortest header, got 0"):
+    with pytest.raises(N5BlockError, match="expected 4 bytes for the shortest header, got 0"):
         decode_block(b"", data_type="uint16", compression=RAW)
 
 
