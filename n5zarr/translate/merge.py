@@ -155,8 +155,11 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
         return record
     members = {} if change.members is None else change.members.to_json()
     if members and not was_dataset:  # what is left of a group are attributes
-        standing = {key: raw.values[key] for key in DATASET_KEYS if key in raw.values}
-        record = replace(record, attributes={**record.attributes, **standing})
+        standing = raw.values.keys() & {*_OWN_KEYS} - {*change.own_keys(raw)}
+        users = {key: raw.values[key] for key in standing}
+        record = replace(record, attributes={**record.attributes, **users})
+        for key in standing:
+            raw.remove(key)
     for key in DATASET_KEYS:
         if key not in members:
             raw.remove(key)
