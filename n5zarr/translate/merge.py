@@ -154,12 +154,8 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
     if change.members == KEEP or (change.members is None and not was_dataset):
         return record
     members = {} if change.members is None else change.members.to_json()
-    if members and not was_dataset:  # what is left of a group are attributes
-        standing = raw.values.keys() & {*_OWN_KEYS} - {*change.own_keys(raw)}
-        users = {key: raw.values[key] for key in standing}
-        record = replace(record, attributes={**record.attributes, **users})
-        for key in standing:
-            raw.remove(key)
+    if members and not was_dataset:
+        record = _with_attributes_aside(raw, record, change)
     for key in DATASET_KEYS:
         if key not in members:
             raw.remove(key)
@@ -179,6 +175,15 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
         axis_order=elements.axis_order,
         extra=elements.extra,
     )
+
+
+def _with_attributes_aside(raw: RawObject, record: Record, change: Change) -> Record:
+    """Keep the attributes of a group whose names are N5's own once it is a dataset."""
+    standing = raw.values.keys() & {*_OWN_KEYS} - {*change.own_keys(raw)}
+    attributes = {key: raw.values[key] for key in standing}
+    for key in standing:
+        raw.remove(key)
+    return replace(record, attributes={**record.attributes, **attributes})
 
 
 def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
