@@ -8,6 +8,8 @@
   which. Drop it when that class is public.
 - ``FusedCodecPipeline`` and what belongs to it: zarr 3.4 loads a pipeline by its name, but has no
   public base class for one. Drop them when there is one.
+- ``async_group``: what a group is made of; arrays have a public name for it.
+- ``same_data``: zarr's own rule for whether two stores are one place. Drop it when it is public.
 - ``LocalStore``: the class itself. Programs that lead zarr from paths to this package's stores put
   theirs in its place in ``zarr.storage``, and what is made here would lead back here.
 - The types stand in the signatures of codecs; zarr exports them nowhere.
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.abc.codec import GetResult
 from zarr.codecs._v2 import V2Codec
+from zarr.core.array import _stores_share_data as same_data
 from zarr.core.array import parse_array_metadata
 from zarr.core.array_spec import ArrayConfig
 from zarr.core.array_spec import ArraySpec as _ArraySpec
@@ -59,8 +62,10 @@ __all__ = [
     "FusedCodecPipeline",
     "GetResult",
     "LocalStore",
+    "async_group",
     "max_workers",
     "register_pipeline",
+    "same_data",
     "set_pipeline",
     "spelled",
     "sync",
@@ -85,6 +90,11 @@ def set_pipeline(array: Any, pipeline: type[FusedCodecPipeline]) -> None:  # noq
     )
     made = pipeline.from_codecs(metadata.codecs).evolve_from_array_spec(spec)
     object.__setattr__(inner, "codec_pipeline", made)
+
+
+def async_group(group: Any) -> Any:  # noqa: ANN401 - zarr's Group and AsyncGroup
+    """Give the asynchronous group that a group is made of, as ``Array.async_array`` does."""
+    return group._async_group  # noqa: SLF001
 
 
 def spelled(document: dict[str, Any]) -> dict[str, Any]:

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
 
 import numpy as np
 import zarr
+from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu, default_buffer_prototype
 
 from n5zarr import kernel
-from n5zarr._zarr_compat import ArrayV3Metadata, set_pipeline
+from n5zarr._zarr_compat import ArrayV3Metadata, async_group, set_pipeline
 from n5zarr.format.order import present
 from n5zarr.pipeline import N5CodecPipeline
 from n5zarr.store import N5Store
 from n5zarr.zarr_codecs import N5BlockCodec
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from n5zarr.format.order import N5Tuple
     from n5zarr.places import LocalDataset
 
-__all__ = ["N5Array", "hasten"]
+__all__ = ["N5Array", "N5Group", "hasten"]
 
 _FEW = 16  # blocks that are asked for one by one
 
@@ -92,13 +95,42 @@ def _bounds(part: Any, n: int) -> tuple[int, int] | None:  # noqa: ANN401 - what
 
 
 class N5Array(zarr.Array[ArrayV3Metadata]):
-    """A :class:`zarr.Array` of a local dataset; boxes are read and written at once.
+    """A :class:`zarr.Array` over blocks; boxes of local datasets are read and written at once.
 
     It behaves as any other. Integers, slices without steps and ellipses are read and written by
     the compiled kernel, if there is one and the memory is numpy's; whatever else is asked for, and
     blocks that are not as expected, go zarr's way, through
     :class:`~n5zarr.pipeline.N5CodecPipeline`.
+
+    It says that it has the standard codecs of the dataset's compression, so that what zarr makes of
+    it elsewhere, by :func:`zarr.from_array` or :func:`zarr.zeros_like`, is plain Zarr.
     """
+
+    _told: tuple[object, ArrayV3Metadata] | None = None
+
+    @property
+    def metadata(self) -> ArrayV3Metadata:
+        """The ``zarr.json`` of the array, with standard codecs."""
+        own: Any = self.async_array.metadata
+        if self._told is None or self._told[0] is not own:
+            codecs = own.codecs[0].standard(len(own.shape), own.dtype.to_native_dtype())
+            self._told = own, ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
+        return self._told[1]
+
+    @property
+    def filters(self) -> tuple[ArrayArrayCodec, ...]:
+        """The standard codecs from arrays to arrays."""
+        return tuple(c for c in self.metadata.codecs if isinstance(c, ArrayArrayCodec))
+
+    @property
+    def serializer(self) -> ArrayBytesCodec:
+        """The standard codec from arrays to bytes."""
+        return next(c for c in self.metadata.codecs if isinstance(c, ArrayBytesCodec))
+
+    @property
+    def compressors(self) -> tuple[BytesBytesCodec, ...]:
+        """The standard codecs from bytes to bytes."""
+        return tuple(c for c in self.metadata.codecs if isinstance(c, BytesBytesCodec))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, zarr.Array):
@@ -221,11 +253,76 @@ def _given(value: Any, box: _Box, dtype: np.dtype[Any]) -> np.ndarray | None:  #
     return same.reshape(box.shape)
 
 
-def hasten[Opened](found: Opened) -> Opened | N5Array:
-    """Give an array with n5zarr's own codec the fast path; leave anything else as it is."""
-    if isinstance(found, zarr.Array) and isinstance(found.metadata, ArrayV3Metadata):
-        codecs = found.metadata.codecs
-        if len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec):
-            set_pipeline(found, N5CodecPipeline)
-            return N5Array(found.async_array)
-    return found
+class N5Group(zarr.Group):
+    """A :class:`zarr.Group` whose arrays are :class:`N5Array` where they can be."""
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, zarr.Group):
+            return bool(async_group(self) == async_group(other))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # as zarr.Group
+
+    @override
+    def __getitem__(self, path: str) -> Any:
+        return hasten(super().__getitem__(path))
+
+    @override
+    def get_array(self, path: str) -> Any:
+        return hasten(super().get_array(path))
+
+    @override
+    def get_group(self, path: str) -> zarr.Group:
+        return hasten(super().get_group(path))
+
+    @override
+    def members(
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
+    ) -> Any:
+        found = super().members(
+            max_depth, use_consolidated_for_children=use_consolidated_for_children
+        )
+        return tuple((name, hasten(member)) for name, member in found)
+
+    @override
+    def groups(self) -> Generator[tuple[str, zarr.Group], None]:
+        yield from ((name, hasten(group)) for name, group in super().groups())
+
+    @override
+    def arrays(self) -> Generator[tuple[str, Any], None]:
+        yield from ((name, hasten(array)) for name, array in super().arrays())
+
+    @override
+    def create_group(self, name: str, **kwargs: Any) -> zarr.Group:
+        return hasten(super().create_group(name, **kwargs))
+
+    @override
+    def require_group(self, name: str, **kwargs: Any) -> zarr.Group:
+        return hasten(super().require_group(name, **kwargs))
+
+    @override
+    def require_groups(self, *names: str) -> tuple[zarr.Group, ...]:
+        return tuple(map(hasten, super().require_groups(*names)))
+
+    @override
+    def require_array(self, name: str, **kwargs: Any) -> Any:
+        return hasten(super().require_array(name, **kwargs))
+
+
+def hasten[Opened: zarr.Array[Any] | zarr.Group](found: Opened) -> Opened:
+    """Give an array with n5zarr's own codec, or those of a group, the fast path.
+
+    Anything else is left as it is.
+    """
+    faster: Any = found
+    if isinstance(found, zarr.Group):
+        faster = N5Group(async_group(found))
+    elif _has_own_codec(found.async_array.metadata):
+        set_pipeline(found, N5CodecPipeline)
+        faster = N5Array(found.async_array)
+    return faster  # type: ignore[no-any-return] # a subclass
+
+
+def _has_own_codec(metadata: object) -> bool:
+    codecs = metadata.codecs if isinstance(metadata, ArrayV3Metadata) else ()
+    return len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec)

@@ -17,7 +17,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, override
+from typing import TYPE_CHECKING, Any, Self, get_args, override
 from weakref import WeakValueDictionary
 
 from zarr.abc.store import (
@@ -50,6 +50,7 @@ from n5zarr.places import LocalDataset, Place, Shards
 from n5zarr.remote import Backend, tolerant
 from n5zarr.store_io import (
     delete_sync,
+    is_same_place,
     read_sync,
     run_async,
     run_sync,
@@ -147,9 +148,6 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
     >>> root["em/s0"]
     <Array ...sample.n5/em/s0 shape=(40, 96, 128) dtype=uint8>
     """
-
-    supports_writes: ClassVar[bool] = True
-    supports_deletes: ClassVar[bool] = True
 
     def __init__(  # noqa: PLR0913 - one keyword for each way of showing a container
         self,
@@ -251,12 +249,11 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         return f"N5Store({', '.join([repr(str(self)), *given])})"
 
     def __eq__(self, value: object) -> bool:
-        return (
-            isinstance(value, N5Store)
-            and self._store == value._store
-            and self._hierarchy == value._hierarchy
-            and self.coords == value.coords
-        )
+        """Whether it is a store of the same container, whatever its options.
+
+        zarr asks before it overwrites an array with itself.
+        """
+        return isinstance(value, N5Store) and is_same_place(self._store, value._store)
 
     __hash__ = None  # type: ignore[assignment] # as zarr's own stores
 
@@ -600,6 +597,16 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
     @override
     def supports_listing(self) -> bool:
         return self._store.supports_listing
+
+    @property
+    @override
+    def supports_writes(self) -> bool:
+        return self._store.supports_writes
+
+    @property
+    @override
+    def supports_deletes(self) -> bool:
+        return self._store.supports_deletes
 
     @override
     async def list(self) -> AsyncIterator[str]:

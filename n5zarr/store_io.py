@@ -13,7 +13,7 @@ from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr import local_io
-from n5zarr._zarr_compat import LocalStore
+from n5zarr._zarr_compat import LocalStore, same_data
 from n5zarr.caching import CachingStore
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import local_path
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "delete_sync",
+    "is_same_place",
     "read_sync",
     "run_async",
     "run_sync",
@@ -93,6 +94,20 @@ def wrapped_store(
         return store
     path = Path(local_path(os.fspath(store)))
     return LocalStore(path.expanduser().resolve(), read_only=True)
+
+
+def is_same_place(first: Store, second: Store) -> bool:
+    """Whether two wrapped stores hold the same container, however they read it."""
+    stores = [s.inner if isinstance(s, CachingStore) else s for s in (first, second)]
+    match stores:
+        case [FsspecStore() as one, FsspecStore() as other]:
+            return (one.path, one.fs) == (other.path, other.fs)
+        case [ObjectStore() as one, ObjectStore() as other]:
+            return bool(one.store == other.store)
+        case [one, other]:
+            return same_data(one, other)  # of two in memory it is not enough to be equal
+        case _:
+            return False
 
 
 def read_sync(store: Store, key: str, *, settled: bool = False) -> Buffer | None:

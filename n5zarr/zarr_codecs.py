@@ -22,10 +22,11 @@ from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, fit
 from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.compression import Compression, Gzip, compression_to_json, parse_compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import AxisOrder, present, to_c
-from n5zarr.translate.presentation import BLOCK_CODEC, NUMCODECS_BLOCK
+from n5zarr.translate.presentation import BLOCK_CODEC, NUMCODECS_BLOCK, Presentation
 
 if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
@@ -103,6 +104,26 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             "axis_order": self.axis_order,
         }
         return {"name": BLOCK_CODEC, "configuration": configuration}
+
+    def standard(self, ndim: int, dtype: np.dtype[Any]) -> list[JSON]:
+        """Give the standard codecs of the same compression, which any Zarr implementation has.
+
+        Parameters
+        ----------
+        ndim : int
+            Number of dimensions of the array.
+        dtype : numpy.dtype
+            Of the array.
+        """
+        dataset = DatasetAttributes(
+            dimensions=(1,) * ndim,
+            block_size=(1,) * ndim,
+            data_type=_data_type(dtype),
+            compression=self.compression,
+            attributes={},
+        )
+        shown = Presentation(dataset=dataset, codecs="zarr", axis_order=self.axis_order)
+        return shown.derived_codecs()
 
     def validate(
         self,
