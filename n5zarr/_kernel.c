@@ -29,6 +29,7 @@ enum { MAX_NDIM = 64, MAX_NAME = 24 * MAX_NDIM + 64, MAX_HEADER = 4 + 4 * MAX_ND
 enum { GROUP = 1 << 18, NEAR = 1 << 12 }; /* bytes read at once of a raw block, or in vain */
 enum { TILE = 16, PATIENCE = 50 };        /* elements; milliseconds between looks for signals */
 enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER };
+enum { SNAPPY = 2, ZSTANDARD = 4 }; /* formats of blosc */
 enum { RECENT = 20000000 }; /* nanoseconds: what is written twice in a tick has one time */
 #ifdef __APPLE__
 #define st_mtim st_mtimespec
@@ -418,8 +419,11 @@ static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_
 {
     unsigned char version = (unsigned char)from[0], flags = (unsigned char)from[2];
     int64_t item = (unsigned char)from[3], n_packed = little_endian(from + 12);
+    int is_copied = flags & 2, format = flags >> 5;
     if (version < 1 || version > 2 || little_endian(from + 4) != n || n_packed < 16
-        || n_packed > n_from || (flags & 2 && n_packed != n + 16))
+        || n_packed > n_from || (is_copied && n_packed != n + 16))
+        return 0;
+    if (!is_copied && (format == SNAPPY || format > ZSTANDARD)) /* c-blosc prints what it lacks */
         return 0;
     if (library.blosc_getitem && 2 * (end - begin) < n && is_consistent(from, n, n_packed)
         && n % item == 0) {

@@ -15,12 +15,12 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numcodecs.blosc import list_compressors as blosc_libraries
 
 from n5zarr._zarr_compat import max_workers
 from n5zarr.codecs.buffers import REUSED, scratch
-from n5zarr.codecs.compress import compress, decompress_reused
+from n5zarr.codecs.compress import compress, decompress_reused, within_limits
 from n5zarr.codecs.native import addresses
-from n5zarr.codecs.zstd import clamp_level
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import present
@@ -139,9 +139,9 @@ def write_box(
     n_stored = _most_packed(n_bytes) + len(dataset.shown.full_header)
     item_size = dataset.shown.dataset.data_type.item_size
     pack = _or_none(partial(compress, compression=compression, item_size=item_size))
-    match compression:
+    match within_limits(compression, item_size):
         case Zstd(level=level):
-            how: tuple[int, int, int, str] = (clamp_level(level), 0, 0, "")
+            how: tuple[int, int, int, str] = (level, 0, 0, "")
         case Blosc(clevel=level, shuffle=shuffle, block_size=block_size, cname=cname):
             how = (level, shuffle, block_size, cname)
         case _:
@@ -192,7 +192,7 @@ def _kind(compression: Compression) -> int:
             return _ZLIB if use_zlib else _GZIP
         case Zstd():
             return _ZSTD
-        case Blosc():
+        case Blosc(cname=cname) if cname in blosc_libraries():
             return _BLOSC
         case _:
             return _OTHER

@@ -53,6 +53,8 @@ def decompress(payload: memoryview, n_bytes: int, compression: Blosc) -> BufferL
     buffer: BufferLike = payload[:cbytes]
     if not flags & _COPIED and _format(flags) == "snappy":
         buffer = _without_snappy(payload[:cbytes])
+    elif not flags & _COPIED and _format(flags) == "unknown":
+        raise damaged(f"expected a blosc buffer of a known format, got {flags >> 5}")
     try:
         unpacked: bytes = library.decompress(buffer)
     except (RuntimeError, ValueError) as err:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
 from n5zarr.codecs.buffers import REUSED, damaged
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.format.compression import Blosc, Gzip, Raw
+from n5zarr.format.compression import Blosc, Gzip, Raw, Zstd
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike, Scratch
@@ -22,6 +23,7 @@ __all__ = [
     "passes",
     "store",
     "usable",
+    "within_limits",
 ]
 
 
@@ -213,6 +215,32 @@ def check_writable(compression: Compression) -> None:
         name = "blosc with snappy" if snappy else compression.type
         message = f"compression: {name} can only be read; use another one"
         raise N5UnsupportedError(message, kind="compression")
+
+
+def within_limits(compression: Compression, item_size: int) -> Compression:
+    """Bring parameters into the range that every reader takes, with the same meaning.
+
+    Parameters
+    ----------
+    compression : Compression
+        As it may stand in a document: zstd levels beyond the library's, which it cuts, and the
+        shuffle -1 of blosc, which depends on the elements. tensorstore refuses both.
+    item_size : int
+        Bytes per element.
+
+    Examples
+    --------
+    >>> from n5zarr.format.compression import Blosc, Zstd
+    >>> within_limits(Zstd(level=100), 2), within_limits(Blosc(shuffle=-1), 2).shuffle
+    (Zstd(level=22), 1)
+    """
+    match compression:
+        case Zstd(level=level):
+            return replace(compression, level=zstd.clamp_level(level))
+        case Blosc(shuffle=-1):  # as numcodecs takes it
+            return replace(compression, shuffle=2 if item_size == 1 else 1)
+        case _:
+            return compression
 
 
 def passes(compression: Compression) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import check_writable, within_limits
 from n5zarr.errors import N5AttributesError, N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
@@ -253,7 +253,7 @@ def plain_dataset(
         dimensions=dimensions,
         block_size=block_size,
         data_type=element.stored,
-        compression=compression,
+        compression=within_limits(compression, element.stored.item_size),
         attributes={},
     )
     return dataset, Record(shape=None if shape else [])

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from n5zarr.codecs.zstd import clamp_level
+from n5zarr.codecs.compress import within_limits
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import (
@@ -514,19 +514,13 @@ def _is_portable(compression: Compression) -> bool:
 
 def _accepted(compression: Compression, item_size: int) -> Compression:
     """Bring parameters into the range that zarr-python accepts."""
-    match compression:
-        case Gzip(level=-1):
-            return replace(compression, level=6)
-        case Zstd():
-            return replace(compression, level=clamp_level(compression.level))
-        case Blosc():
-            # -1 means what c-blosc makes of it; numcodecs is built without snappy
-            automatic = 2 if item_size == 1 else 1
-            shuffle = automatic if compression.shuffle == -1 else compression.shuffle
-            cname = "lz4" if compression.cname == "snappy" else compression.cname
-            return replace(compression, shuffle=shuffle, cname=cname)
-        case _:
-            return compression
+    match within_limits(compression, item_size):
+        case Gzip(level=-1) as accepted:
+            return replace(accepted, level=6)
+        case Blosc(cname="snappy") as accepted:  # numcodecs is built without it
+            return replace(accepted, cname="lz4")
+        case accepted:
+            return accepted
 
 
 def _zarr_v3(compression: Compression) -> tuple[str, Mapping[str, JSON]] | None:
