@@ -1,7 +1,7 @@
 """N5 containers as Zarr hierarchies.
 
 >>> import n5zarr, zarr
->>> root = zarr.open(n5zarr.N5Store(n5zarr.sample_path()))  # any Zarr code
+>>> root = zarr.open(n5zarr.N5Store(n5zarr.sample_path()), mode="r")  # any Zarr code
 >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s0")  # the fast way
 """
 

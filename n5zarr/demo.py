@@ -38,7 +38,7 @@ def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
     """
     root = zarr.open_group(N5Store(path), mode="r")
     array = _array(root, "em/s0")
-    yield f'>>> root = zarr.open(n5zarr.N5Store("{path}"))'
+    yield f'>>> root = zarr.open(n5zarr.N5Store("{path}"), mode="r")'
     yield '>>> array = root["em/s0"]; array'
     yield str(array)
     yield ">>> array.metadata.dimension_names, array.attrs['resolution'], array.attrs['units']"
@@ -99,7 +99,7 @@ def write(path: str) -> Iterator[str]:
         yield ">>> new[:] = half"
         made[:] = half
         read = zarr.open_array(N5Store(new), path="em/half", mode="r")
-        yield '>>> (zarr.open(n5zarr.N5Store("new.n5"))["em/half"][:] == half).all()'
+        yield '>>> (zarr.open(n5zarr.N5Store("new.n5"), mode="r")["em/half"][:] == half).all()'
         yield str(bool((np.asarray(read[:]) == half).all()))
         yield '>>> print(open("new.n5/em/half/attributes.json").read())'
         yield (new / "em" / "half" / "attributes.json").read_text()

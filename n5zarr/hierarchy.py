@@ -465,8 +465,13 @@ class Hierarchy:
             return node.document() if key.name in ("zarr.json", ".zarray") else None
         match key.name:
             case "zarr.json":
-                attributes = dict(node.attributes)
-                return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+                group = Record.from_json(node.record).extra
+                return {
+                    **group,
+                    "zarr_format": 3,
+                    "node_type": "group",
+                    "attributes": dict(node.attributes),
+                }
             case ".zattrs":
                 return dict(node.attributes) or None
             case ".zgroup":

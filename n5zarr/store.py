@@ -144,7 +144,7 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
     Examples
     --------
     >>> import zarr, n5zarr
-    >>> root = zarr.open(N5Store(n5zarr.sample_path()))
+    >>> root = zarr.open(N5Store(n5zarr.sample_path()), mode="r")
     >>> root["em/s0"]
     <Array ...sample.n5/em/s0 shape=(40, 96, 128) dtype=uint8>
     """

@@ -34,6 +34,7 @@ __all__ = ["parse_document", "remove_document", "write_document"]
 
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
+_GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
 _NAMING = ("axes", "_ARRAY_DIMENSIONS")
 
 
@@ -164,6 +165,7 @@ def _change(
             return _v3_array(hierarchy, document, old, is_root=is_root)
     consolidated = document.get("consolidated_metadata") is not None
     before = old is not None and old.get("consolidated_metadata") is not None
+    extra, extra_before = _other_members(document), None if old is None else _other_members(old)
     was_array = old is not None and old.get("node_type") == "array"
     return Change(
         attributes=attributes,
@@ -171,8 +173,14 @@ def _change(
         # where others have made a dataset since, it stays one: only attributes have changed
         members=None if old is None or was_array else KEEP,
         consolidated=KEEP if consolidated == before else consolidated,
+        extra=KEEP if extra == extra_before else extra,
         is_root=is_root,
     )
+
+
+def _other_members(document: dict[str, Any]) -> dict[str, Any]:
+    """Give the members of a group's ``zarr.json`` that readers need not understand."""
+    return {key: value for key, value in document.items() if key not in _GROUP_KEYS}
 
 
 def _v3_array(

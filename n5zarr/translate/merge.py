@@ -54,6 +54,8 @@ class Change:
         Number of dimensions of the array and of the dataset; needed with ``names``.
     consolidated : bool or KEEP
         Whether Zarr consolidated the metadata below.
+    extra : mapping or KEEP
+        Other members of the ``zarr.json`` of a group.
     is_root : bool
         Whether this is the root, which carries N5's version in a new container.
     is_group : bool
@@ -68,6 +70,7 @@ class Change:
     ndim: int = 0
     rank: int = 0
     consolidated: bool | Literal["keep"] = KEEP
+    extra: Mapping[str, JSON] | Literal["keep"] = KEEP
     is_root: bool = False
     is_group: bool = False
 
@@ -105,7 +108,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
     N5AttributesError
         The document on disk is no JSON, so that nothing can be kept of it (``kind="json"``).
     N5Error
-        What is to be resized is no dataset any more (``kind="changed"``).
+        What is to be resized is no dataset any more, or what is a dataset by now cannot keep what
+        a group says (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
@@ -119,14 +123,28 @@ def changed(data: bytes | None, change: Change) -> bytes:
         record = _with_attributes(raw, record, change)
     if change.names != KEEP:
         record = _with_names(raw, record, change)
-    if change.consolidated != KEEP:
-        record = replace(record, consolidated=change.consolidated)
+    record = _with_group_members(raw, record, change)
     recorded = record.to_json()
     if not recorded:
         raw.remove(ZARR_KEY)
     elif recorded != raw.values.get(ZARR_KEY):
         raw.set(ZARR_KEY, recorded)
     return raw.to_bytes()
+
+
+def _with_group_members(raw: RawObject, record: Record, change: Change) -> Record:
+    """Record what the ``zarr.json`` of a group says beside attributes."""
+    if change.consolidated != KEEP:
+        record = replace(record, consolidated=change.consolidated)
+    if change.extra == KEEP:
+        return record
+    if change.extra and is_dataset(raw.values) and not change.is_group:
+        message = (
+            f"zarr.json: members {list(change.extra)} of a group: expected a group, got a dataset, "
+            "which another program has made"
+        )
+        raise N5Error(message, kind="changed")
+    return replace(record, extra=change.extra)
 
 
 def _resize(raw: RawObject, dimensions: N5Tuple) -> None:
