@@ -597,7 +597,7 @@ def _refusal(name: str) -> N5Error | None:
 
 def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
     """Warn of a group that looks like a dataset with one key lost."""
-    if not isinstance(document, dict) or len(dataset_keys(document)) < 3:
+    if not isinstance(document, dict) or len({*dataset_keys(document)} - {"codecs"}) < 3:
         return
     missing = missing_dataset_keys(document)
     if not set(missing) & Record.from_json(document.get(ZARR_KEY)).attributes.keys():

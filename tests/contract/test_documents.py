@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import math
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 import tensorstore
 import xarray as xr
+import z5py
 import zarr
+from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -839,3 +842,184 @@ def test_no_attribute_makes_tensorstore_refuse_a_dataset(tmp_path: Path, name: s
     del opened(tmp_path / "c.n5", "a").attrs[name]
     assert "zarr" not in document(tmp_path / "c.n5", "a")
     assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_group_that_is_a_dataset_by_now_changes_attributes_only(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    root = tmp_path / "c.n5"
+    parent = zarr.open_group(
+        N5Store(root, zarr_format=zarr_format), mode="w", zarr_format=zarr_format
+    )
+    group = parent.create_group("d", attributes={"old": 1})
+    n5zarr.create_array(root, path="d", shape=(5, 7), chunks=(2, 3), dtype="u2", overwrite=True)[
+        :
+    ] = 3
+    before = document(root, "d")
+    group.attrs["x"] = 1
+    assert document(root, "d") == {**before, "x": 1}
+    del group.attrs["x"]
+    assert document(root, "d") == before
+    np.testing.assert_array_equal(opened(root, "d")[:], np.full((5, 7), 3))
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_an_array_that_is_a_group_by_now_changes_attributes_only(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    root = tmp_path / "c.n5"
+    store = N5Store(root, zarr_format=zarr_format)
+    array: Any = zarr.create_array(store, name="d", shape=(5,), dtype="u2", zarr_format=zarr_format)
+    other = zarr.open_group(N5Store(root), mode="r+")
+    del other["d"]
+    other.create_group("d", attributes={"k": 1}).create_group("child")
+    array.attrs["x"] = 2
+    assert document(root, "d") == {"k": 1, "x": 2}
+    with pytest.raises(N5Error, match="expected the dataset to resize, got a group") as caught:
+        array.resize((7,))
+    assert caught.value.kind == "changed"
+    assert document(root, "d") == {"k": 1, "x": 2}
+    assert list(zarr.open_group(N5Store(root), path="d", mode="r")) == ["child"]
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_keys_of_datasets_on_groups_are_plain_unless_they_would_make_one(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    """BigDataViewer reads `dataType` of `setup0`."""
+    root = tmp_path / "c.n5"
+    store = N5Store(root, zarr_format=zarr_format)
+    group = zarr.create_group(store, path="setup0", zarr_format=zarr_format)
+    attributes: dict[str, Any] = {
+        "dataType": "uint16",
+        "n5": "mine",
+        "compression": {"type": "raw"},
+        "codecs": [1],
+    }
+    group.attrs.update(attributes)
+    assert document(root, "setup0") == attributes
+    group.attrs["dimensions"] = [5]
+    assert document(root, "setup0") == {**attributes, "zarr": {"attributes": {"dimensions": [5]}}}
+    again = zarr.open(N5Store(root, zarr_format=zarr_format), path="setup0", mode="r+")
+    assert isinstance(again, zarr.Group)
+    assert again.attrs.asdict() == {**attributes, "dimensions": [5]}
+    del again.attrs["compression"]
+    del again.attrs["codecs"]
+    again.attrs["dimensions"] = [7]  # which makes no dataset now
+    assert document(root, "setup0") == {"dataType": "uint16", "n5": "mine", "dimensions": [7]}
+
+
+def test_the_version_of_a_container_is_no_attribute(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    group = zarr.create_group(N5Store(root))
+    group.attrs["n5"] = "mine"
+    assert document(root) == {"n5": "4.0.0", "zarr": {"attributes": {"n5": "mine"}}}
+    assert zarr.open_group(N5Store(root), mode="r").attrs.asdict() == {"n5": "mine"}
+    group.attrs["n5"] = "2.5.1"  # which Java wrote
+    assert document(root) == {"n5": "2.5.1"}
+
+
+def test_attributes_of_a_group_stay_when_it_becomes_an_array(tmp_path: Path) -> None:
+    """As zarr makes an array of format 2 by two documents, in any order."""
+    root = tmp_path / "c.n5"
+    attributes: dict[str, Any] = {"dimensions": [99], "n5": "mine", "dataType": "mine", "x": 1}
+    store = N5Store(root, zarr_format=2)
+    made: dict[str, Any] = {}
+    zarr.create_array(
+        made, name="a", shape=(5, 7), dtype="u2", zarr_format=2, attributes=attributes
+    )
+
+    async def write() -> None:
+        for name in ("a/.zattrs", "a/.zarray"):
+            await store.set(name, made[name])
+
+    asyncio.run(write())
+    found: Any = opened(root, "a")
+    assert found.shape == (5, 7)
+    assert found.attrs.asdict() == attributes
+
+
+def test_a_bigstitcher_group_takes_attributes_as_they_are(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    keys = {
+        "dataType": "uint16",
+        "compression": {"type": "raw"},
+        "blockSize": [4],
+        "dimensions": [9],
+    }
+    zarr.create_group(N5Store(root), path="setup0/timepoint0/s0")
+    (root / "setup0/attributes.json").write_text(
+        json.dumps({**keys, "downsamplingFactors": [[1], [2]]})
+    )
+    group = zarr.open_group(N5Store(root), path="setup0", mode="r+")
+    group.attrs["dataType"] = "uint8"
+    group.attrs["x"] = 1
+    expected = {**keys, "downsamplingFactors": [[1], [2]], "dataType": "uint8", "x": 1}
+    assert document(root, "setup0") == expected
+    assert zarr.open_group(N5Store(root), path="setup0", mode="r").attrs.asdict() == expected
+
+
+def test_empty_directories_below_the_root_are_groups(tmp_path: Path) -> None:
+    """Java's createGroup and z5py's create_group make no document."""
+    root = tmp_path / "c.n5"
+    z5py.File(str(root), "a").create_group("a/b")
+    (root / "c/d").mkdir(parents=True)
+    members = dict(zarr.open_group(N5Store(root), mode="r").members(max_depth=None))
+    assert sorted(members) == ["a", "a/b", "c", "c/d"]
+    assert all(isinstance(member, zarr.Group) for member in members.values())
+    (tmp_path / "empty.n5").mkdir()
+    with pytest.raises(FileNotFoundError):
+        zarr.open(N5Store(tmp_path / "empty.n5"), mode="r")
+    zarr.create_group(N5Store(tmp_path / "empty.n5"))  # a new container
+
+
+def test_other_members_of_a_group_come_back(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    store = N5Store(root)
+    zarr.create_group(store, path="g", attributes={"a": 1})
+    other = {"must_understand": False, "v": [1]}
+    made = {"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "other": other}
+    value = cpu.Buffer.from_bytes(json.dumps(made).encode())
+    asyncio.run(store.set("g/zarr.json", value))
+    group = zarr.open_group(N5Store(root), path="g", mode="r+")
+    assert group.metadata.extra_fields == {"other": other}
+    group.attrs["b"] = 2
+    assert zarr.open_group(N5Store(root), path="g").metadata.extra_fields == {"other": other}
+    stale = zarr.create_group(N5Store(root), path="e")
+    n5zarr.create_array(root, path="e", shape=(5,), chunks=(2,), dtype="u2", overwrite=True)
+    before = document(root, "e")
+    with pytest.raises(N5Error, match="expected a group, got a dataset"):
+        asyncio.run(stale.store.set("e/zarr.json", value))
+    assert document(root, "e") == before
+
+
+def test_only_parameters_that_every_reader_takes_are_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    written: dict[str, tuple[Any, dict[str, int]]] = {
+        "low": ({"type": "zstd", "level": -200_000}, {"level": -131_072}),
+        "high": ({"type": "zstd", "level": 100}, {"level": 22}),
+        "auto": ({"type": "blosc", "shuffle": -1}, {"shuffle": 1}),
+    }
+    root = tmp_path / "c.n5"
+    for name, (given, expected) in written.items():
+        made = n5zarr.create_array(
+            root, path=name, shape=(5, 7), chunks=(3, 4), dtype="u2", compression=given
+        )
+        made[:] = values
+        assert document(root, name)["compression"].items() >= expected.items()
+        spec = {"driver": "n5", "kvstore": f"file://{root}/{name}/"}
+        np.testing.assert_array_equal(tensorstore.open(spec).result().read().result().T, values)
+    # what zarr-python 2 has written is written on
+    path = root / "auto" / "attributes.json"
+    path.write_text(path.read_text().replace('"shuffle":1', '"shuffle":-1'))
+    for array in (
+        n5zarr.open(root, mode="r+", path="auto"),
+        zarr.open_array(N5Store(root), path="auto", mode="r+"),
+    ):
+        array[:] = values + 1  # type: ignore[index]
+        np.testing.assert_array_equal(opened(root, "auto")[:], values + 1)
+        assert document(root, "auto")["compression"]["shuffle"] == -1
+    assert capfd.readouterr() == ("", "")

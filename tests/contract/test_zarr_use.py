@@ -17,10 +17,11 @@ import xarray as xr
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
-from n5zarr import N5Store
+from n5zarr import CacheOptions, N5Store
+from n5zarr.arrays import N5Array
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -144,8 +145,8 @@ def test_open_gives_the_fast_view_from_anywhere_in_a_container(
         n5zarr.open(f"file://{container}/a/b"),
         n5zarr.open(LocalStore(container), path="a/b"),
     ):
-        assert isinstance(array, zarr.Array)
-        assert array.metadata.to_dict()["codecs"][0]["name"] == "n5zarr.block"  # type: ignore[index, call-overload]
+        assert isinstance(array, N5Array)
+        assert isinstance(array.async_array.serializer, n5zarr.N5BlockCodec)
         np.testing.assert_array_equal(array[...], values)
         assert array.read_only
     group = n5zarr.open(container)
@@ -286,7 +287,7 @@ def test_stores_are_equal_pickle_and_print(container: Path) -> None:
     copy = pickle.loads(pickle.dumps(store))
     assert copy == store
     assert store == N5Store(LocalStore(container.resolve()), axis_order="F", codecs="n5")
-    assert store != N5Store(container)
+    assert store == N5Store(container)
     assert store != store.store
     assert store.with_read_only(read_only=True) == store
     assert repr(store) == f"N5Store({str(container)!r}, codecs='n5', axis_order='F')"
@@ -555,3 +556,97 @@ def test_containers_behind_fsspec_and_in_zip_files(
     np.testing.assert_array_equal(read(group["a/b"]), values)
     if isinstance(inner, str):
         np.testing.assert_array_equal(read(n5zarr.open(f"{inner}/a/b")), values)
+
+
+def test_an_array_is_not_overwritten_with_itself(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    made: Any = n5zarr.create_array(root, path="a", shape=(5, 7), chunks=(2, 3), dtype="u2")
+    made[:] = 3
+    sources: tuple[Any, ...] = (
+        n5zarr.open(root, path="a"),
+        zarr.open_array(N5Store(root, codecs="portable", axis_order="F"), path="a", mode="r"),
+        zarr.open_array(N5Store(root, read_only=True, zarr_format=2), path="a", mode="r"),
+    )
+    for source in sources:
+        with pytest.raises(ValueError, match="paths overlap"):
+            zarr.from_array(N5Store(root), name="a", data=source, overwrite=True)
+    assert np.unique(made[:]).tolist() == [3]
+
+
+def test_stores_are_equal_where_they_hold_one_container(tmp_path: Path) -> None:
+    one = N5Store(tmp_path / "c.n5")
+    assert one == N5Store(tmp_path / "x" / ".." / "c.n5", codecs="n5", zarr_format=2)
+    assert one != N5Store(tmp_path / "d.n5")
+    shared: dict[str, Any] = {}
+    memory_store = N5Store(MemoryStore(shared))
+    assert memory_store == N5Store(MemoryStore(shared, read_only=True), axis_order="F")
+    assert memory_store != N5Store(MemoryStore({}))  # equal bytes, and another place
+    url = N5Store("memory://bucket/c.n5")
+    assert url == N5Store("memory://bucket/c.n5", cache=CacheOptions(), forbidden_is_missing=True)
+    assert url != N5Store("memory://bucket/d.n5")
+
+
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+@pytest.mark.parametrize("compression", [{"type": "gzip"}, {"type": "raw"}, {"type": "blosc"}])
+def test_nothing_outside_carries_the_own_codec(
+    tmp_path: Path, axis_order: Any, compression: Any
+) -> None:
+    root = tmp_path / "c.n5"
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    options: Any = {"compression": compression, "axis_order": axis_order}
+    n5zarr.create_array(
+        root, path="g/a", shape=(5, 7), chunks=(2, 3), dtype="u2", **options
+    )[:] = values  # fmt: skip
+    array: Any = n5zarr.open(root, path="g/a", axis_order=axis_order)
+    group: Any = n5zarr.open(root, axis_order=axis_order)
+    sources = [
+        array,
+        group["g/a"],
+        group["g"]["a"],
+        group.get("g/a"),
+        group.get_array("g/a"),
+        group.get_group("g")["a"],
+        dict(group.members(max_depth=None))["g/a"],
+        dict(group["g"].arrays())["a"],
+        next(group["g"].array_values()),
+        dict(group.groups())["g"]["a"],
+        group.require_group("g").require_array("a", shape=(5, 7), dtype="u2"),
+        pickle.loads(pickle.dumps(array)),
+        array.with_config({"write_empty_chunks": True}),
+    ]
+    for number, source in enumerate(sources):
+        assert isinstance(source, N5Array), number
+        assert np.array_equal(source[:], values)
+        copies = tmp_path / f"{number}"
+        zarr.from_array(str(copies / "a.zarr"), data=source)
+        zarr.zeros_like(source, store=str(copies / "b.zarr"))
+        zarr.open_like(source, path=str(copies / "c.zarr"))
+        zarr.create_group(str(copies / "d.zarr")).empty_like(name="e", data=source)
+        for document in copies.rglob("zarr.json"):
+            assert "n5zarr" not in document.read_text(), document
+        assert np.array_equal(zarr.open_array(str(copies / "a.zarr"))[:], values)
+    assert group == zarr.open_group(N5Store(root, codecs="n5", axis_order=axis_order))
+
+
+def test_opening_makes_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "typo.n5"
+    with pytest.raises(FileNotFoundError):
+        n5zarr.open(root)
+    with pytest.raises(FileNotFoundError):
+        n5zarr.open(root / "em" / "s0", mode="r+")
+    with pytest.raises(FileNotFoundError):
+        zarr.open(N5Store(root), mode="r")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_promises_what_the_wrapped_one_can(tmp_path: Path) -> None:
+    store = N5Store(ZipStore(tmp_path / "c.n5.zip", mode="w"))
+    assert (store.supports_writes, store.supports_deletes) == (True, False)
+    assert N5Store(tmp_path / "c.n5").supports_deletes
+    group = zarr.create_group(store)
+    group.create_array("a", shape=(5,), dtype="u2")[:] = 7
+    with pytest.raises(zarr.errors.ContainsArrayError):
+        group.create_array("a", shape=(5,), dtype="u2", overwrite=True)
+    with pytest.raises(NotImplementedError):
+        asyncio.run(store.delete_dir("a"))
+    np.testing.assert_array_equal(zarr.open_array(store, path="a", mode="r")[:], [7] * 5)
