@@ -193,7 +193,7 @@ class _Loop:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def get(self) -> asyncio.AbstractEventLoop:
@@ -205,7 +205,7 @@ class _Loop:
 
     def forget(self) -> None:
         """Start anew in a forked process, which has the loop but not its thread."""
-        self._lock, self._loop = threading.Lock(), None
+        self._lock, self._loop = threading.RLock(), None
 
 
 _LOOP = _Loop()

@@ -106,16 +106,12 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
     it elsewhere, by :func:`zarr.from_array` or :func:`zarr.zeros_like`, is plain Zarr.
     """
 
-    _told: tuple[object, ArrayV3Metadata] | None = None
-
     @property
     def metadata(self) -> ArrayV3Metadata:
         """The ``zarr.json`` of the array, with standard codecs."""
-        own: Any = self.async_array.metadata
-        if self._told is None or self._told[0] is not own:
-            codecs = own.codecs[0].standard(len(own.shape), own.dtype.to_native_dtype())
-            self._told = own, ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
-        return self._told[1]
+        own: Any = self.async_array.metadata  # of which zarr changes the attributes in place
+        codecs = own.codecs[0].standard(len(own.shape), own.dtype.to_native_dtype())
+        return ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
 
     @property
     def filters(self) -> tuple[ArrayArrayCodec, ...]:
@@ -232,7 +228,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
 
     @property
     def _missing(self) -> Any:  # noqa: ANN401 - a number
-        fill_value = self.metadata.fill_value
+        fill_value = self.async_array.metadata.fill_value
         return 0 if fill_value is None else fill_value
 
     def _parts(self, box: _Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[_Box]:

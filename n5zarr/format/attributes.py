@@ -94,7 +94,7 @@ class DatasetAttributes:
     attributes: Mapping[str, JSON]
     record: JSON = None
     has_block_size: bool = field(default=True, repr=False)
-    numpy_type: np.dtype[np.generic] | None = None
+    numpy_type: np.dtype[np.generic] | None = field(default=None, repr=False)
 
     @property
     def type_name(self) -> str:

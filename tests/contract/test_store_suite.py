@@ -144,7 +144,9 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
     async def test_serializable_store(self, store: N5Store) -> None:
         """The suite writes bytes under `foo`."""
         copy: N5Store = pickle.loads(pickle.dumps(store))
-        assert (copy, copy.read_only) == (store, store.read_only)
+        # what is copied along with a store in memory is another place
+        assert (copy == store) is not isinstance(store.store, MemoryStore)
+        assert copy.read_only == store.read_only
         await copy.set("foo/zarr.json", buffer(ARRAY))
         await copy.set("foo/c/0", buffer(CHUNK))
         found = await copy.get("foo/c/0", cpu.buffer_prototype)
