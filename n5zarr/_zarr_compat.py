@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.core import array_spec, indexing
+    from zarr.core import array_spec, attributes, indexing
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v3
 
     type ArraySpec = array_spec.ArraySpec
+    type Attributes = attributes.Attributes
     type ChunkGridMetadata = v3.ChunkGridMetadata
     type SelectorTuple = indexing.SelectorTuple
     type BatchItem = tuple[Any, ArraySpec, Any, Any, bool]

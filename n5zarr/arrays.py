@@ -20,6 +20,7 @@ from n5zarr.zarr_codecs import N5BlockCodec
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from n5zarr._zarr_compat import Attributes
     from n5zarr.format.order import N5Tuple
     from n5zarr.places import LocalDataset
 
@@ -112,6 +113,11 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         own: Any = self.async_array.metadata  # of which zarr changes the attributes in place
         codecs = own.codecs[0].standard(len(own.shape), own.dtype.to_native_dtype())
         return ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes, which zarr changes in the metadata itself."""
+        return zarr.Array(self.async_array).attrs
 
     @property
     def filters(self) -> tuple[ArrayArrayCodec, ...]:

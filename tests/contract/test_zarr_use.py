@@ -650,3 +650,20 @@ def test_a_store_promises_what_the_wrapped_one_can(tmp_path: Path) -> None:
     with pytest.raises(NotImplementedError):
         asyncio.run(store.delete_dir("a"))
     np.testing.assert_array_equal(zarr.open_array(store, path="a", mode="r")[:], [7] * 5)
+
+
+def test_attributes_of_an_opened_array_are_changed_as_zarr_does(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    array: Any = n5zarr.create_array(
+        root, path="a", shape=(5,), chunks=(2,), dtype="u2", attributes={"a": 1, "b": [2]}
+    )
+    array.attrs["c"] = None
+    del array.attrs["a"]
+    assert (
+        array.attrs.asdict() == n5zarr.open(root, path="a").attrs.asdict() == {"b": [2], "c": None}
+    )
+    array.attrs.put({"d": 4})
+    array.update_attributes({"e": 5}).attrs["f"] = 6
+    expected = {"d": 4, "e": 5, "f": 6}
+    assert array.attrs.asdict() == n5zarr.open(root, path="a").attrs.asdict() == expected
+    assert array.metadata.attributes == expected
