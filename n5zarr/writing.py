@@ -114,10 +114,8 @@ def write_document(
     old = None if base is None else json.loads(base)
     fresh = _change(hierarchy, key, document, None)
     change = fresh if old is None else _change(hierarchy, key, document, old)
-    if fresh.members is None and (yield from _is_group(hierarchy, key.path)):
-        # BigStitcher's groups carry the keys of a dataset, which must stay
-        fresh = replace(fresh, members=KEEP, is_group=True)
-        change = replace(change, members=KEEP, is_group=True)
+    if fresh.makes_group and (yield from _is_group(hierarchy, key.path)):
+        fresh, change = replace(fresh, is_group=True), replace(change, is_group=True)
     if key.path and not has_root:
         yield from make_root()
     applied: list[Change] = []
@@ -156,7 +154,7 @@ def _change(
             base = None if old is None else in_order(old)
             return Change(attributes=in_order(document), base=base, is_root=is_root)
         case ".zgroup":
-            return Change(members=None if old is None else KEEP, is_root=is_root)
+            return Change(makes_group=old is None, is_root=is_root)
         case ".zmetadata":
             return Change(consolidated=True, is_root=is_root)
         case ".zarray":
@@ -170,8 +168,8 @@ def _change(
     return Change(
         attributes=attributes,
         base=base,
-        # where others have made a dataset since, it stays one: only attributes have changed
-        members=None if old is None or was_array else KEEP,
+        # where others have made a dataset of one since, only its attributes change
+        makes_group=old is None or was_array,
         consolidated=KEEP if consolidated == before else consolidated,
         extra=KEEP if extra == extra_before else extra,
         is_root=is_root,

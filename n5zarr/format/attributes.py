@@ -123,8 +123,7 @@ class DatasetAttributes:
         BigStitcher writes all dataset keys on the group ``setupN`` too. There, unlike on any array,
         ``downsamplingFactors`` is a list of lists.
         """
-        factors = self.attributes.get("downsamplingFactors")
-        return isinstance(factors, list) and any(isinstance(f, list) for f in factors)
+        return _is_suspect(self.attributes)
 
 
 def dataset_keys(document: Mapping[str, JSON]) -> list[str]:
@@ -166,6 +165,27 @@ def is_dataset(document: JSON) -> bool:
     is absent. A document that is no object is a group without attributes.
     """
     return not missing_dataset_keys(document)
+
+
+def _is_suspect(document: Mapping[str, JSON]) -> bool:
+    factors = document.get("downsamplingFactors")
+    return isinstance(factors, list) and any(isinstance(f, list) for f in factors)
+
+
+def describes_array(document: JSON, *, is_group: bool = False) -> bool:
+    """Whether a document describes a dataset that is no group after all.
+
+    Parameters
+    ----------
+    document : JSON
+        Of the node.
+    is_group : bool, optional
+        Whether a listing has shown a group; what only such a document can be, others may have
+        replaced since.
+    """
+    if not isinstance(document, dict) or not is_dataset(document):
+        return False
+    return not (is_group and _is_suspect(document))
 
 
 def own_keys(

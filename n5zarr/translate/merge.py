@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from n5zarr.errors import N5Error
-from n5zarr.format.attributes import DATASET_KEYS, ZARR_KEY, is_dataset, own_keys
+from n5zarr.format.attributes import (
+    DATASET_KEYS,
+    ZARR_KEY,
+    describes_array,
+    is_dataset,
+    own_keys,
+)
 from n5zarr.format.order import present
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY, is_version
@@ -58,8 +64,10 @@ class Change:
         Other members of the ``zarr.json`` of a group.
     is_root : bool
         Whether this is the root, which carries N5's version in a new container.
+    makes_group : bool
+        Whether this makes a group, and does not change one: an array is not replaced by that.
     is_group : bool
-        Whether the node is known to be a group, whatever keys it carries.
+        Whether the node was found to be a group although its document describes a dataset.
     """
 
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
@@ -72,15 +80,20 @@ class Change:
     consolidated: bool | Literal["keep"] = KEEP
     extra: Mapping[str, JSON] | Literal["keep"] = KEEP
     is_root: bool = False
+    makes_group: bool = False
     is_group: bool = False
+
+    def is_of_array(self, raw: RawObject) -> bool:
+        """Whether the document on disk is that of an array."""
+        return describes_array(raw.values, is_group=self.is_group)
 
     def own_keys(self, raw: RawObject) -> tuple[str, ...]:
         """Name the keys of the document that are no attributes."""
-        return own_keys(raw.values, is_group=self.is_group, is_root=self.is_root)
+        return own_keys(raw.values, is_group=not self.is_of_array(raw), is_root=self.is_root)
 
     def is_reserved(self, raw: RawObject, key: str, value: JSON) -> bool:
         """Whether an attribute would be taken for one of N5's own keys, and is not meant to be."""
-        if is_dataset(raw.values) and not self.is_group:
+        if self.is_of_array(raw):
             return key in _OWN_KEYS
         if key == VERSION_KEY:
             return self.is_root and not is_version(value)
@@ -108,14 +121,15 @@ def changed(data: bytes | None, change: Change) -> bytes:
     N5AttributesError
         The document on disk is no JSON, so that nothing can be kept of it (``kind="json"``).
     N5Error
-        What is to be resized is no dataset any more, or what is a dataset by now cannot keep what
-        a group says (``kind="changed"``).
+        There is a dataset where a group is to be, or none to be resized (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
     record = _without_tokens(raw, record)
     if data is None and change.is_root:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
+    if change.makes_group:
+        _check_group(raw, change)
     record = _with_members(raw, record, change)
     if change.dimensions != KEEP:
         _resize(raw, change.dimensions)
@@ -138,13 +152,18 @@ def _with_group_members(raw: RawObject, record: Record, change: Change) -> Recor
         record = replace(record, consolidated=change.consolidated)
     if change.extra == KEEP:
         return record
-    if change.extra and is_dataset(raw.values) and not change.is_group:
+    if change.extra:
+        _check_group(raw, change)
+    return replace(record, extra=change.extra)
+
+
+def _check_group(raw: RawObject, change: Change) -> None:
+    if change.is_of_array(raw):
         message = (
-            f"zarr.json: members {list(change.extra)} of a group: expected a group, got a dataset, "
-            "which another program has made"
+            "expected a group or nothing, got a dataset: another program has made it; remove it "
+            "first, or open it as what it is"
         )
         raise N5Error(message, kind="changed")
-    return replace(record, extra=change.extra)
 
 
 def _resize(raw: RawObject, dimensions: N5Tuple) -> None:

@@ -865,6 +865,25 @@ def test_a_group_that_is_a_dataset_by_now_changes_attributes_only(
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_group_that_was_removed_does_not_replace_a_dataset(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    root = tmp_path / "c.n5"
+    parent = zarr.open_group(
+        N5Store(root, zarr_format=zarr_format), mode="w", zarr_format=zarr_format
+    )
+    group = parent.create_group("d")
+    del parent["d"]
+    n5zarr.create_array(root, path="d", shape=(5, 7), chunks=(2, 3), dtype="u2")[:] = 3
+    before = document(root, "d")
+    with pytest.raises(N5Error, match="expected a group or nothing, got a dataset") as caught:
+        group.attrs["x"] = 1
+    assert caught.value.kind == "changed"
+    assert document(root, "d") == before
+    np.testing.assert_array_equal(opened(root, "d")[:], np.full((5, 7), 3))
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
 def test_an_array_that_is_a_group_by_now_changes_attributes_only(
     tmp_path: Path, zarr_format: Any
 ) -> None:
@@ -989,7 +1008,7 @@ def test_other_members_of_a_group_come_back(tmp_path: Path) -> None:
     stale = zarr.create_group(N5Store(root), path="e")
     n5zarr.create_array(root, path="e", shape=(5,), chunks=(2,), dtype="u2", overwrite=True)
     before = document(root, "e")
-    with pytest.raises(N5Error, match="expected a group, got a dataset"):
+    with pytest.raises(N5Error, match="expected a group or nothing, got a dataset"):
         asyncio.run(stale.store.set("e/zarr.json", value))
     assert document(root, "e") == before
 
