@@ -484,9 +484,10 @@ static int decode_python(Box *box, Block *block, const char *from, int64_t n_fro
 }
 
 /* Wait for a program that writes a file in place under a lock, as Java does, if one may be at it. */
-static int settle(int file, struct stat *status)
+static int settle(int file, struct stat *status, int *is_locked)
 {
     struct timespec now;
+    *is_locked = 0;
     if (fstat(file, status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
         return 0;
     int64_t age = (int64_t)(now.tv_sec - status->st_mtim.tv_sec) * 1000000000
@@ -495,10 +496,22 @@ static int settle(int file, struct stat *status)
         return 1;
 #ifdef F_OFD_SETLKW
     struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    if (fcntl(file, F_OFD_SETLKW, &whole) != 0 && errno == EINTR)
+    *is_locked = fcntl(file, F_OFD_SETLKW, &whole) == 0;
+    if (!*is_locked && errno == EINTR)
         return 0;
 #endif
     return fstat(file, status) == 0;
+}
+
+/* Close a file; a process that was forked meanwhile must not keep its lock. */
+static void close_file(int file, int is_locked)
+{
+#ifdef F_OFD_SETLKW
+    struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    if (is_locked)
+        fcntl(file, F_OFD_SETLK, &whole);
+#endif
+    close(file);
 }
 
 /* Whether nobody has written a file meanwhile; see local_io.py, which reads it again. */
@@ -515,23 +528,23 @@ static int read_block(Box *box, Block *block, char *to)
 {
     struct stat status;
     int64_t header = n_header(box), n_payload;
-    int result = LEFT;
+    int result = LEFT, is_locked;
     int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return is_missing(errno) ? MISSING : LEFT;
-    if (!settle(file, &status)) {
-        close(file);
+    if (!settle(file, &status, &is_locked)) {
+        close_file(file, is_locked);
         return LEFT;
     }
     if (S_ISDIR(status.st_mode)) {
-        close(file);
+        close_file(file, is_locked);
         return MISSING;
     }
     if (box->kind == RAW && to == NULL) {
         result = read_raw(box, block, file, status.st_size);
         if (!is_unchanged(file, &status))
             result = LEFT;
-        close(file);
+        close_file(file, is_locked);
         return result;
     }
     n_payload = status.st_size - header;
@@ -558,7 +571,7 @@ static int read_block(Box *box, Block *block, char *to)
             result = DONE;
         }
     }
-    close(file);
+    close_file(file, is_locked);
     return result;
 }
 

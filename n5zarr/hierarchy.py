@@ -659,12 +659,16 @@ def _parsed(path: str, data: bytes) -> Steps[JSON]:
 
 def _holds_blocks(path: str) -> Steps[bool]:
     """Whether there are files below a node with the names of blocks."""
-    entries = yield from _list(path)
-    while blocks := [entry for entry in entries if is_block_name(entry.name)]:
-        if any(not entry.is_dir for entry in blocks):
-            return True
-        path = join(path, blocks[0].name)
-        entries = yield from _list(path)
-        if any(entry.name == ATTRIBUTES_JSON for entry in entries):
-            return False  # a node that is called so
+    folders = [path]
+    while folders:
+        listings = yield from _list_each(folders)
+        below: list[str] = []
+        for folder, entries in zip(folders, listings, strict=True):
+            if folder != path and any(entry.name == ATTRIBUTES_JSON for entry in entries):
+                continue  # a node that is called so
+            blocks = [entry for entry in entries if is_block_name(entry.name)]
+            if any(not entry.is_dir for entry in blocks):
+                return True
+            below += [join(folder, entry.name) for entry in blocks]
+        folders = below
     return False

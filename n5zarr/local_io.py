@@ -3,10 +3,8 @@
 A document or block is written under another name and then renamed, so that nobody ever reads half
 of one; what a killed process leaves behind ends in ``.partial`` and is never read.
 
-Updates of documents hold an open-file-description lock (``F_OFD_SETLKW``) on the file. Unlike a
-plain record lock it also excludes other threads, and is not dropped when any other descriptor of
-the file is closed; it excludes the record locks that Java takes. A Java writer that opened the file
-before it was renamed over may still write into the old one.
+Updates of documents hold a lock on the file, see :mod:`n5zarr.locks`. A Java writer that opened the
+file before it was renamed over may still write into the old one.
 
 Java truncates and rewrites documents and blocks in place, under such a lock. Reading takes a shared
 one where the file is being written, or may be: see :func:`_read_with`.
@@ -19,18 +17,12 @@ import errno
 import os
 import re
 import shutil
-import struct
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-try:
-    import fcntl
-except ImportError:  # Windows: writers of one process exclude each other, those of several do not
-    fcntl = None  # type: ignore[assignment]
-
 from n5zarr.codecs.buffers import REUSED
+from n5zarr.locks import reading, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +37,7 @@ __all__ = [
     "remove",
     "remove_tree",
     "scan",
+    "stamp",
     "update",
     "write",
 ]
@@ -53,16 +46,6 @@ _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 _RECENT = 20_000_000  # nanoseconds: what is written twice in a tick of the clock has one time
 _TRIES, _PAUSE = 100, 0.001  # seconds
-
-
-def _whole_file(kind: str) -> bytes:
-    """Give the ``struct flock`` of Linux: type, whence, start, length, pid."""
-    return struct.pack("hhqqi", getattr(fcntl, kind, 0), os.SEEK_SET, 0, 0, 0)
-
-
-_TO_READ, _TO_WRITE = _whole_file("F_RDLCK"), _whole_file("F_WRLCK")
-_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-_IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
 
 
 def is_unfinished(name: str) -> bool:
@@ -168,11 +151,12 @@ def _read_with[T](
         before = os.fstat(file)
         settled = settled or abs(time.time_ns() - before.st_mtime_ns) < _RECENT
         for _ in range(_TRIES):
-            if settled:
-                _lock_shared(file)
-                before = os.fstat(file)
-            taken = take(file, before.st_size)
-            after = os.fstat(file)
+            with reading(file) if settled else contextlib.nullcontext():
+                if settled:
+                    os.lseek(file, 0, os.SEEK_SET)
+                    before = os.fstat(file)
+                taken = take(file, before.st_size)
+                after = os.fstat(file)
             if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
                 return taken
             settled = True
@@ -183,17 +167,6 @@ def _read_with[T](
         os.close(file)
     message = "another program goes on writing into the file without a lock; read it later"
     raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
-
-
-def _lock_shared(file: int) -> None:
-    """Wait for programs that write under a lock, where there are such locks."""
-    if hasattr(fcntl, "F_OFD_SETLKW"):
-        try:
-            fcntl.fcntl(file, fcntl.F_OFD_SETLKW, _TO_READ)
-        except OSError as err:
-            if err.errno not in _UNSUPPORTED:
-                raise
-        os.lseek(file, 0, os.SEEK_SET)
 
 
 def write(path: Path | str, *parts: BufferLike) -> None:
@@ -269,7 +242,7 @@ def update(
             if created is not None:
                 return created
             continue  # somebody else was first
-        with _closing(descriptor), _locked(descriptor, path, warn):
+        with _closing(descriptor), writing(descriptor, path, warn):
             if not _is_current(descriptor, path):
                 continue
             old = _read(descriptor)
@@ -302,25 +275,6 @@ def _closing(descriptor: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _locked(descriptor: int, path: Path, warn: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock; closing the descriptor frees it."""
-    if hasattr(fcntl, "F_OFD_SETLKW"):
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, _TO_WRITE)
-        except OSError as err:
-            if err.errno not in _UNSUPPORTED:
-                raise
-            warn(f"{path}: the file system has no locks; updates of others may be lost")
-        else:
-            yield
-            return
-    with _IN_PROCESS:
-        if hasattr(fcntl, "flock") and not hasattr(fcntl, "F_OFD_SETLKW"):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-
-
 def _is_current(descriptor: int, path: Path) -> bool:
     """Whether the file is still the one of this name, after waiting for its lock."""
     try:
@@ -334,6 +288,15 @@ def _read(descriptor: int) -> bytes:
     while part := os.read(descriptor, 1 << 20):
         parts.append(part)
     return b"".join(parts)
+
+
+def stamp(path: Path | str) -> tuple[int, int, int] | None:
+    """Give what differs once a file has been written or replaced; None where there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - a Path would cost more than the call
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def remove(path: Path | str) -> None:

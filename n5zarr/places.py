@@ -6,6 +6,8 @@ from operator import lt
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from n5zarr import transcode
+from n5zarr.codecs.compress import usable
+from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
@@ -84,6 +86,18 @@ class Place(NamedTuple):
             return True
         sizes = (self.extent, self.shown.dataset.block_size)
         return BlockHeader.from_bytes(data).block_shape in sizes
+
+    def may_be_cut(self, data: memoryview) -> bool:
+        """Whether the end may be missing of a block that is handed on without being decoded."""
+        if not self.shown.whole_blocks:
+            return False
+        try:
+            header = BlockHeader.from_bytes(data)
+            dataset = self.shown.dataset
+            n_bytes = header.n_payload_elements * dataset.data_type.item_size
+            return usable(data[header.n_bytes :], n_bytes, dataset.compression) is None
+        except N5BlockError:
+            return True
 
     def cut(self, data: memoryview) -> slice | None:
         """Find the chunk inside the block; None where :meth:`chunk` has to make it."""

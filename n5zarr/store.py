@@ -29,8 +29,10 @@ from zarr.abc.store import (
 )
 from zarr.buffer import cpu
 
+from n5zarr import local_io
 from n5zarr._zarr_compat import LocalStore
 from n5zarr.caching import CacheOptions, CachingStore
+from n5zarr.codecs.compress import shows_cuts
 from n5zarr.coords import CoordsView
 from n5zarr.errors import (
     N5BlockError,
@@ -39,11 +41,11 @@ from n5zarr.errors import (
     N5UnsupportedError,
     N5Warning,
 )
-from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import AxisOrder
-from n5zarr.format.path import normalize_path
+from n5zarr.format.path import join, normalize_path
 from n5zarr.hierarchy import Hierarchy, RemoveTree
 from n5zarr.mapping import StoreMapping
 from n5zarr.places import LocalDataset, Place, Shards
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 __all__ = ["N5Store"]
 
 
+_REMOTE: object = "remote"  # documents there have no stamp
 _JUST_LISTED = 2  # seconds for which what a listing read need not be read again
 
 
@@ -188,6 +191,7 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         self._nodes: dict[str, Node] = {}
         self._served: dict[MetadataKey, bytes] = {}
         self._listed: dict[str, tuple[Node, float]] = {}
+        self._stamps: dict[str, object] = {}
         self._root_checked = False
         self._has_root = False
         self.warned: set[str] = set()
@@ -356,15 +360,21 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         return await asyncio.to_thread(self._make_chunk, block, place) if part is None else part
 
     def _read_chunk_sync(self, chunk: ChunkKey) -> Buffer | BufferLike | None:
-        if not isinstance(self._nodes.get(chunk.path), Presentation):
-            self._read_node_sync(chunk.path)
+        self._look_sync(chunk.path)
         place = self._place(chunk)
         if place is None or not place.in_grid:
             return None
+        # what is being written may be cut, which zarr's codecs would find, and nobody could mend
+        settled = not shows_cuts(place.shown.dataset.compression)
+        block = read_sync(self._store, place.key, settled=settled)
+        if settled or block is None:
+            return self._chunk_of(block, place)
         try:
-            return self._chunk_of(read_sync(self._store, place.key), place)
-        except N5BlockError:  # or is it being written, where no time says so?
-            return self._chunk_of(read_sync(self._store, place.key, settled=True), place)
+            if not place.may_be_cut(_view(block)):
+                return self._chunk_of(block, place)
+        except N5BlockError:
+            pass
+        return self._chunk_of(read_sync(self._store, place.key, settled=True), place)
 
     def _chunk_of(self, block: Buffer | None, place: Place) -> Buffer | BufferLike | None:
         if block is None:
@@ -387,8 +397,10 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         parsed = self._hierarchy.parse_key(key)
         if not isinstance(parsed, ChunkKey) or parsed.path in self._hierarchy.unusual:
             return None
-        if anew or not isinstance(self._nodes.get(parsed.path), Presentation):
-            self._read_node_sync(parsed.path)
+        if anew:
+            self._read_again_sync(parsed.path)
+        else:
+            self._look_sync(parsed.path)
         shown = self._nodes.get(parsed.path)
         if not isinstance(shown, Presentation) or not shown.whole_blocks:
             return None
@@ -414,8 +426,6 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
 
     def _check_unexpected(self, place: Place, data: memoryview) -> None:
         """Look why a block is not of the size that its place has."""
-        if isinstance(self._store, LocalStore):
-            self._check_current(place)
         if not place.shown.dataset.has_block_size:
             found = BlockHeader.from_bytes(data).block_shape
             self.warn(
@@ -423,15 +433,6 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
                 f"{place.shown.dataset.dimensions}, but holds one of {found}: what that lacks is "
                 "shown as fill value; add the blockSize that it was written with"
             )
-
-    def _check_current(self, place: Place) -> None:
-        """Look whether a block of unexpected size belongs to another dataset by now."""
-        node = self._read_node_sync(place.path)
-        block_size = place.shown.dataset.block_size
-        if isinstance(node, Presentation) and node.dataset.block_size == block_size:
-            return
-        message = "the dataset has been replaced by another one since it was opened; open it again"
-        raise N5Error(message, kind="changed")
 
     def _make_chunk(self, block: Buffer, place: Place) -> BufferLike:
         try:
@@ -508,13 +509,13 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         Elsewhere a document costs a request: the version is looked at when the root is read,
         and before the first document is written.
         """
-        is_local = isinstance(self._store, LocalStore)
-        if is_local and path not in self._hierarchy.assumed:
+        stamp = self._stamp(path)
+        if stamp is not _REMOTE and path not in self._hierarchy.assumed:
             yield from self._check_root()
         node, since = self._listed.pop(path, (None, -math.inf))
         if node is None or time.monotonic() - since > _JUST_LISTED:
             node = yield from self._hierarchy.node(path)
-        return self._kept(path, node)
+        return self._kept(path, node, stamp)
 
     def _check_root(self) -> Steps[None]:
         """Look at the version of the container, once."""
@@ -558,12 +559,45 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
     def _read_node_sync(self, path: str) -> Node | None:
         return self._run_located_sync(self._load(path), path)
 
-    def _kept(self, path: str, node: Node | None) -> Node | None:
+    def _stamp(self, path: str) -> object:
+        """Give what differs once somebody has written a node's document."""
+        if not isinstance(self._store, LocalStore):
+            return _REMOTE
+        return local_io.stamp(f"{self._store.root}/{join(path, ATTRIBUTES_JSON)}")
+
+    def _look_sync(self, path: str) -> None:
+        """Read the node of a chunk if it is not known, or if others have written its document."""
+        if not isinstance(self._nodes.get(path), Presentation):
+            self._read_node_sync(path)
+        elif self._stamps.get(path) != self._stamp(path):
+            self._read_again_sync(path)
+
+    def _read_again_sync(self, path: str) -> None:
+        stamp = self._stamp(path)
+        found = self._run_located_sync(self._hierarchy.node(path), path)
+        self._check_same(path, self._nodes.get(path), found)
+        self._kept(path, found, stamp)
+
+    def _check_same(self, path: str, known: Node | None, found: Node | None) -> None:
+        """Raise if an array whose chunks are asked for has other elements or blocks by now."""
+        if not isinstance(known, Presentation) or not isinstance(found, Presentation):
+            return
+        before, now = known.dataset, found.dataset
+        if (before.type_name, before.block_size) == (now.type_name, now.block_size):
+            return
+        message = (
+            "the dataset has been replaced by another one since it was opened: expected "
+            f"{before.type_name} in blocks {before.block_size}, got {now.type_name} in blocks "
+            f"{now.block_size}; open it again"
+        )
+        raise N5Error(message, kind="changed", where=f"{self}: {path or '/'}")
+
+    def _kept(self, path: str, node: Node | None, stamp: object) -> Node | None:
         """Keep a node for its chunks."""
         if node is None:
             self._nodes.pop(path, None)
         else:
-            self._nodes[path] = node
+            self._nodes[path], self._stamps[path] = node, stamp
         return node
 
     def _located(self, err: N5Error, path: str) -> N5Error:
@@ -738,8 +772,9 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
                 await self._run_located(self._write(parsed, value.to_bytes()), parsed.path)
             return
         place = self._place(parsed)
-        if place is None or not place.is_full:
-            await self.read_node(parsed.path)  # others may have made it, or made it larger
+        if place is None or not place.is_full:  # others may have made it, or made it larger
+            known = self._nodes.get(parsed.path)
+            self._check_same(parsed.path, known, await self.read_node(parsed.path))
         place = self._checked_place(parsed)
         block = await asyncio.to_thread(self._make_block, value, place)
         await self._store.set(place.key, cpu.Buffer.from_bytes(block))
@@ -752,7 +787,9 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
             return
         place = self._place(parsed)
         if place is None or not place.is_full:
-            self._read_node_sync(parsed.path)  # others may have made it, or made it larger
+            self._read_again_sync(parsed.path)  # others may have made it, or made it larger
+        else:
+            self._look_sync(parsed.path)
         place = self._checked_place(parsed)
         write_sync(self._store, place.key, self._make_block(value, place))
 
@@ -800,7 +837,7 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
         self._has_root = True
         if written is None:
             return
-        self._kept(key.path, written)
+        self._kept(key.path, written, self._stamp(key.path))
         if document.get("consolidated_metadata") is not None:
             value = json.dumps(document | {"consolidated_metadata": True}).encode()
         self._served[key] = value
@@ -844,8 +881,7 @@ class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
             case MetadataKey() as document:
                 self._run_located_sync(self._remove(document), document.path)
             case ChunkKey() as chunk:
-                if not isinstance(self._nodes.get(chunk.path), Presentation):
-                    self._read_node_sync(chunk.path)
+                self._look_sync(chunk.path)
                 # also outside of the grid: zarr shrinks an array before it removes its chunks
                 place = self._place(chunk)
                 if place is not None:

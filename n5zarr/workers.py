@@ -8,6 +8,7 @@ is re-entrant, and nobody waits for a task that no thread has begun.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from queue import SimpleQueue
@@ -39,13 +40,14 @@ class _Task:
         finally:
             self._ended.release()
 
-    def end(self) -> None:
-        """Call it off if no thread has begun it; else wait, and raise what it has raised."""
-        if self._begun.acquire(blocking=False):
-            return
+    def is_called_off(self) -> bool:
+        """Call it off, unless a thread has begun it."""
+        return self._begun.acquire(blocking=False)
+
+    def wait(self) -> BaseException | None:
+        """Wait for the thread that has begun it, and give what it has raised."""
         with self._ended:
-            if self._error is not None:
-                raise self._error
+            return self._error
 
 
 class _Threads:
@@ -60,11 +62,12 @@ class _Threads:
         self._n_started = 0
 
     def ask(self, task: _Task, n_threads: int) -> None:
-        """Hand a task over; there are at least ``n_threads`` threads then."""
+        """Hand a task over, to one of at least ``n_threads`` threads if so many can be had."""
         self._tasks.put(task)
         if self._n_started < n_threads:
-            self._n_started += 1
-            threading.Thread(target=self._serve, name="n5zarr", daemon=True).start()
+            with contextlib.suppress(RuntimeError):  # no more threads: others will do it
+                threading.Thread(target=self._serve, name="n5zarr", daemon=True).start()
+                self._n_started += 1
 
     def _serve(self) -> None:
         while True:
@@ -90,11 +93,24 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
         interruption: nothing goes on behind the caller's back.
     """
     tasks = [_Task(take) for _ in range(n_workers - 1)]
-    for task in tasks:
-        _THREADS.ask(task, len(tasks))
+    errors: list[BaseException | None] = []
     try:
+        for task in tasks:
+            _THREADS.ask(task, len(tasks))
         take()
     finally:
         stop()
-        for task in tasks:
-            task.end()
+        begun = [task for task in tasks if not task.is_called_off()]
+        errors += map(_result_of, begun)
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _result_of(task: _Task) -> BaseException | None:
+    interruption = None
+    while True:
+        try:
+            return task.wait() or interruption
+        except BaseException as err:  # wait all the same: it has one share left at most
+            interruption = err

@@ -197,7 +197,7 @@ def _v3_array(
         attributes=attributes,
         base=before if same or old == {} else None,
         members=KEEP if same else members,
-        dimensions=members.dimensions if resized else KEEP,
+        resized=members if resized else KEEP,
         names=(
             names_n5(document.get("dimension_names"), hierarchy.axis_order)
             if renamed or named or not same
@@ -220,7 +220,7 @@ def _v2_array(
     resized = same and old is not None and old.get("shape") != document["shape"]
     return Change(
         members=KEEP if same else members,
-        dimensions=members.dimensions if resized else KEEP,
+        resized=members if resized else KEEP,
         is_root=is_root,
     )
 

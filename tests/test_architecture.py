@@ -14,6 +14,7 @@ LAYERS = (
     ("errors",),
     ("format",),
     ("codecs",),
+    ("locks",),
     ("translate",),
     ("conventions",),
     ("_zarr_compat",),

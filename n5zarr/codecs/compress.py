@@ -21,6 +21,7 @@ __all__ = [
     "decompress_all",
     "decompress_reused",
     "passes",
+    "shows_cuts",
     "store",
     "usable",
     "within_limits",
@@ -179,6 +180,18 @@ def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int |
         return gzip.usable_zlib(payload, n_bytes)
     n_usable: int | None = _MODULES[compression.type].usable(payload, n_bytes)
     return n_usable
+
+
+def shows_cuts(compression: Compression) -> bool:
+    """Whether :func:`usable` finds out that the end of a payload is missing.
+
+    Examples
+    --------
+    >>> shows_cuts(Gzip()), shows_cuts(Gzip(use_zlib=True))
+    (True, False)
+    """
+    is_zlib = isinstance(compression, Gzip) and compression.use_zlib
+    return compression.type in ("raw", "gzip", "blosc", "zstd") and not is_zlib
 
 
 def store(data: BufferLike, compression: Compression) -> BufferLike:

@@ -17,9 +17,11 @@ from n5zarr.errors import N5Error
 from n5zarr.format.attributes import (
     DATASET_KEYS,
     ZARR_KEY,
+    DatasetAttributes,
     describes_array,
     is_dataset,
     own_keys,
+    parse_attributes,
 )
 from n5zarr.format.order import present
 from n5zarr.format.raw_json import RawObject
@@ -29,7 +31,7 @@ from n5zarr.translate.record import Record, json_pointers, shown_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.format.order import AxisOrder
     from n5zarr.translate.members import Members
 
 __all__ = ["KEEP", "Change", "changed", "names_n5"]
@@ -52,8 +54,8 @@ class Change:
         The attributes that Zarr started from; None where that is what is on disk.
     members : Members, None or KEEP
         What makes the node an array; None for a group.
-    dimensions : tuple of int or KEEP
-        The extent of an array that is otherwise unchanged, N5 order.
+    resized : Members or KEEP
+        What makes the node an array, where only its extent changes.
     names : sequence of str and None, None or KEEP
         Dimension names in N5 order.
     ndim, rank : int
@@ -73,7 +75,7 @@ class Change:
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
     base: Mapping[str, JSON] | None = None
     members: Members | Literal["keep"] | None = KEEP
-    dimensions: N5Tuple | Literal["keep"] = KEEP
+    resized: Members | Literal["keep"] = KEEP
     names: Sequence[str | None] | Literal["keep"] | None = KEEP
     ndim: int = 0
     rank: int = 0
@@ -95,8 +97,8 @@ class Change:
         """Whether an attribute would be taken for one of N5's own keys, and is not meant to be."""
         if self.is_of_array(raw):
             return key in _OWN_KEYS
-        if key == VERSION_KEY:
-            return self.is_root and not is_version(value)
+        if key == VERSION_KEY:  # what is a version is shown nowhere, but that of a root is one
+            return self.is_root != is_version(value)
         completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
         return completes or key == ZARR_KEY
 
@@ -131,8 +133,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
     if change.makes_group:
         _check_group(raw, change)
     record = _with_members(raw, record, change)
-    if change.dimensions != KEEP:
-        _resize(raw, change.dimensions)
+    if change.resized != KEEP:
+        _resize(raw, change.resized)
     if change.attributes != KEEP:
         record = _with_attributes(raw, record, change)
     if change.names != KEEP:
@@ -166,11 +168,18 @@ def _check_group(raw: RawObject, change: Change) -> None:
         raise N5Error(message, kind="changed")
 
 
-def _resize(raw: RawObject, dimensions: N5Tuple) -> None:
-    if not is_dataset(raw.values):
-        message = "expected the dataset to resize, got a group: another program has made it"
+def _resize(raw: RawObject, members: Members) -> None:
+    found = parse_attributes(raw.values)
+    expected = f"a dataset of {members.element.stored} in blocks {members.block_size}"
+    got = "a group"
+    if isinstance(found, DatasetAttributes):
+        # of a type that N5 has no name for the blocks are known by their size only
+        stored = found.data_type if found.numpy_type is None else members.element.stored
+        got = f"a dataset of {stored} in blocks {found.block_size}"
+    if got != expected:
+        message = f"expected {expected} to resize, got {got}: another program has made it"
         raise N5Error(message, kind="changed")
-    raw.set("dimensions", list(dimensions))
+    raw.set("dimensions", list(members.dimensions))
 
 
 def _without_tokens(raw: RawObject, record: Record) -> Record:

@@ -25,6 +25,7 @@ from n5zarr import N5Store
 from n5zarr.errors import N5Error, N5UnrepresentableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from zarr.types import AnyArray
@@ -896,7 +897,7 @@ def test_an_array_that_is_a_group_by_now_changes_attributes_only(
     other.create_group("d", attributes={"k": 1}).create_group("child")
     array.attrs["x"] = 2
     assert document(root, "d") == {"k": 1, "x": 2}
-    with pytest.raises(N5Error, match="expected the dataset to resize, got a group") as caught:
+    with pytest.raises(N5Error, match="to resize, got a group") as caught:
         array.resize((7,))
     assert caught.value.kind == "changed"
     assert document(root, "d") == {"k": 1, "x": 2}
@@ -928,6 +929,59 @@ def test_keys_of_datasets_on_groups_are_plain_unless_they_would_make_one(
     del again.attrs["codecs"]
     again.attrs["dimensions"] = [7]  # which makes no dataset now
     assert document(root, "setup0") == {"dataType": "uint16", "n5": "mine", "dimensions": [7]}
+
+
+@pytest.mark.parametrize("how", ["n5zarr.open", "n5", "zarr"])
+@pytest.mark.parametrize(
+    ("shape", "chunks", "dtype"),
+    [((101,), (10,), "f4"), ((7, 5), (3, 2), "u2"), ((11,), (4,), "i2")],
+)
+def test_a_replaced_array_is_not_written_by_who_holds_the_old_one(
+    tmp_path: Path, how: Any, shape: Any, chunks: Any, dtype: Any
+) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="d", shape=(9,), chunks=(4,), dtype="u2", fill_value=7)
+    old: Any = (
+        n5zarr.open(root, mode="r+", path="d")
+        if how == "n5zarr.open"
+        else zarr.open_array(N5Store(root, codecs=how), path="d", mode="r+")
+    )
+    old[:] = 1
+    new: Any = n5zarr.create_array(
+        root, path="d", shape=shape, chunks=chunks, dtype=dtype, overwrite=True
+    )
+    new[:] = 3
+    before = {f: f.read_bytes() for f in root.rglob("*") if f.is_file()}
+    uses: tuple[Callable[[], Any], ...] = (
+        lambda: old.resize((8,)),
+        lambda: old.__setitem__(slice(None), 5),
+        lambda: old.__setitem__(slice(0, 4), 5),
+        lambda: old.__setitem__(slice(1, 3), 5),
+        lambda: old.oindex.__setitem__([0, 5], 5),
+        lambda: old[:],
+        lambda: old[5],
+        lambda: old.oindex[[0, 5]],
+    )
+    for change in uses:
+        with pytest.raises(N5Error) as caught:
+            change()
+        assert caught.value.kind == "changed"
+    assert {f: f.read_bytes() for f in root.rglob("*") if f.is_file()} == before
+    again: Any = n5zarr.open(root, mode="r+", path="d")
+    again[:] = 4
+    np.testing.assert_array_equal(opened(root, "d")[:], np.full(shape, 4))
+
+
+def test_a_version_below_the_root_is_shown_if_zarr_wrote_it(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    group = zarr.create_group(N5Store(root), path="g")
+    group.attrs["n5"] = "4.0.0"
+    again = zarr.open_group(N5Store(root), path="g", mode="r+")
+    assert again.attrs.asdict() == {"n5": "4.0.0"}
+    del again.attrs["n5"]
+    assert document(root, "g") == {}
+    (root / "g/attributes.json").write_text('{"n5":"2.5.1"}')  # as Paintera does
+    assert zarr.open_group(N5Store(root), path="g", mode="r").attrs.asdict() == {}
 
 
 def test_the_version_of_a_container_is_no_attribute(tmp_path: Path) -> None:

@@ -162,6 +162,39 @@ def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any
         check()
 
 
+@pytest.mark.parametrize("how", ["n5zarr.open", "n5", "zarr", "v2"])
+@pytest.mark.parametrize(
+    "compression",
+    [
+        {"type": "gzip"},
+        {"type": "gzip", "useZlib": True},
+        {"type": "bzip2"},
+        {"type": "xz"},
+        {"type": "zstd"},
+        {"type": "blosc"},
+        {"type": "lz4"},
+        {"type": "raw"},
+    ],
+    ids=lambda c: "-".join(map(str, c.values())),
+)
+def test_a_writer_that_stalls_is_waited_for(tmp_path: Path, compression: Any, how: str) -> None:
+    """As Java does while it compresses: neither size nor time tell that there is more to come."""
+    root = tmp_path / "c.n5"
+    values = np.random.default_rng(1).integers(0, 60_000, SHAPE, "u2")
+    dataset(root, compression)[:] = values
+    content = (root / "d/0/0/0").read_bytes()
+    zarr_format: Any = 2 if how == "v2" else 3
+    codecs: Any = "n5" if how == "n5" else "zarr"
+    plain = zarr.open_array(
+        N5Store(root, codecs=codecs, zarr_format=zarr_format), path="d", mode="r"
+    )
+    opened: Any = n5zarr.open(root, path="d") if how == "n5zarr.open" else plain
+    with rewriting(root / "d/0/0/0", content, pause=0.1):
+        for _ in range(3):
+            np.testing.assert_array_equal(opened[:], values)
+            time.sleep(0.05)
+
+
 def test_an_empty_document_of_a_dataset_is_an_error(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     group = zarr.create_group(N5Store(root)).create_group("d")
@@ -181,6 +214,21 @@ def test_an_empty_document_of_a_dataset_is_an_error(tmp_path: Path) -> None:
         assert path.read_bytes() == content
         with pytest.warns(n5zarr.N5Warning, match="left out of the listing"):
             assert list(zarr.open_group(N5Store(root), mode="r").members()) == []
+
+
+def test_blocks_are_found_behind_empty_directories(tmp_path: Path) -> None:
+    """Blocks that hold nothing but the fill value are removed, and their directories are not."""
+    root = tmp_path / "c.n5"
+    for left in range(3):
+        array: Any = n5zarr.create_array(
+            root, path="d", shape=(5, 7), chunks=(2, 3), dtype="u2", overwrite=True
+        )
+        array[:] = 5
+        array[:, : 3 * left] = 0
+        array[:, 3 * left + 3 :] = 0
+        (root / "d" / "attributes.json").write_bytes(b"")
+        with pytest.raises(N5AttributesError, match="got an empty file"):
+            n5zarr.open(root, path="d")
 
 
 def test_an_empty_document_without_blocks_is_a_group(tmp_path: Path) -> None:

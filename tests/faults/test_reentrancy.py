@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,8 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr import kernel
+from n5zarr import kernel, local_io, locks, workers
+from n5zarr.workers import work_together
 from tests.contract.test_kernel import COMPRESSIONS, name
 
 if TYPE_CHECKING:
@@ -123,3 +127,106 @@ def test_a_timer_that_writes_while_gzip_is_written(tmp_path: Path) -> None:
     assert n_handled > 20
     assert np.array_equal(arrays[0][:], contents[0])
     assert np.array_equal(arrays[1][:], contents[1])
+
+
+def test_threads_that_help_are_waited_for() -> None:
+    """Also where one of them fails: nothing is written after the error is raised."""
+    began, running = threading.Barrier(3), []
+
+    def take() -> None:
+        began.wait(10)
+        if threading.current_thread() is threading.main_thread():
+            return
+        running.append(1)
+        time.sleep(0.05 * len(running))
+        running.pop()
+        raise ValueError(threading.current_thread().name)
+
+    for _ in range(5):
+        with pytest.raises(ValueError, match="n5zarr"):
+            work_together(take, 3, lambda: None)
+        assert running == []
+
+
+def test_without_more_threads_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(workers, "_THREADS", workers._Threads())
+    monkeypatch.setattr(threading.Thread, "start", start)
+    left, done = list(range(5)), []
+
+    def take() -> None:
+        while left:
+            done.append(left.pop())
+
+    work_together(take, 3, left.clear)
+    assert sorted(done) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
+def test_a_finalizer_that_reads_what_is_being_updated(tmp_path: Path) -> None:
+    """It runs on the thread that holds the lock, and zarr reads on another one."""
+    path = tmp_path / "attributes.json"
+    path.write_bytes(b"{}")
+    read: list[bytes | None] = []
+
+    def change(data: bytes | None) -> bytes:
+        thread = threading.Thread(target=lambda: read.append(local_io.read(path, settled=True)))
+        thread.start()
+        thread.join(10)
+        return b'{"a":1}'
+
+    assert local_io.update(path, change, pytest.fail) == b'{"a":1}'
+    assert read == [b"{}"]
+    assert local_io.read(path) == b'{"a":1}'
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
+def test_two_updates_that_wait_for_each_other_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_PATIENCE", 0.1)
+    path = tmp_path / "attributes.json"
+    path.write_bytes(b"{}")
+
+    def change(data: bytes | None) -> bytes:
+        with pytest.raises(TimeoutError, match="locked by this process"):
+            local_io.update(path, lambda _: b'{"b":1}', pytest.fail)
+        return b'{"a":1}'
+
+    assert local_io.update(path, change, pytest.fail) == b'{"a":1}'
+    assert local_io.update(path, lambda _: b"{}", pytest.fail) == b"{}"
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "attributes.json"
+    path.write_bytes(b"{}")
+    children = []
+
+    def fork() -> None:
+        children.append(os.fork())
+        if not children[-1]:
+            time.sleep(30)
+            os._exit(0)
+
+    try:
+        with path.open("rb") as file, locks.reading(file.fileno()):
+            fork()
+
+        def change(data: bytes | None) -> bytes:
+            fork()
+            return b'{"a":1}'
+
+        start = time.monotonic()
+        assert local_io.update(path, change, pytest.fail) == b'{"a":1}'
+        assert local_io.update(path, lambda _: b"{}", pytest.fail) == b"{}"
+        assert local_io.read(path, settled=True) == b"{}"
+        assert time.monotonic() - start < 10
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
