@@ -149,17 +149,17 @@ def _read_with[T](
         return None
     try:
         before = os.fstat(file)
-        settled = settled or abs(time.time_ns() - before.st_mtime_ns) < _RECENT
-        for _ in range(_TRIES):
-            with reading(file) if settled else contextlib.nullcontext():
-                if settled:
-                    os.lseek(file, 0, os.SEEK_SET)
-                    before = os.fstat(file)
-                taken = take(file, before.st_size)
-                after = os.fstat(file)
-            if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
+        if not settled and abs(time.time_ns() - before.st_mtime_ns) >= _RECENT:
+            taken = take(file, before.st_size)
+            if _is_same(before, os.fstat(file)):
                 return taken
-            settled = True
+        for _ in range(_TRIES):
+            with reading(file):
+                os.lseek(file, 0, os.SEEK_SET)
+                before = os.fstat(file)
+                taken = take(file, before.st_size)
+                if _is_same(before, os.fstat(file)):
+                    return taken
             time.sleep(_PAUSE)  # not a program that locks; one that ends, perhaps
     except IsADirectoryError:
         return None
@@ -167,6 +167,10 @@ def _read_with[T](
         os.close(file)
     message = "another program goes on writing into the file without a lock; read it later"
     raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
+
+
+def _is_same(before: os.stat_result, after: os.stat_result) -> bool:
+    return before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size
 
 
 def write(path: Path | str, *parts: BufferLike) -> None:

@@ -126,11 +126,11 @@ class N5CodecPipeline(FusedCodecPipeline):
 
 
 def _dealt[Item, Result](
-    work: Callable[[Item], Result], items: Sequence[Item], n_workers: int
+    work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
 ) -> tuple[Result, ...]:
-    """Do the same with each of many items, in lots on threads if there are several workers."""
+    """Do the same with all of many items, in lots on threads if there are several workers."""
     if n_workers < 2 or len(items) < 2:
-        return tuple(map(work, items))
+        return tuple(work(items))
     size = max(1, -(-len(items) // (_LOTS * n_workers)))
     lots = deque(range(0, len(items), size))
     done: dict[int, list[Result]] = {}
@@ -141,7 +141,7 @@ def _dealt[Item, Result](
                 first = lots.popleft()
             except IndexError:
                 return
-            done[first] = [work(item) for item in items[first : first + size]]
+            done[first] = work(items[first : first + size])
 
     work_together(take, n_workers, lots.clear)
     return tuple(chain.from_iterable(done[first] for first in sorted(done)))
@@ -191,14 +191,16 @@ class _Reader:
         """Whether the work outside of the interpreter is more than a thread costs."""
         return not self._is_raw or self._n_bytes >= _SMALL
 
-    def read(self, item: BatchItem) -> GetResult:
-        """Read one block; zarr's item is place, specification, what of it, and where to."""
+    def read(self, items: Sequence[BatchItem]) -> list[GetResult]:
+        """Read some blocks; zarr's items are place, specification, what of it, and where to."""
+        with scratch() as memory:
+            return [self._read_one(item, memory) for item in items]
+
+    def _read_one(self, item: BatchItem, memory: Scratch) -> GetResult:
         place, _, wanted, where, _ = item
         path = self._dataset.block_path(place.path)
         part = self._slab(path, wanted) if self._has_slabs else None
-        if part is not None:
-            return self._put(part, where)
-        with scratch() as memory:
+        if part is None:
             stored = local_io.read_reused(path, memory)
             if stored is None:
                 return self._missing(item)
@@ -209,12 +211,10 @@ class _Reader:
                 if stored is None:
                     return self._missing(item)
                 part = self._part(stored, item, memory)
-            if part is not None:
-                return self._put(part, where)
-        part = self._whole(item)  # not of the size that its place has
-        return self._missing(item) if part is None else self._put(part, where)
-
-    def _put(self, part: np.ndarray, where: Any) -> GetResult:  # noqa: ANN401 - as zarr has it
+        if part is None:  # not of the size that its place has
+            part = self._whole(item)
+        if part is None:  # removed meanwhile
+            return self._missing(item)
         if self._drop_axes:
             part = part.squeeze(axis=self._drop_axes)
         self._out[where] = part
@@ -315,7 +315,13 @@ class _Writer:
             return False  # to be broadcast, or an error
         return tuple(part.stop - part.start for part in runs) == self._dataset.extent(place.path)
 
-    def write(self, item: BatchItem) -> None:
+    def write(self, items: Sequence[BatchItem]) -> list[None]:
+        """Write some blocks."""
+        for item in items:
+            self._write_one(item)
+        return []
+
+    def _write_one(self, item: BatchItem) -> None:
         """Write one block, or remove it where it is all fill value and zarr leaves such out."""
         place, spec, _, where, _ = item
         is_scalar = self._value.shape == ()
