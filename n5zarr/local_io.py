@@ -89,7 +89,10 @@ def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryv
         if size > REUSED or not hasattr(os, "readv"):
             return memoryview(_all_of(file, size))
         buffer = memory.bytes(size, "read")
-        return buffer[: os.readv(file, [buffer])]
+        n_read = os.readv(file, [buffer])
+        if n_read == size:
+            return buffer
+        return memoryview(bytes(buffer[:n_read]) + _all_of(file, size - n_read))
 
     return _read_with(path, take, settled=settled)
 

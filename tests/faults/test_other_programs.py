@@ -19,6 +19,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store, kernel, local_io
+from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5AttributesError
 from tests.contract.test_kernel import python_only
 
@@ -256,3 +257,19 @@ def test_a_file_that_changes_for_ever_is_an_error(
     monkeypatch.setattr(os, "fstat", fstat)
     with pytest.raises(BlockingIOError, match="goes on writing"):
         local_io.read(path)
+
+
+def test_a_file_that_is_given_in_small_pieces_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As file systems over a network may."""
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(101)))
+    real_read, real_readv = os.read, os.readv
+    monkeypatch.setattr(os, "read", lambda file, n: real_read(file, min(n, 7)))
+    monkeypatch.setattr(os, "readv", lambda file, into: real_readv(file, [into[0][:11]]))
+    for settled in (False, True):
+        assert local_io.read(path, settled=settled) == bytes(range(101))
+        found = local_io.read_reused(str(path), Scratch(), settled=settled)
+        assert found is not None
+        assert found.tobytes() == bytes(range(101))
