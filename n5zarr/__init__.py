@@ -3,22 +3,27 @@
 >>> import n5zarr, zarr
 >>> root = zarr.open(n5zarr.N5Store(n5zarr.sample_path()), mode="r")  # any Zarr code
 >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s0")  # the fast way
+
+Names are loaded when they are first used, so that ``n5zarr.format``, ``n5zarr.codecs`` and
+``n5zarr.conventions`` work without zarr, and everything but ``to_n5`` and the like without xarray.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from n5zarr.caching import CacheOptions
-from n5zarr.codecs.block import Block, decode_block, encode_block
-from n5zarr.containers import create_array, read_block, sample_path
-from n5zarr.containers import open_node as open  # noqa: A004 - as zarr.open
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
-from n5zarr.store import N5Store
-from n5zarr.zarr_codecs import N5Block, N5BlockCodec
 
 if TYPE_CHECKING:
+    from n5zarr.arrays.creating import create_array
+    from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
+    from n5zarr.codecs.block import Block, decode_block, encode_block
+    from n5zarr.storage.cache import CacheOptions
+    from n5zarr.store.block_codec import N5Block, N5BlockCodec
+    from n5zarr.store.blocks import read_block
+    from n5zarr.store.location import sample_path
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.pyramids import open_level, pyramid_levels
-    from n5zarr.xarray.views import open_bdv
     from n5zarr.xarray.write import to_n5
 
 __version__ = "0.1.0.dev0"
@@ -43,24 +48,40 @@ __all__ = [
     "to_n5",
 ]
 
-# loaded when first used: they need xarray, and open_bdv dask
-_LATER = {
-    "open_bdv": "n5zarr.xarray.views",
-    "open_level": "n5zarr.xarray.pyramids",
-    "pyramid_levels": "n5zarr.xarray.pyramids",
-    "to_n5": "n5zarr.xarray.write",
+_WHERE = {
+    "Block": "codecs.block",
+    "CacheOptions": "storage.cache",
+    "N5Block": "store.block_codec",
+    "N5BlockCodec": "store.block_codec",
+    "N5Store": "store.n5_store",
+    "create_array": "arrays.creating",
+    "decode_block": "codecs.block",
+    "encode_block": "codecs.block",
+    "open": "arrays.opening",
+    "open_bdv": "xarray.bdv",
+    "open_level": "xarray.pyramids",
+    "pyramid_levels": "xarray.pyramids",
+    "read_block": "store.blocks",
+    "sample_path": "store.location",
+    "to_n5": "xarray.write",
 }
+_INNER_NAMES = {"open": "open_node"}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
-    if name not in _LATER:
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
         message = f"module 'n5zarr' has no attribute {name!r}"
         raise AttributeError(message)
     try:
-        return getattr(import_module(_LATER[name]), name)
+        module = import_module(f"n5zarr.{_WHERE[name]}")
     except ModuleNotFoundError as err:
+        if not _WHERE[name].startswith("xarray."):
+            raise
         raise N5MissingDependencyError(err.name or "", f"n5zarr.{name}", "xarray") from err
+    found: object = getattr(module, _INNER_NAMES.get(name, name))
+    globals()[name] = found  # not looked for again
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_WHERE})

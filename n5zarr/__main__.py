@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install."""
     try:
-        from n5zarr.cli import app  # noqa: PLC0415 - the extra may be missing
+        from n5zarr.cli.app import app  # noqa: PLC0415 - the extra may be missing
     except ImportError as err:
         if err.name not in ("typer", "rich"):
             raise

@@ -11,32 +11,24 @@ PACKAGE = Path(__file__).parents[1] / "n5zarr"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
-    ("errors",),
-    ("format",),
-    ("codecs",),
-    ("locks",),
-    ("translate",),
-    ("conventions",),
-    ("_zarr_compat",),
-    ("zarr_types", "zarr_codecs", "transcode"),
-    ("hierarchy", "local_io", "mapping", "workers"),
-    ("remote",),
-    ("caching",),
-    ("writing", "store_io", "places", "geometry"),
-    ("coords",),
-    ("store",),
-    ("pipeline", "kernel"),
-    ("arrays",),
-    ("containers",),
-    ("describe", "xarray"),
-    ("hdmf",),
-    ("__init__",),
-    ("demo",),
-    ("cli",),
-    ("__main__",),
+    "errors",
+    "_zarr_private",
+    "format",
+    "codecs",
+    "conventions",
+    "zarr_view",
+    "storage",
+    "container",
+    "store",
+    "arrays",
+    "xarray",
+    "hdmf",
+    "__init__",
+    "cli",
+    "__main__",
 )
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = ("errors", "format", "codecs", "translate", "conventions", "hierarchy")
+RANK = {name: rank for rank, name in enumerate(LAYERS)}
+PURE = ("errors", "format", "codecs", "zarr_view", "conventions")
 IMPURE = {"zarr", "xarray", "asyncio", "os", "pathlib", "fsspec"}
 
 
@@ -79,11 +71,11 @@ def test_pure_modules_do_no_input_or_output(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_private_names_of_zarr_stand_in_one_module(path: Path) -> None:
     private = {name for name in imports(path) if name.startswith(("zarr.core", "zarr._"))}
-    assert not private or path.name == "_zarr_compat.py"
+    assert not private or path.name == "_zarr_private.py"
 
 
 def test_formats_and_translations_know_no_compression_library() -> None:
     for path in MODULES:
-        if layer(module_name(path)) in ("format", "translate"):
+        if layer(module_name(path)) in ("format", "conventions", "zarr_view"):
             roots = {name.split(".")[0] for name in imports(path)}
             assert not roots & {"numcodecs", "deflate", "isal", "zlib", "lzma", "bz2", "lz4", "PIL"}

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import n5zarr
-from n5zarr.cli import app
+from n5zarr.cli.app import app
 
 JAVA = Path(__file__).parent / "data" / "java"
 SAMPLE = n5zarr.sample_path()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import n5zarr
-from n5zarr.describe import describe, describe_tree, find_damage
+from n5zarr.store.inspect import describe, describe_tree, find_damage
 
 JAVA = Path(__file__).parent / "data" / "java"
 

@@ -1,4 +1,9 @@
-"""Bytes to bytes: one module per compression, and whole blocks. No zarr here."""
+"""Payloads and whole blocks: from and to bytes, one module for each compression.
+
+Knows the bytes of every compression (`compression.Codec` is what a module provides) and of a block
+(`block`). May import compression libraries, numpy, `format` and `errors`. Must not import zarr, nor
+do input or output.
+"""
 
 from n5zarr.codecs.block import Block, decode_block, encode_block
 

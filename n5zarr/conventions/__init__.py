@@ -1,1 +1,6 @@
-"""Axes, units, scale and offset, in each way of writing them."""
+"""Axes, units, scale and offset in attributes: one module for each way of writing them.
+
+Knows how attributes of a dataset, and of the groups above it, become one model of its axes
+(`model`), and back; and in which order conventions are tried (`find`). May import `format` and
+`errors`. Must not import zarr, nor do input or output.
+"""

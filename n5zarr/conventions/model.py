@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from n5zarr.translate.presentation import derived_names
+from n5zarr.conventions.axis_names import derived_names
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON

@@ -1,6 +1,8 @@
-"""The N5 format in Python: documents, block headers, grid, orders, paths, versions.
+"""The N5 specification in Python: documents, block headers, grid, axis order, paths, versions.
 
-Pure: numpy and the standard library, no input or output, no zarr.
+Knows what the specification says and what Java does beyond it: `rg "N5 spec"` finds the function
+for each clause. May import numpy and `errors`. Must not import compression libraries or zarr, nor
+do input or output.
 """
 
 from n5zarr.format.attributes import (

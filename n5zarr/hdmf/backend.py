@@ -23,13 +23,13 @@ from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_compat import LocalStore, sync
+from n5zarr._zarr_private import LocalStore, sync
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.local_io import remove
-from n5zarr.remote import is_url
-from n5zarr.store import N5Store
-from n5zarr.translate.keys import METADATA_NAMES
+from n5zarr.storage.files import remove
+from n5zarr.storage.url import is_url
+from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.keys import METADATA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

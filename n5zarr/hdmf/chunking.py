@@ -15,8 +15,8 @@ from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 
 from n5zarr.hdmf.content import shape_of
-from n5zarr.hdmf.parts import n_bytes, part_shape
 from n5zarr.hdmf.schema import is_column
+from n5zarr.hdmf.slabs import n_bytes, part_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -24,7 +24,7 @@ from n5zarr.hdmf.content import (
     target_of,
     type_of,
 )
-from n5zarr.hdmf.parts import is_array, parts, row_parts
+from n5zarr.hdmf.slabs import is_array, parts, row_parts
 
 if TYPE_CHECKING:
     from hdmf.backends.io import HDMFIO

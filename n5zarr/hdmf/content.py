@@ -22,7 +22,7 @@ from hdmf.build import (
 )
 from hdmf.query import HDMFDataset
 
-from n5zarr.hdmf.parts import TEXT_KINDS
+from n5zarr.hdmf.slabs import TEXT_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -39,10 +39,10 @@ from n5zarr.hdmf.content import (
 )
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.hdf5 import unreadable
-from n5zarr.hdmf.parts import is_array, n_bytes
 from n5zarr.hdmf.schema import dimension_names
-from n5zarr.remote import is_url
-from n5zarr.store import N5Store
+from n5zarr.hdmf.slabs import is_array, n_bytes
+from n5zarr.storage.url import is_url
+from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

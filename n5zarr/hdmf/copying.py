@@ -25,7 +25,7 @@ from n5zarr.hdmf.content import (
     target_of,
     type_of,
 )
-from n5zarr.hdmf.parts import is_array
+from n5zarr.hdmf.slabs import is_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

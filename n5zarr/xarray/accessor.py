@@ -15,7 +15,7 @@ from n5zarr.xarray.pyramids import open_level
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from n5zarr.store import N5Store
+    from n5zarr.store.n5_store import N5Store
 
 __all__ = ["N5Accessor", "Origin"]
 

@@ -28,25 +28,25 @@ from xarray.core import indexing
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
 
-from n5zarr._zarr_compat import sync
-from n5zarr.arrays import hasten
-from n5zarr.containers import open_container
+from n5zarr._zarr_private import sync
+from n5zarr.arrays.array import hasten
+from n5zarr.container.axes import positions, read_layout, read_placed
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
-from n5zarr.geometry import positions, read_layout, read_placed
-from n5zarr.store import N5Store
+from n5zarr.store.location import open_container
+from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # so that there is ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
+    from n5zarr.container.axes import Layout, Placed
+    from n5zarr.container.nodes import Node
     from n5zarr.conventions.model import Axis
     from n5zarr.format.order import AxisOrder
-    from n5zarr.geometry import Layout, Placed
-    from n5zarr.hierarchy import Node
 
 __all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned", "warn_of"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from n5zarr._zarr_compat import sync
-from n5zarr.containers import open_container
+from n5zarr._zarr_private import sync
+from n5zarr.container.axes import read_layout
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.geometry import read_layout
+from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
     import os
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
+    from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
-    from n5zarr.geometry import Placed
-    from n5zarr.store import N5Store
+    from n5zarr.store.n5_store import N5Store
 
 __all__ = ["Level", "open_level", "pyramid_levels"]
 

@@ -18,8 +18,8 @@ import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 from zarr.errors import ContainsGroupError
 
-from n5zarr._zarr_compat import sync
-from n5zarr.containers import open_container
+from n5zarr._zarr_private import sync
+from n5zarr.container.axes import read_layout
 from n5zarr.conventions.find import WRITTEN
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
@@ -29,10 +29,11 @@ from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
-from n5zarr.geometry import read_layout
-from n5zarr.translate.presentation import Presentation, zarr_compressors
+from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.location import open_container
 from n5zarr.xarray.backend import is_aligned
-from n5zarr.xarray.change import (
+from n5zarr.xarray.encode_axes import Words, in_words, with_level, without_levels
+from n5zarr.xarray.update import (
     CF_ENCODING,
     Plan,
     check_fit,
@@ -40,8 +41,8 @@ from n5zarr.xarray.change import (
     open_existing,
     plan_change,
 )
-from n5zarr.xarray.words import Words, in_words, with_level, without_levels
-from n5zarr.zarr_codecs import N5BlockCodec
+from n5zarr.zarr_view.compressors import zarr_compressors
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     import os
@@ -50,11 +51,11 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from zarr.abc.store import Store
 
+    from n5zarr.container.axes import Placed
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.geometry import Placed
-    from n5zarr.store import N5Store
-    from n5zarr.xarray.change import Region
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.xarray.update import Region
 
 __all__ = ["to_n5"]
 
@@ -330,7 +331,7 @@ class _Writer:
             if not described.coords:  # so that levels of a pyramid are beside each other
                 return self._addition(above, existing, part.data, described, mode)
             there = None if removed is not None else sync(self.opened.read_node(part.path))
-            if isinstance(there, Presentation):
+            if isinstance(there, DatasetView):
                 message = (
                     f"{self.opened}: {part.path}: expected data with the positions that the "
                     f"dataset has, got others along {', '.join(map(str, described.coords))}"

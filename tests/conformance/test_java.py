@@ -28,7 +28,7 @@ DATASETS = MANIFEST["datasets"]
 PIPELINES = (
     "zarr.core.codec_pipeline.BatchedCodecPipeline",
     "zarr.core.codec_pipeline.FusedCodecPipeline",
-    "n5zarr.pipeline.N5CodecPipeline",
+    "n5zarr.arrays.pipeline.N5CodecPipeline",
 )
 VIEWS = list(itertools.product((3, 2), ("C", "F"), ("zarr", "n5", "portable")))
 

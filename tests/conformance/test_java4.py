@@ -12,7 +12,8 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr import N5Error, N5Store, N5Warning, kernel
+from n5zarr import N5Error, N5Store, N5Warning
+from n5zarr.arrays import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import n5zarr
 from n5zarr import N5Store
 
 if TYPE_CHECKING:
-    from n5zarr.translate.presentation import Codecs
+    from n5zarr.zarr_view.dataset_view import Codecs
 
 DATA = Path(__file__).parents[1] / "data"
 REAL = DATA / "real"

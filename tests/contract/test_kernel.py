@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import n5zarr
-from n5zarr import kernel
-from n5zarr.arrays import N5Array
-from n5zarr.codecs.native import addresses
+from n5zarr.arrays import kernel
+from n5zarr.arrays.array import N5Array
+from n5zarr.arrays.native import addresses
+from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5Error
-from n5zarr.pipeline import N5CodecPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -367,11 +367,11 @@ def test_without_the_libraries_functions(tmp_path: Path) -> None:
     """A package that is built otherwise costs speed only."""
     script = """
 import sys, numpy as np
-import n5zarr.codecs.native as native
+import n5zarr.arrays.native as native
 native.addresses = lambda: (0,) * 13
 import n5zarr
-from n5zarr import kernel
-from n5zarr.arrays import N5Array
+from n5zarr.arrays import kernel
+from n5zarr.arrays.array import N5Array
 assert kernel._kernel is not None
 for name in ("raw", "gzip", "zstd", "blosc"):
     how = {"chunks": (8, 9), "dtype": "u2", "compression": {"type": name}}

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from zarr.storage import MemoryStore
 
 import n5zarr
-from n5zarr import N5Store, kernel
-from n5zarr.pipeline import N5CodecPipeline
+from n5zarr import N5Store
+from n5zarr.arrays import kernel
+from n5zarr.arrays.pipeline import N5CodecPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +92,7 @@ def test_arrays_have_it_and_keep_it(container: Path, way: str) -> None:
     # a dtype that N5 has not is kept by zarr's own codecs
     other = n5zarr.create_array(container, path=f"other {way}", shape=(3,), dtype="bool")
     assert not isinstance(pipeline_of(other), N5CodecPipeline)
-    with zarr.config.set({"codec_pipeline.path": "n5zarr.pipeline.N5CodecPipeline"}):
+    with zarr.config.set({"codec_pipeline.path": "n5zarr.arrays.pipeline.N5CodecPipeline"}):
         child = zarr.open_group(N5Store(container, codecs="n5"), mode="r")["gzip"]
     assert isinstance(pipeline_of(child), N5CodecPipeline)
 

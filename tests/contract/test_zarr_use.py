@@ -21,7 +21,8 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.arrays import N5Array
+from n5zarr.arrays.array import N5Array
+from n5zarr.store.location import split_root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr.translate.presentation import Codecs
+    from n5zarr.zarr_view.dataset_view import Codecs
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 PROTOTYPE = cpu.buffer_prototype
@@ -160,7 +161,7 @@ def test_the_root_is_found_by_the_documents_where_no_name_tells(
 ) -> None:
     root = container.rename(container.with_suffix(".dir"))
     (root / "attributes.json").unlink(missing_ok=True)
-    split = n5zarr.containers.split_root
+    split = split_root
     assert split(root / "a/b") == (str(root / "a/b"), "")
     (root / "attributes.json").write_text('{"n5":"4.0.0"}')
     # the chain is broken at the group, which has no document

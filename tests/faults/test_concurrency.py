@@ -20,7 +20,7 @@ import pytest
 import zarr
 
 from n5zarr import N5Store
-from n5zarr.describe import find_leftovers
+from n5zarr.store.inspect import find_leftovers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr import N5Error, N5Store, kernel
+from n5zarr import N5Error, N5Store
+from n5zarr.arrays import kernel
 from n5zarr.errors import N5BlockError
 
 if TYPE_CHECKING:

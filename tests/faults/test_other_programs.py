@@ -18,9 +18,11 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr import N5Store, kernel, local_io
+from n5zarr import N5Store
+from n5zarr.arrays import kernel
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5AttributesError
+from n5zarr.storage import files
 from tests.contract.test_kernel import python_only
 
 if TYPE_CHECKING:
@@ -256,7 +258,7 @@ def test_a_file_that_changes_for_ever_is_an_error(
 
     monkeypatch.setattr(os, "fstat", fstat)
     with pytest.raises(BlockingIOError, match="goes on writing"):
-        local_io.read(path)
+        files.read(path)
 
 
 def test_a_file_that_is_given_in_small_pieces_is_read_whole(
@@ -269,7 +271,7 @@ def test_a_file_that_is_given_in_small_pieces_is_read_whole(
     monkeypatch.setattr(os, "read", lambda file, n: real_read(file, min(n, 7)))
     monkeypatch.setattr(os, "readv", lambda file, into: real_readv(file, [into[0][:11]]))
     for settled in (False, True):
-        assert local_io.read(path, settled=settled) == bytes(range(101))
-        found = local_io.read_reused(str(path), Scratch(), settled=settled)
+        assert files.read(path, settled=settled) == bytes(range(101))
+        found = files.read_reused(str(path), Scratch(), settled=settled)
         assert found is not None
         assert found.tobytes() == bytes(range(101))

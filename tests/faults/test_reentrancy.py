@@ -15,8 +15,9 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr import kernel, local_io, locks, workers
-from n5zarr.workers import work_together
+from n5zarr.arrays import kernel, workers
+from n5zarr.arrays.workers import work_together
+from n5zarr.storage import files, locks
 from tests.contract.test_kernel import COMPRESSIONS, name
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-BLOCKS = ("n5zarr.codecs", "n5zarr.kernel", "n5zarr.local_io", "n5zarr.pipeline")
+BLOCKS = ("n5zarr.codecs", "n5zarr.arrays.kernel", "n5zarr.storage.files", "n5zarr.arrays.pipeline")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 
@@ -173,14 +174,14 @@ def test_a_finalizer_that_reads_what_is_being_updated(tmp_path: Path) -> None:
     read: list[bytes | None] = []
 
     def change(data: bytes | None) -> bytes:
-        thread = threading.Thread(target=lambda: read.append(local_io.read(path, settled=True)))
+        thread = threading.Thread(target=lambda: read.append(files.read(path, settled=True)))
         thread.start()
         thread.join(10)
         return b'{"a":1}'
 
-    assert local_io.update(path, change, pytest.fail) == b'{"a":1}'
+    assert files.update(path, change, pytest.fail) == b'{"a":1}'
     assert read == [b"{}"]
-    assert local_io.read(path) == b'{"a":1}'
+    assert files.read(path) == b'{"a":1}'
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
@@ -193,11 +194,11 @@ def test_two_updates_that_wait_for_each_other_end(
 
     def change(data: bytes | None) -> bytes:
         with pytest.raises(TimeoutError, match="locked by this process"):
-            local_io.update(path, lambda _: b'{"b":1}', pytest.fail)
+            files.update(path, lambda _: b'{"b":1}', pytest.fail)
         return b'{"a":1}'
 
-    assert local_io.update(path, change, pytest.fail) == b'{"a":1}'
-    assert local_io.update(path, lambda _: b"{}", pytest.fail) == b"{}"
+    assert files.update(path, change, pytest.fail) == b'{"a":1}'
+    assert files.update(path, lambda _: b"{}", pytest.fail) == b"{}"
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
@@ -222,9 +223,9 @@ def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
             return b'{"a":1}'
 
         start = time.monotonic()
-        assert local_io.update(path, change, pytest.fail) == b'{"a":1}'
-        assert local_io.update(path, lambda _: b"{}", pytest.fail) == b"{}"
-        assert local_io.read(path, settled=True) == b"{}"
+        assert files.update(path, change, pytest.fail) == b'{"a":1}'
+        assert files.update(path, lambda _: b"{}", pytest.fail) == b"{}"
+        assert files.read(path, settled=True) == b"{}"
         assert time.monotonic() - start < 10
     finally:
         for child in children:

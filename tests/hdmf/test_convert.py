@@ -26,7 +26,7 @@ from pynwb.image import ImageSeries
 from typer.testing import CliRunner
 
 from n5zarr import N5Store
-from n5zarr.cli import app
+from n5zarr.cli.app import app
 from n5zarr.errors import (
     N5AttributesError,
     N5Error,
@@ -36,7 +36,7 @@ from n5zarr.errors import (
 )
 from n5zarr.hdmf import NWBN5IO, convert, differences
 from n5zarr.hdmf.chunking import Meter, _Parts
-from n5zarr.hdmf.parts import part_shape, parts
+from n5zarr.hdmf.slabs import part_shape, parts
 from tests.hdmf.sessions import START, session
 
 if TYPE_CHECKING:
@@ -1088,7 +1088,7 @@ def test_the_command_shows_how_far_it_is(tmp_path: Path) -> None:
     # of a terminal 80 columns wide
     script = """
 import sys
-from n5zarr import cli
+from n5zarr.cli import app as cli
 from rich.console import Console
 cli._console = lambda stderr=False: Console(stderr=stderr, force_terminal=True, width=80)
 sys.argv = ["n5zarr", "nwb", "convert", "a.nwb", "a.n5"]
@@ -1116,7 +1116,7 @@ def test_the_command_cleans_up_when_it_is_stopped(
 import contextlib, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from n5zarr import cli
+from n5zarr.cli import app as cli
 from n5zarr.hdmf.chunking import Meter
 def add(self, count, add=Meter.add):
     if self._stage == "convert" and self._done == 0 and count:

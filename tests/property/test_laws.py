@@ -26,12 +26,12 @@ from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import to_c, to_n5
-from n5zarr.translate.keys import DEFAULT_NAMES, ChunkKey, parse_key
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, parse_key
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.translate.keys import ZarrFormat
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 COMPRESSIONS: list[dict[str, JSON]] = [
     {"type": "raw"},

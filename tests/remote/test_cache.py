@@ -72,7 +72,7 @@ def test_always_never_and_by_age(place: Place) -> None:
 def test_what_did_not_change_is_not_sent_again(place: Place) -> None:
     if place.name != "obstore":
         pytest.skip("fsspec cannot ask for changes only")
-    from n5zarr.caching import CachingStore  # noqa: PLC0415
+    from n5zarr.storage.cache import CachingStore  # noqa: PLC0415
 
     store = place.open(cache=CacheOptions(recheck=True))
     array = opened(store)

@@ -20,10 +20,10 @@ from zarr.storage import FsspecStore, MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr._zarr_compat import sync
-from n5zarr.containers import split_root
-from n5zarr.describe import describe, describe_tree
+from n5zarr._zarr_private import sync
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.store.inspect import describe, describe_tree
+from n5zarr.store.location import split_root
 from tests.remote import servers
 from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options, on_s3, upload
 

@@ -18,7 +18,7 @@ from zarr.storage import FsspecStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr_compat import sync
+from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnsupportedError
 from tests.remote import servers
 from tests.remote.conftest import S3, Place, client, fsspec_options, on_s3

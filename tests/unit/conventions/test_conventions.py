@@ -20,7 +20,7 @@ from n5zarr.conventions.find import (
 )
 from n5zarr.conventions.model import Node, axes_of
 from n5zarr.conventions.units import is_unit, ratio
-from n5zarr.describe import describe
+from n5zarr.store.inspect import describe
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 CONTAINER = JAVA / "metadata.n5"

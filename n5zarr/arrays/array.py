@@ -1,0 +1,330 @@
+"""Zarr arrays over local N5 datasets, which read and write boxes through the compiled kernel."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
+
+import numpy as np
+import zarr
+from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
+from zarr.buffer import cpu, default_buffer_prototype
+
+from n5zarr._zarr_private import ArrayV3Metadata, async_group, set_pipeline
+from n5zarr.arrays import kernel
+from n5zarr.arrays.pipeline import N5CodecPipeline
+from n5zarr.format.order import present
+from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.n5_store import N5Store
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from n5zarr._zarr_private import Attributes
+    from n5zarr.container.block_location import LocalDataset
+    from n5zarr.format.order import N5Tuple
+
+__all__ = ["N5Array", "N5Group", "hasten"]
+
+_FEW = 16  # blocks that are asked for one by one
+
+
+class _Box(NamedTuple):
+    """A selection that is a box: where it begins and ends, and which axes the result drops."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    dropped: tuple[int, ...]
+
+    @classmethod
+    def of(cls, selection: Any, shape: tuple[int, ...]) -> Self | None:  # noqa: ANN401 - zarr's
+        """Understand integers, slices without steps, and one ellipsis; None for anything else."""
+        parts = selection if isinstance(selection, tuple) else (selection,)
+        n_missing = len(shape) - len(parts)
+        if any(part is Ellipsis for part in parts):
+            at = next(i for i, part in enumerate(parts) if part is Ellipsis)
+            parts = (*parts[:at], *(slice(None),) * (n_missing + 1), *parts[at + 1 :])
+        else:
+            parts = (*parts, *(slice(None),) * n_missing)
+        if len(parts) != len(shape):
+            return None
+        found = list(map(_bounds, parts, shape))
+        if None in found:
+            return None
+        bounds = [b for b in found if b is not None]
+        dropped = tuple(i for i, part in enumerate(parts) if not isinstance(part, slice))
+        return cls(tuple(b for b, _ in bounds), tuple(e for _, e in bounds), dropped)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent, with the axes that are dropped."""
+        return tuple(end - begin for begin, end in zip(self.start, self.stop, strict=True))
+
+    def within(self, position: tuple[int, ...], size: tuple[int, ...]) -> _Box:
+        """Give what of it lies in a chunk."""
+        corners = [
+            (max(begin, place * n), min(end, (place + 1) * n))
+            for begin, end, place, n in zip(self.start, self.stop, position, size, strict=True)
+        ]
+        return _Box(tuple(a for a, _ in corners), tuple(b for _, b in corners), ())
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The selection of it, without dropping axes."""
+        return tuple(map(slice, self.start, self.stop))
+
+    def relative_to(self, other: _Box) -> tuple[slice, ...]:
+        """Give the selection of it in an array that holds another box."""
+        return tuple(
+            slice(begin - origin, end - origin)
+            for begin, end, origin in zip(self.start, self.stop, other.start, strict=True)
+        )
+
+
+def _bounds(part: Any, n: int) -> tuple[int, int] | None:  # noqa: ANN401 - whatever zarr takes
+    """Give where a selection along an axis begins and ends; None where it is no run of elements."""
+    if isinstance(part, slice):
+        try:
+            begin, end, step = part.indices(n)
+        except TypeError:
+            return None
+        return (begin, end) if step == 1 and begin < end else None
+    if not isinstance(part, int | np.integer) or isinstance(part, bool):
+        return None
+    begin = index(part) + (n if part < 0 else 0)
+    return (begin, begin + 1) if 0 <= begin < n else None
+
+
+class N5Array(zarr.Array[ArrayV3Metadata]):
+    """A :class:`zarr.Array` over blocks; boxes of local datasets are read and written at once.
+
+    It behaves as any other. Integers, slices without steps and ellipses are read and written by
+    the compiled kernel, if there is one and the memory is numpy's; whatever else is asked for, and
+    blocks that are not as expected, go zarr's way, through
+    :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
+
+    It says that it has the standard codecs of the dataset's compression, so that what zarr makes of
+    it elsewhere, by :func:`zarr.from_array` or :func:`zarr.zeros_like`, is plain Zarr.
+    """
+
+    @property
+    def metadata(self) -> ArrayV3Metadata:
+        """The ``zarr.json`` of the array, with standard codecs."""
+        own: Any = self.async_array.metadata  # of which zarr changes the attributes in place
+        codecs = own.codecs[0].standard(len(own.shape), own.dtype.to_native_dtype())
+        return ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes, which zarr changes in the metadata itself."""
+        return zarr.Array(self.async_array).attrs
+
+    @property
+    def filters(self) -> tuple[ArrayArrayCodec, ...]:
+        """The standard codecs from arrays to arrays."""
+        return tuple(c for c in self.metadata.codecs if isinstance(c, ArrayArrayCodec))
+
+    @property
+    def serializer(self) -> ArrayBytesCodec:
+        """The standard codec from arrays to bytes."""
+        return next(c for c in self.metadata.codecs if isinstance(c, ArrayBytesCodec))
+
+    @property
+    def compressors(self) -> tuple[BytesBytesCodec, ...]:
+        """The standard codecs from bytes to bytes."""
+        return tuple(c for c in self.metadata.codecs if isinstance(c, BytesBytesCodec))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, zarr.Array):
+            return bool(self.async_array == other.async_array)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # as zarr.Array
+
+    @override
+    def with_config(self, config: Any) -> Self:
+        return self.__class__(hasten(super().with_config(config)).async_array)
+
+    @override
+    def get_basic_selection(
+        self,
+        selection: Any = Ellipsis,
+        *,
+        out: Any = None,
+        prototype: Any = None,
+        fields: Any = None,
+    ) -> Any:
+        if out is None and prototype is None and not fields:
+            found = self._read(selection)
+            if found is not None:
+                return found if found.shape else found[()]
+        return super().get_basic_selection(selection, out=out, prototype=prototype, fields=fields)
+
+    @override
+    def get_orthogonal_selection(
+        self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
+    ) -> Any:
+        if out is None and prototype is None and not fields:
+            found = self._read(selection)
+            if found is not None:
+                return found
+        return super().get_orthogonal_selection(
+            selection, out=out, fields=fields, prototype=prototype
+        )
+
+    @override
+    def set_basic_selection(
+        self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None
+    ) -> None:
+        if prototype is not None or fields or not self._write(selection, value):
+            super().set_basic_selection(selection, value, fields=fields, prototype=prototype)
+
+    @override
+    def set_orthogonal_selection(
+        self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None
+    ) -> None:
+        if prototype is not None or fields or not self._write(selection, value):
+            super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
+
+    def _read(self, selection: Any) -> np.ndarray | None:  # noqa: ANN401 - as zarr has it
+        """Read a box; None where zarr has to."""
+        box = _Box.of(selection, self.shape)
+        dataset = None if box is None else self._dataset(to_write=False)
+        if box is None or dataset is None:
+            return None
+        out = np.empty(box.shape, self.dtype, self.config.order)
+        left = kernel.read_box(dataset, box.start, out, self._missing)
+        if len(left) > _FEW:
+            return None
+        for part in self._parts(box, dataset, left):
+            out[part.relative_to(box)] = super().get_basic_selection(part.slices)
+        return out.squeeze(box.dropped) if box.dropped else out
+
+    def _write(self, selection: Any, value: Any) -> bool:  # noqa: ANN401 - as zarr has it
+        """Write a box; False where zarr has to."""
+        box = _Box.of(selection, self.shape)
+        given = None if box is None else _given(value, box, self.dtype)
+        dataset = None if given is None else self._dataset(to_write=True)
+        if box is None or given is None or dataset is None:
+            return False
+        keep_empty = self.config.write_empty_chunks
+        left = kernel.write_box(dataset, box.start, given, self._missing, keep_empty=keep_empty)
+        if len(left) > _FEW:
+            return False
+        for part in self._parts(box, dataset, left):
+            super().set_basic_selection(part.slices, given[part.relative_to(box)])
+        return True
+
+    def _dataset(self, *, to_write: bool) -> LocalDataset | None:
+        """Find the dataset if the kernel can read or write it."""
+        store = self.store
+        if not isinstance(store, N5Store) or (to_write and store.read_only):
+            return None
+        if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
+            return None
+        if not to_write and not self.config.read_missing_chunks:
+            return None
+        dataset = store.local_dataset(f"{self.path}/c/0".lstrip("/"), anew=to_write)
+        if dataset is None or not kernel.can_do(dataset):
+            return None
+        shown = dataset.shown  # which may be of another dataset by now
+        native = shown.data_type.dtype.newbyteorder("=")
+        is_same = shown.chunk_shape == self.chunks and native == self.dtype
+        return dataset if is_same else None
+
+    @property
+    def _missing(self) -> Any:  # noqa: ANN401 - a number
+        fill_value = self.async_array.metadata.fill_value
+        return 0 if fill_value is None else fill_value
+
+    def _parts(self, box: _Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[_Box]:
+        order, size = dataset.shown.axis_order, dataset.shown.chunk_shape
+        return [box.within(place, size) for place in sorted(present(p, order) for p in left)]
+
+
+def _given(value: Any, box: _Box, dtype: np.dtype[Any]) -> np.ndarray | None:  # noqa: ANN401
+    """Give the elements of a box; None where it is not plain numbers of its shape."""
+    if np.isscalar(value) and not isinstance(value, str | bytes):
+        return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
+    if type(value) not in (np.ndarray, np.memmap):
+        return None
+    kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
+    if value.shape != kept or value.dtype.kind not in "biuf":
+        return None
+    same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
+    return same.reshape(box.shape)
+
+
+class N5Group(zarr.Group):
+    """A :class:`zarr.Group` whose arrays are :class:`N5Array` where they can be."""
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, zarr.Group):
+            return bool(async_group(self) == async_group(other))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # as zarr.Group
+
+    @override
+    def __getitem__(self, path: str) -> Any:
+        return hasten(super().__getitem__(path))
+
+    @override
+    def get_array(self, path: str) -> Any:
+        return hasten(super().get_array(path))
+
+    @override
+    def get_group(self, path: str) -> zarr.Group:
+        return hasten(super().get_group(path))
+
+    @override
+    def members(
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
+    ) -> Any:
+        found = super().members(
+            max_depth, use_consolidated_for_children=use_consolidated_for_children
+        )
+        return tuple((name, hasten(member)) for name, member in found)
+
+    @override
+    def groups(self) -> Generator[tuple[str, zarr.Group], None]:
+        yield from ((name, hasten(group)) for name, group in super().groups())
+
+    @override
+    def arrays(self) -> Generator[tuple[str, Any], None]:
+        yield from ((name, hasten(array)) for name, array in super().arrays())
+
+    @override
+    def create_group(self, name: str, **kwargs: Any) -> zarr.Group:
+        return hasten(super().create_group(name, **kwargs))
+
+    @override
+    def require_group(self, name: str, **kwargs: Any) -> zarr.Group:
+        return hasten(super().require_group(name, **kwargs))
+
+    @override
+    def require_groups(self, *names: str) -> tuple[zarr.Group, ...]:
+        return tuple(map(hasten, super().require_groups(*names)))
+
+    @override
+    def require_array(self, name: str, **kwargs: Any) -> Any:
+        return hasten(super().require_array(name, **kwargs))
+
+
+def hasten[Opened: zarr.Array[Any] | zarr.Group](found: Opened) -> Opened:
+    """Give an array with n5zarr's own codec, or those of a group, the fast path.
+
+    Anything else is left as it is.
+    """
+    faster: Any = found
+    if isinstance(found, zarr.Group):
+        faster = N5Group(async_group(found))
+    elif _has_own_codec(found.async_array.metadata):
+        set_pipeline(found, N5CodecPipeline)
+        faster = N5Array(found.async_array)
+    return faster  # type: ignore[no-any-return] # a subclass
+
+
+def _has_own_codec(metadata: object) -> bool:
+    codecs = metadata.codecs if isinstance(metadata, ArrayV3Metadata) else ()
+    return len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec)

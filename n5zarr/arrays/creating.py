@@ -1,0 +1,190 @@
+"""``n5zarr.create_array``: new datasets as zarr arrays, by the fast way."""
+
+from __future__ import annotations
+
+from operator import index
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import zarr
+from zarr.dtype import parse_dtype
+
+from n5zarr.arrays.array import hasten
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.compression import parse_compression
+from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.order import present
+from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.location import open_container
+from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.element import Element
+from n5zarr.zarr_view.from_zarr import plain_dataset
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    from zarr.abc.store import Store
+    from zarr.types import AnyArray
+
+    from n5zarr._zarr_private import ZDType
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import AxisOrder
+
+__all__ = ["create_array"]
+
+
+def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
+    store: str | os.PathLike[str] | Store,
+    *,
+    path: str = "",
+    shape: Sequence[int],
+    dtype: npt.DTypeLike,
+    chunks: Sequence[int] | Literal["auto"] = "auto",
+    chunk_aspect_ratio: Sequence[float] | None = None,
+    compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
+    fill_value: object = None,
+    axes: Sequence[str] | None = None,
+    units: Sequence[str] | None = None,
+    resolution: Sequence[float] | None = None,
+    offset: Sequence[float] | None = None,
+    attributes: Mapping[str, JSON] | None = None,
+    axis_order: AxisOrder = "C",
+    overwrite: bool = False,
+    storage_options: dict[str, Any] | None = None,
+) -> AnyArray:
+    """Create an N5 dataset and open it as a zarr array, by the fast way.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, which is made if it does not exist, or a place in one:
+        ``"new.n5/em/s0"``. An :class:`N5Store` is used as it is.
+    path : str, optional
+        Of the dataset, below ``store``.
+    shape : sequence of int
+        Extent in elements, in the order of ``axis_order``, as all that follow.
+    dtype : dtype
+        One of N5's ten numeric ones; any other that zarr has is kept in the nearest of them, or as
+        strings, with a record of what it is.
+    chunks : sequence of int or "auto", optional
+        Extent of a block in elements; ``"auto"`` takes about a million elements, as tensorstore
+        does.
+    chunk_aspect_ratio : sequence of float, optional
+        Proportions of automatic blocks; cubes by default.
+    compression : mapping or None, optional
+        As in ``attributes.json``; members left out take Java's defaults. None is raw.
+    fill_value : scalar, optional
+        What missing blocks read as; zarr's default, which is 0 for numbers. Other N5 tools read 0
+        there, whatever it is.
+    axes, units : sequence of str, optional
+        Name and unit of each axis, kept as tensorstore and Neuroglancer do.
+    resolution, offset : sequence of float, optional
+        Distance of elements, and position of the first one, in these units.
+    attributes : mapping, optional
+        Others, kept as they are.
+    axis_order : {"C", "F"}, optional
+        ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: shape is
+        ``dimensions``. That of an :class:`N5Store` holds.
+    overwrite : bool, optional
+        Whether what exists there is removed first, with all that is below it.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    zarr.Array
+        With n5zarr's own codec where the dtype is one of N5's.
+
+    Raises
+    ------
+    zarr.errors.ContainsArrayError, zarr.errors.ContainsGroupError
+        There is something, and ``overwrite`` is false.
+    N5Error
+        N5 cannot hold the array; nothing is written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em", "s0")
+    >>> array = n5zarr.create_array(
+    ...     where, shape=(5, 7, 11), chunks=(2, 3, 4), dtype="uint16",
+    ...     axes="zyx", units=["nm"] * 3, resolution=[40, 4, 4],
+    ... )
+    >>> array[:] = 3
+    >>> (where / "attributes.json").read_text()[77:]
+    '"blockSize":[4,3,2],"dimensions":[11,7,5],"units":["nm","nm","nm"],...,"axes":["x","y","z"]}'
+    """
+    extent = tuple(map(index, shape))
+    how = parse_compression({"type": "raw"} if compression is None else compression)
+    block = _block_size(chunks, extent, chunk_aspect_ratio)
+    opened, node = open_container(
+        store, path, axis_order=axis_order, storage_options=storage_options
+    )
+    per_axis = {"units": units, "resolution": resolution, "offset": offset}
+    described: dict[str, Any] = {
+        name: list(present(_one_each(name, values, len(extent)), opened.axis_order))
+        for name, values in per_axis.items()
+        if values is not None
+    }
+    zdtype = _zdtype(dtype)
+    options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
+    if axes is not None:
+        options["dimension_names"] = _one_each("axes", axes, len(extent))
+    element = Element(dtype=zdtype.to_native_dtype())
+    # before anything is overwritten
+    plain_dataset(extent, block, element, how, opened.axis_order)
+    if opened.zarr_format == 2:
+        options["compressors"] = numcodecs_compressor(how)
+        if element.is_native:
+            zdtype = _zdtype(element.dtype.newbyteorder(">"))
+    elif element.is_native and extent and opened.codecs == "n5":
+        options |= {"serializer": N5BlockCodec(how, opened.axis_order), "compressors": None}
+    else:
+        options["compressors"] = zarr_compressors(how)
+    made = zarr.create_array(
+        opened,
+        name=node or None,
+        shape=extent,
+        chunks=block,
+        dtype=zdtype,
+        attributes={**(attributes or {}), **described},
+        zarr_format=opened.zarr_format,
+        overwrite=overwrite,
+        **options,
+    )
+    return hasten(made)
+
+
+def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
+    """Find zarr's data type, from a numpy dtype or anything that zarr takes."""
+    named = isinstance(dtype, str) and dtype not in ("string", "bytes")
+    try:
+        return parse_dtype(np.dtype(dtype) if named else dtype, zarr_format=3)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as err:
+        message = f"dtype: expected one that zarr knows, got {dtype!r}"
+        raise N5UnrepresentableError(message, kind="data-type") from err
+
+
+def _block_size(
+    chunks: Sequence[int] | str, extent: tuple[int, ...], ratio: Sequence[float] | None
+) -> tuple[int, ...]:
+    if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
+        message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
+        raise N5UnrepresentableError(message, kind="option")
+    if not isinstance(chunks, str):
+        return tuple(map(index, _one_each("chunks", chunks, len(extent))))
+    if chunks != "auto":
+        message = f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return automatic_block_size(extent, ratio)
+
+
+def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
+    if len(values) != ndim:
+        message = f"{name}: expected {ndim}, one for each dimension, got {len(values)}"
+        raise N5UnrepresentableError(message, kind="option")
+    # also numpy's numbers, which are no JSON
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

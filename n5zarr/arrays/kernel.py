@@ -1,0 +1,241 @@
+"""Boxes of a local dataset through the compiled kernel, where there is one.
+
+It reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without the
+interpreter's lock, on as many threads as zarr allows. What is not ordinary about a block it leaves
+to :mod:`n5zarr.arrays.pipeline`, which does the same in Python.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import partial
+from importlib import import_module
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numcodecs.blosc import list_compressors as blosc_libraries
+
+from n5zarr._zarr_private import max_workers
+from n5zarr.arrays.native import addresses
+from n5zarr.arrays.workers import work_together
+from n5zarr.codecs.buffers import REUSED, scratch
+from n5zarr.codecs.compress import compress, decompress_reused, within_limits
+from n5zarr.errors import N5Error
+from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
+from n5zarr.format.order import present
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.container.block_location import LocalDataset
+    from n5zarr.format.order import N5Tuple
+
+__all__ = ["can_do", "is_compiled", "read_box", "write_box"]
+
+_RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
+_WORTH_THREADS = 2**18  # bytes
+_SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster than two
+
+
+def _load() -> Any:  # noqa: ANN401 - a module without types
+    try:
+        found = import_module("n5zarr.arrays._kernel")
+    except ImportError:  # not built: no compiler, or a system that it is not made for
+        return None
+    found.use(*addresses())
+    return found
+
+
+_kernel = _load()
+
+
+def is_compiled() -> bool:
+    """Whether there is a kernel at all."""
+    return _kernel is not None
+
+
+def can_do(dataset: LocalDataset) -> bool:
+    """Whether there is a kernel for the blocks of a dataset."""
+    shown = dataset.shown
+    is_plain = shown.n_parts is None and not shown.is_scalar
+    return is_compiled() and is_plain and 0 < shown.full_n_bytes <= REUSED
+
+
+def read_box(
+    dataset: LocalDataset, start: tuple[int, ...], out: np.ndarray, fill_value: object
+) -> list[N5Tuple]:
+    """Read a box.
+
+    Parameters
+    ----------
+    dataset : LocalDataset
+        Where the blocks are, and how they are shown.
+    start : tuple of int
+        Where the box begins, in elements, in the order that is shown.
+    out : numpy.ndarray
+        Where its elements go: of the dataset's dtype in native byte order, not empty.
+    fill_value : number
+        What the elements of missing blocks are.
+
+    Returns
+    -------
+    list of tuple of int
+        Grid positions of the blocks that were not read.
+    """
+    compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
+    if isinstance(compression, Raw):
+        row = n_bytes // dataset.shown.dataset.block_size[-1]
+        n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
+    else:
+        n_stored, n_elements = _most_packed(n_bytes), n_bytes
+    n_stored += len(dataset.shown.full_header)
+    work = partial(_kernel.read_box, *_what(dataset, start, out, fill_value))
+
+    def read(taken: np.ndarray) -> list[N5Tuple]:
+        with scratch() as memory:
+            stored = memory.bytes(n_stored, "read")
+            elements = memory.bytes(n_elements, "elements")
+            left: list[N5Tuple] = work(taken, stored, elements, _decoder(compression, memory))
+        return left
+
+    n_blocks = _n_blocks(dataset, start, out.shape)
+    if isinstance(compression, Raw):
+        n_bytes = 0 if n_bytes < _SMALL else out.nbytes // n_blocks
+    return _on_threads(read, n_blocks, n_blocks * n_bytes)
+
+
+def write_box(
+    dataset: LocalDataset,
+    start: tuple[int, ...],
+    value: np.ndarray,
+    fill_value: object,
+    *,
+    keep_empty: bool,
+) -> list[N5Tuple]:
+    """Write a box; blocks of which it is a part keep what else is in them.
+
+    Parameters
+    ----------
+    dataset : LocalDataset
+        Where the blocks are, and how they are shown.
+    start : tuple of int
+        Where the box begins, in elements, in the order that is shown.
+    value : numpy.ndarray
+        Its elements: of the dataset's dtype in native byte order, not empty.
+    fill_value : number
+        What the elements of missing blocks are.
+    keep_empty : bool
+        Whether blocks that hold nothing but the fill value are written; else they are removed.
+
+    Returns
+    -------
+    list of tuple of int
+        Grid positions of the blocks that were not written.
+    """
+    compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
+    n_stored = _most_packed(n_bytes) + len(dataset.shown.full_header)
+    item_size = dataset.shown.dataset.data_type.item_size
+    pack = _or_none(partial(compress, compression=compression, item_size=item_size))
+    match within_limits(compression, item_size):
+        case Zstd(level=level):
+            how: tuple[int, int, int, str] = (level, 0, 0, "")
+        case Blosc(clevel=level, shuffle=shuffle, block_size=block_size, cname=cname):
+            how = (level, shuffle, block_size, cname)
+        case _:
+            how = (0, 0, 0, "")
+    work = partial(_kernel.write_box, *_what(dataset, start, value, fill_value))
+
+    def write(taken: np.ndarray) -> list[N5Tuple]:
+        options = (pack, keep_empty, *how, os.urandom(8).hex())
+        with scratch() as memory:
+            stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
+            decompress = _decoder(compression, memory)
+            left: list[N5Tuple] = work(taken, stored, elements, decompress, options)
+        return left
+
+    n_blocks = _n_blocks(dataset, start, value.shape)
+    return _on_threads(write, n_blocks, n_blocks * n_bytes)
+
+
+def _decoder(
+    compression: Compression, memory: Scratch
+) -> Callable[[memoryview, int], BufferLike | None]:
+    """Give what decodes a payload where the kernel has no library for it."""
+    return _or_none(partial(decompress_reused, compression=compression, memory=memory))
+
+
+def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
+    """Let a function give None where it would raise: then zarr's way is tried, and raises."""
+
+    def careful(*args: P.args, **kwargs: P.kwargs) -> Result | None:
+        try:
+            return function(*args, **kwargs)
+        except N5Error:
+            return None
+
+    return careful
+
+
+def _most_packed(n_bytes: int) -> int:
+    """Give a size that no compression of that many bytes exceeds, but in odd cases."""
+    return n_bytes + n_bytes // 256 + 1024
+
+
+def _kind(compression: Compression) -> int:
+    match compression:
+        case Raw():
+            return _RAW
+        case Gzip(use_zlib=use_zlib):
+            return _ZLIB if use_zlib else _GZIP
+        case Zstd():
+            return _ZSTD
+        case Blosc(cname=cname) if cname in blosc_libraries():
+            return _BLOSC
+        case _:
+            return _OTHER
+
+
+def _what(
+    dataset: LocalDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
+) -> tuple[Any, ...]:
+    """Describe a box as both functions of the kernel need it."""
+    shown, attributes = dataset.shown, dataset.shown.dataset
+    in_n5_order = array.T if shown.axis_order == "C" else array
+    begin = present(start, shown.axis_order)
+    end = map(add, begin, in_n5_order.shape)
+    geometry = np.array((*attributes.block_size, *attributes.dimensions, *begin, *end), "i8")
+    stored = attributes.data_type.dtype
+    return (
+        os.fsencode(dataset.directory),
+        geometry,
+        in_n5_order,
+        _kind(attributes.compression),
+        np.array(fill_value, stored).tobytes(),
+        not stored.isnative,
+    )
+
+
+def _n_blocks(dataset: LocalDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    sizes = zip(start, shape, dataset.shown.chunk_shape, strict=True)
+    return math.prod((begin + n - 1) // size - begin // size + 1 for begin, n, size in sizes)
+
+
+def _on_threads(
+    work: Callable[[np.ndarray], list[N5Tuple]], n_blocks: int, n_bytes: int
+) -> list[N5Tuple]:
+    """Let this thread and others take one block after the other."""
+    taken = np.zeros(1, "i8")
+    left: list[N5Tuple] = []
+
+    def take() -> None:
+        left.extend(work(taken))
+
+    def stop() -> None:
+        taken[0] = n_blocks
+
+    n_workers = min(max_workers(), n_blocks) if n_bytes >= _WORTH_THREADS else 1
+    work_together(take, n_workers, stop)
+    return left

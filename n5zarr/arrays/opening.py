@@ -1,0 +1,152 @@
+"""``n5zarr.open``: nodes as zarr arrays and groups, by the fast way."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import zarr
+
+from n5zarr._zarr_private import sync
+from n5zarr.arrays.array import hasten
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.compression import compression_to_json, parse_compression
+from n5zarr.store.location import open_container
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    from zarr import Group
+    from zarr.abc.store import Store
+    from zarr.types import AnyArray
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import AxisOrder
+    from n5zarr.store.n5_store import N5Store
+
+__all__ = ["open_node"]
+
+
+def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's does
+    store: str | os.PathLike[str] | Store,
+    mode: Literal["r", "r+", "a", "w", "w-"] = "r",
+    *,
+    path: str = "",
+    axis_order: AxisOrder = "C",
+    storage_options: dict[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    ndim: int | None = None,
+    shape: Sequence[int] | None = None,
+    chunks: Sequence[int] | None = None,
+    compression: Mapping[str, JSON] | None = None,
+    assume_metadata: Mapping[str, JSON] | None = None,
+    delete_existing: bool = False,
+) -> AnyArray | Group:
+    """Open an N5 group or dataset as a zarr group or array, by the fast way.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
+        container begins at the first name that ends in ``.n5``, else at the topmost of the
+        location and the groups above it that have, one below the other, an ``attributes.json``. An
+        :class:`N5Store` is used as it is.
+    mode : {"r", "r+", "a", "w", "w-"}, optional
+        As in :func:`zarr.open`: read only; read and write what exists; make a group if nothing
+        exists; make a new group in any case; make a group or fail. :func:`create_array` makes
+        arrays.
+    path : str, optional
+        Node below ``store``.
+    axis_order : {"C", "F"}, optional
+        ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
+        z)``.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    dtype, ndim, shape, chunks, compression : optional
+        What the node has to be, in the order that is shown; an array of anything else is refused.
+        Of a compression only the members that are given are compared. With the modes ``"r"`` and
+        ``"r+"``.
+    assume_metadata : mapping, optional
+        The document of the dataset, with N5's own keys: it is not read, and need not exist.
+    delete_existing : bool, optional
+        Whether what exists is removed first; with the modes ``"a"``, ``"w"`` and ``"w-"``.
+
+    Returns
+    -------
+    zarr.Array or zarr.Group
+        With n5zarr's own codec: errors name container, path and block.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5UnrepresentableError
+        The node is not what it has to be (``kind="option"``).
+    N5Error
+        The node is broken or not supported.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s1", dtype="uint8", ndim=3)
+    >>> array.shape, array.metadata.dimension_names
+    ((20, 48, 64), ('z', 'y', 'x'))
+    """
+    opened, node = open_container(
+        store, path, axis_order=axis_order, storage_options=storage_options
+    )
+    if assume_metadata is not None:
+        opened = opened.assuming(node, assume_metadata)
+    wanted = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if wanted or compression is not None:
+        if mode not in ("r", "r+") or delete_existing:
+            message = f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
+            raise N5UnrepresentableError(message, kind="option")
+        _check_wanted(zarr.open(opened, path=node, mode="r"), wanted, opened, node)
+        if compression is not None:
+            _check_compression(opened, node, compression)
+    if delete_existing:
+        _delete(opened, node, mode)
+    return hasten(zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format))
+
+
+def _delete(opened: N5Store, node: str, mode: str) -> None:
+    if mode not in ("a", "w", "w-"):
+        message = f"delete_existing: expected a mode that creates, 'a', 'w' or 'w-', got {mode!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    sync(opened.delete_dir(node))
+
+
+def _check_wanted(
+    found: AnyArray | Group, wanted: Mapping[str, Any], opened: N5Store, node: str
+) -> None:
+    """Compare an array with what the caller needs it to be."""
+    where = f"{opened}: {node or '/'}"
+    if wanted and not isinstance(found, zarr.Array):
+        message = "expected an array, got a group"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    for name, value in wanted.items():
+        is_value = getattr(found, name)
+        if name == "dtype":
+            expected: Any = np.dtype(value)
+        else:
+            expected = value if name == "ndim" else tuple(map(index, value))
+        if is_value != expected:
+            message = f"{name}: expected {expected}, got {is_value}"
+            raise N5UnrepresentableError(message, kind="option", where=where)
+
+
+def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:
+    shown = sync(opened.read_node(node))
+    parse_compression(wanted)
+    stored: dict[str, JSON] = {}
+    if isinstance(shown, DatasetView):
+        stored = compression_to_json(shown.dataset.compression)
+    if any(stored.get(name) != value for name, value in wanted.items()):
+        message = f"compression: expected {dict(wanted)}, got {stored or 'a group'}"
+        raise N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")

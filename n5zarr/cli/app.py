@@ -1,0 +1,434 @@
+"""The command line: ``demo``, ``tree``, ``info`` and ``nwb``. All logic is in the library."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import signal
+import sys
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+from rich.tree import Tree
+
+import n5zarr
+from n5zarr.arrays.kernel import is_compiled
+from n5zarr.cli.demo import PICTURE, report, write
+from n5zarr.errors import N5Error, N5Warning
+from n5zarr.store.inspect import describe, describe_tree, find_damage, find_leftovers
+from n5zarr.store.location import sample_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="n5zarr",
+    help="Look into N5 containers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+nwb = typer.Typer(help="Work with NWB files.", no_args_is_help=True)
+app.add_typer(nwb, name="nwb")
+
+Location = Annotated[str, typer.Argument(metavar="PATH", help="A container, or anywhere in one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="For a URL: an option of fsspec, such as anon=true; may be repeated.",
+    ),
+]
+
+_STYLES = {"group": "bold", "array": "bold cyan", "object": "yellow", "broken": "bold red"}
+
+
+def _console(*, stderr: bool = False) -> Console:
+    # nothing is folded or cut where no person looks
+    stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 10_000)
+
+
+@contextmanager
+def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
+    """Print an error, or a warning, as one line on standard error.
+
+    An error ends with status 2, a difference that was found with 1.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", N5Warning)
+            yield
+    except (N5Error, OSError) as err:
+        if debug:
+            raise
+        _complain("error", err)
+        for note in getattr(err, "__notes__", ()):
+            _console(stderr=True).print(f"  {escape(note)}", soft_wrap=True)
+        raise typer.Exit(1 if getattr(err, "kind", "") == "differs" else 2) from None
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except Exception as err:
+        if debug:
+            raise
+        # most often what a backend says of an address, a name or a key
+        _complain("error", f"{type(err).__name__}: {err} (--debug shows where)")
+        raise typer.Exit(2) from None
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _complain("warning", message)
+
+
+def _complain(word: str, what: object) -> None:
+    text = " ".join(str(what).split())
+    _console(stderr=True).print(f"n5zarr: {word}: {escape(text)}", soft_wrap=True)
+
+
+def _print_json(document: object) -> None:
+    # JSON has no NaN: such attributes are shown as text
+    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _storage_options(given: list[str] | None) -> dict[str, Any] | None:
+    """Read NAME=VALUE; a value is JSON if it can be."""
+    options: dict[str, Any] = {}
+    for option in given or []:
+        name, equals, value = option.partition("=")
+        if not equals:
+            message = f"expected NAME=VALUE, got {option!r}"
+            raise typer.BadParameter(message, param_hint="--storage-option")
+        try:
+            options[name] = json.loads(value.lower() if value in ("True", "False") else value)
+        except ValueError:
+            options[name] = value
+    return options or None
+
+
+def _version(value: bool) -> None:
+    if value:
+        compiled = "with" if is_compiled() else "without"
+        typer.echo(f"n5zarr {n5zarr.__version__} ({compiled} the compiled kernel)")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Look into N5 containers."""
+
+
+@app.command()
+def tree(
+    location: Location,
+    as_json: AsJson = False,
+    size: Annotated[bool, typer.Option("--size", help="Count blocks and bytes stored.")] = False,
+    depth: Annotated[int | None, typer.Option(min=0, help="Levels below PATH.")] = None,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Print the groups and datasets of a container.
+
+    Shapes are in C order (z, y, x); N5 lists dimensions the other way round.
+    """
+    with _errors_in_one_line(debug=debug):
+        options = _storage_options(option)
+        description = describe_tree(location, size=size, depth=depth, storage_options=options)
+        if as_json:
+            _print_json(description)
+        else:
+            _console().print(_tree(description))
+
+
+def _tree(node: dict[str, Any]) -> Tree:
+    branch = Tree(_label(node))
+    for child in node.get("children", ()):
+        branch.add(_tree(child))
+    return branch
+
+
+def _label(node: dict[str, Any]) -> str:
+    name = f"[{_STYLES[node['kind']]}]{escape(node['name'])}[/]"
+    match node["kind"]:
+        case "array":
+            parts = [
+                _tuple(node["shape_c"]) + _axes(node),
+                node["shown_as"],
+                node["compression"]["type"],
+                f"blocks {_tuple(node['chunk_shape_c'])}",
+            ]
+            if "n_bytes_stored" in node:
+                stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
+                parts += [stored, _bytes(node["n_bytes_stored"])]
+            return f"{name}  {escape('  '.join(parts))}"
+        case "object" | "broken" as kind:
+            return f"{name}  {kind}: {escape(' '.join(node['error'].split()))}"
+        case _:
+            return name
+
+
+@app.command()
+def info(
+    location: Location,
+    as_json: AsJson = False,
+    size: Annotated[
+        bool, typer.Option("--size/--no-size", help="Count blocks and bytes stored.")
+    ] = True,
+    verify: Annotated[bool, typer.Option("--verify", help="Decode every block.")] = False,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Print what is known of one group or dataset.
+
+    With --verify every stored block of the dataset, or below the group, is decoded; damaged ones
+    are named, and the exit status is 2. Unfinished files of killed writers are named too.
+    """
+    with _errors_in_one_line(debug=debug):
+        options = _storage_options(option)
+        description = describe(location, size=size, storage_options=options)
+        damage = list(find_damage(location, storage_options=options)) if verify else []
+        unfinished = find_leftovers(location) if verify else []
+        if verify:
+            description["damaged_blocks"] = [str(err) for err in damage]
+            description["unfinished_files"] = [*unfinished]
+        if as_json:
+            _print_json(description)
+        else:
+            _print_info(description)
+    for err in damage:
+        _complain("error", err)
+    for name in unfinished:
+        _complain("warning", f"{name}: left by a writer that was killed; not read, may be removed")
+    if damage:
+        raise typer.Exit(2)
+
+
+def _print_info(node: dict[str, Any]) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in _rows(node):
+        table.add_row(name, escape(value))
+    console = _console()
+    console.print(
+        f"[{_STYLES[node['kind']]}]{escape(node['container'])}[/]  {escape(node['path'])}"
+    )
+    console.print(table)
+    if node["attributes"]:
+        console.print("[dim]attributes[/]")
+        for key, value in node["attributes"].items():
+            text = f"{key}: {json.dumps(value, ensure_ascii=False)}"
+            console.print(f"  {escape(text)}", soft_wrap=True)
+
+
+def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "kind", node["kind"]
+    yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
+    if node["kind"] == "group":
+        yield "children", ", ".join(node["children"]) or "none"
+    else:
+        yield from _array_rows(node)
+    if "damaged_blocks" in node:
+        yield "damaged blocks", str(len(node["damaged_blocks"]))
+
+
+def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "shape, C order", _tuple(node["shape_c"]) + _axes(node)
+    yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
+    if node["geometry"] is not None:
+        yield "axes, N5 order", _geometry(node["geometry"])
+    for problem in node.get("axes_problems", ()):
+        yield "axes, not understood", problem
+    shown = node["shown_as"]
+    is_same = shown == node["data_type"]
+    yield "data type", shown if is_same else f"{shown} (stored as {node['data_type']})"
+    yield "compression", json.dumps(node["compression"])
+    yield "chunk shape, C order", _tuple(node["chunk_shape_c"])
+    yield "block size, N5 order", str(list(node["block_size_n5"]))
+    stored = f", {node['n_blocks_stored']} stored" if "n_blocks_stored" in node else ""
+    yield "blocks", f"{node['n_blocks']}{stored}; grid {list(node['grid_n5'])} in N5 order"
+    if "n_bytes" in node:
+        yield "size as array", _bytes(node["n_bytes"])
+    if "n_bytes_stored" in node:
+        yield "size on disk", _bytes(node["n_bytes_stored"]) + _ratio(node)
+
+
+def _geometry(geometry: dict[str, Any]) -> str:
+    axes = []
+    for axis in geometry["axes_n5"]:
+        unit = f" {axis['unit']}" if axis["unit"] else ""
+        start = f" from {axis['translation']:g}" if axis["translation"] else ""
+        axes.append(f"{axis['name'] or '?'} {axis['scale']:g}{unit}{start}")
+    return f"{', '.join(axes)}  ({geometry['convention']})"
+
+
+def _ratio(node: dict[str, Any]) -> str:
+    # only where all is there does the ratio say something about the compression
+    complete = node["n_blocks_stored"] == node["n_blocks"] > 0
+    return (
+        f", {node['n_bytes_stored'] / node['n_bytes']:.1%}"
+        if complete and node.get("n_bytes")
+        else ""
+    )
+
+
+def _tuple(values: list[int]) -> str:
+    return str(tuple(values))
+
+
+def _axes(node: dict[str, Any]) -> str:
+    names = node["axes_c"]
+    return " " + ", ".join(name or "?" for name in names) if names else ""
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} PiB"
+
+
+@nwb.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="NWB as HDF5, N5 or Zarr.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="*.n5, *.zarr or *.nwb (HDF5).")],
+    to: Annotated[
+        Literal["hdf5", "n5", "zarr"] | None,
+        typer.Option(help="Format, whatever the suffix of OUT."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare OUT with IN, value by value.")
+    ] = True,
+    debug: Debug = False,
+) -> None:
+    """Write an NWB file in another format.
+
+    OUT appears when it is whole, and verified: every group, dataset, link, attribute, data type,
+    value and specification. What IN links to in other files is copied.
+    """
+    with _errors_in_one_line(debug=debug):
+        from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
+
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
+        console = _console(stderr=True)
+        quiet = not console.is_terminal
+        progress = Progress(*columns, TransferSpeedColumn(), console=console, disable=quiet)
+        with progress as bar, _stoppable() as stop_if_asked:
+            tasks: dict[str, TaskID] = {}
+
+            def show(stage: str, done: int, total: int) -> None:
+                stop_if_asked()
+                if total and stage not in tasks:
+                    tasks[stage] = bar.add_task(stage, total=total)
+                if total:
+                    bar.update(tasks[stage], completed=done)
+
+            hdmf.convert(source, target, to=to, overwrite=overwrite, verify=verify, progress=show)
+        checked = f"equal to {source}" if verify else "not compared"
+        _console().print(f"{escape(target)}: written, {escape(checked)}", soft_wrap=True)
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], None]]:
+    """Have signals end what runs so that it cleans up.
+
+    Yields
+    ------
+    callable
+        To be called now and then: what is raised while C calls Python back is lost.
+    """
+    received: list[int] = []
+
+    def stop_if_asked() -> None:
+        if received:
+            raise (
+                KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
+            )
+
+    def stop(number: int, _: object) -> None:
+        received.append(number)
+        stop_if_asked()
+
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    # nohup ignores one of them
+    before = {
+        n: signal.getsignal(n) for n in numbers if n and signal.getsignal(n) != signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield stop_if_asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@app.command()
+def demo(
+    output: Annotated[str, typer.Option("--output", "-o", help="Picture to write.")] = PICTURE,
+    debug: Debug = False,
+) -> None:
+    """Open the container that comes with n5zarr, read from it, and write a picture."""
+    path = sample_path()
+    console = _console()
+    with _errors_in_one_line(debug=debug):
+        console.print("[bold]The container[/]  n5zarr tree SAMPLE\n")
+        console.print(_tree(describe_tree(path)))
+        console.print("\n[bold]Reading it[/]\n")
+        for line in report(path, output):
+            console.print(escape(line), soft_wrap=True)
+        console.print("\n[bold]Writing[/]\n")
+        for line in write(path):
+            console.print(escape(line), soft_wrap=True)
+    console.print(
+        "\n[bold]What happened[/]\n\n"
+        "The container is N5, byte for byte as Java writes it: attributes.json files and one file\n"
+        "per block, axes x first. n5zarr.N5Store showed it to zarr as Zarr v3, axes z first, and\n"
+        "passed full-size blocks through as they are. n5zarr.open decoded the labels itself.\n"
+        "What was written is N5 again, for Java, tensorstore and z5py as for zarr.\n"
+    )
+    console.print("[bold]What to try next[/]\n")
+    for line in (
+        f"n5zarr info {path}/em/s0",
+        "n5zarr tree YOUR.n5",
+        "python -c \"import n5zarr; print(n5zarr.open('YOUR.n5/path/to/dataset'))\"",
+    ):
+        console.print(f"  {escape(line)}", soft_wrap=True)

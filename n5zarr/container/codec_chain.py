@@ -1,0 +1,49 @@
+"""Chunks of any chain of codecs, through zarr's own codecs.
+
+An array that was created with other codecs than those that follow from N5's keys goes on writing
+its chunks with them; here they become arrays and back.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from n5zarr._zarr_private import ChunkCodecs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from n5zarr.codecs.buffers import BufferLike
+
+__all__ = ["decode", "encode"]
+
+
+@lru_cache(maxsize=256)
+def _codecs(document: str) -> ChunkCodecs:
+    return ChunkCodecs(json.loads(document))
+
+
+def decode(chunk: memoryview, document: str) -> np.ndarray:
+    """Decode a chunk as Zarr wrote it.
+
+    Parameters
+    ----------
+    chunk : memoryview
+        The bytes.
+    document : str
+        See :attr:`~n5zarr.zarr_view.dataset_view.DatasetView.transcoded`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The full-size chunk, axes as they are shown.
+    """
+    decoded: np.ndarray = _codecs(document).decode(chunk)
+    return decoded
+
+
+def encode(array: np.ndarray, document: str) -> BufferLike:
+    """Encode a chunk as Zarr reads it; the inverse of :func:`decode`."""
+    return _codecs(document).encode(array)

@@ -1,0 +1,107 @@
+"""Zarr's data types as elements, and their v2 and v3 spelling; through zarr's own classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from zarr.dtype import parse_dtype
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.zarr_view.element import Element
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
+
+_OBJECT_CODECS = ("vlen-utf8", "vlen-bytes")
+
+
+def element_of_v3(data_type: JSON, fill_value: JSON) -> Element:
+    """Make the element of a ``zarr.json``.
+
+    Parameters
+    ----------
+    data_type, fill_value : JSON
+        As they stand in the document; a fill value of None is the default.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        zarr does not know the data type, or the fill value is none of it.
+    """
+    return _element(_parse(data_type, 3), fill_value, 3)
+
+
+def element_of_v2(document: Mapping[str, Any]) -> Element:
+    """Make the element of a ``.zarray``; see :func:`element_of_v3`."""
+    return _element(_v2_type(document), document.get("fill_value"), 2)
+
+
+def v3_form(document: Mapping[str, Any]) -> tuple[JSON, JSON]:
+    """Give data type and fill value of a ``.zarray`` as v3 spells them."""
+    zdtype = _v2_type(document)
+    return zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(
+        _scalar(zdtype, document.get("fill_value"), 2), zarr_format=3
+    )
+
+
+def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
+    """Give the fill value of a ``zarr.json`` as a ``.zarray`` of a dtype spells it."""
+    zdtype = _parse(data_type, 3)
+    scalar = _scalar(zdtype, fill_value, 3)
+    if zdtype.to_native_dtype().kind not in "TO":
+        zdtype = _v2_type({"dtype": v2_dtype})
+        scalar = np.asarray(scalar).astype(zdtype.to_native_dtype())[()]
+    shown: JSON = zdtype.to_json_scalar(scalar, zarr_format=2)
+    # null reads as the default, and xarray masks what is no null
+    default = zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
+    is_default = repr(shown) == repr(default)  # -0.0 is not 0.0
+    return None if is_default else shown
+
+
+def type_of_numpy(dtype: np.dtype[Any]) -> tuple[JSON, JSON]:
+    """Give the data type and the fill value 0 of a ``zarr.json`` for a numpy dtype."""
+    zdtype = _parse(dtype, 3)
+    return zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(
+        np.zeros((), dtype)[()], zarr_format=3
+    )
+
+
+def _parse(data_type: object, zarr_format: Any) -> Any:  # noqa: ANN401 - zarr's ZDType
+    try:
+        return parse_dtype(data_type, zarr_format=zarr_format)  # type: ignore[arg-type]
+    except (ValueError, TypeError) as err:
+        message = f"data type: expected one that zarr knows, got {data_type!r:.80}"
+        raise N5UnrepresentableError(message, kind="data-type") from err
+
+
+def _v2_type(document: Mapping[str, Any]) -> Any:  # noqa: ANN401 - zarr's ZDType
+    dtype = document["dtype"]
+    filters = document.get("filters") or ()
+    object_codec = next((f["id"] for f in filters if f.get("id") in _OBJECT_CODECS), None)
+    return _parse({"name": dtype, "object_codec_id": object_codec}, 2)
+
+
+def _scalar(zdtype: Any, fill_value: JSON, zarr_format: int) -> object:  # noqa: ANN401
+    scalar: object
+    if fill_value is None:  # v2: zarr takes its default for null, which is 0 for numbers
+        scalar = zdtype.default_scalar()
+        return scalar
+    try:
+        scalar = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
+    except (ValueError, TypeError) as err:
+        message = f"fill_value: expected one of {zdtype.to_native_dtype()}, got {fill_value!r:.80}"
+        raise N5UnrepresentableError(message, kind="data-type") from err
+    return scalar
+
+
+def _element(zdtype: Any, fill_value: JSON, zarr_format: int) -> Element:  # noqa: ANN401
+    native = zdtype.to_native_dtype()
+    return Element(
+        dtype=native if native.kind in "TOSV" else native.newbyteorder("="),
+        fill_value=_scalar(zdtype, fill_value, zarr_format),
+    )

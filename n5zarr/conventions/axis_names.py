@@ -1,0 +1,55 @@
+"""Names of axes in attributes: tensorstore's ``axes`` and xarray's ``_ARRAY_DIMENSIONS``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n5zarr.format.order import AxisOrder, to_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["AXES_KEY", "derived_names", "in_axis_order"]
+
+AXES_KEY = "axes"
+_XARRAY_KEY = "_ARRAY_DIMENSIONS"  # what xarray wrote through zarr-python 2
+
+
+def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple[str, ...]] | None:
+    """Find what names the axes: xarray's attribute (C order) or tensorstore's (N5 order).
+
+    Parameters
+    ----------
+    attributes : mapping
+        The users' attributes.
+    ndim : int
+        Number of dimensions that are shown.
+
+    Returns
+    -------
+    key, names : str, tuple of str, or None
+        The attribute, and the names in N5 order; ``""`` for an axis without name.
+    """
+    for key in (_XARRAY_KEY, AXES_KEY):
+        names = _axis_names(attributes.get(key), ndim)
+        if names:
+            return key, to_n5(names) if key == _XARRAY_KEY else tuple(names)
+    return None
+
+
+def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict[str, JSON]:
+    """Turn xarray's names of axes, which are in C order on disk, into the order shown, or back."""
+    names = attributes.get(_XARRAY_KEY)
+    if axis_order == "C" or not isinstance(names, list | tuple):
+        return dict(attributes)
+    return {**attributes, _XARRAY_KEY: list(to_n5(names))}
+
+
+def _axis_names(value: JSON, ndim: int) -> list[str]:
+    """Read one name per dimension, distinct where not empty; nothing if it is anything else."""
+    names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+    given = [name for name in names if name]
+    fits = isinstance(value, list) and len(names) == len(value) == ndim
+    return names if fits and given and len(set(given)) == len(given) else []

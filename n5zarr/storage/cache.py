@@ -1,0 +1,242 @@
+"""A cache of documents and blocks, for containers that are far away.
+
+zarr's ``experimental.CacheStore`` keeps what is there, and asks again and again for what is not,
+which in sparse data is most blocks; and it knows ages, but not when an array was opened.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, override
+
+from zarr.buffer import cpu
+from zarr.storage import ObjectStore, WrapperStore
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.url import says_missing
+
+if TYPE_CHECKING:
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest, Store
+
+__all__ = ["CacheOptions", "CachingStore"]
+
+_OVERHEAD = 200  # bytes that an entry costs besides its value, about
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheOptions:
+    """How much of a remote container is kept in memory, and when it is asked for again.
+
+    Writing a part of a block begins with reading it: a store writes only with ``recheck=True``,
+    lest it undoes what others wrote.
+
+    Parameters
+    ----------
+    bytes : int, optional
+        How much is kept at most; what was not used for longest is dropped first. Blocks that are
+        not there are remembered, too.
+    recheck : {"open", True, False} or float, optional
+        When what is kept may be out of date, as tensorstore's ``recheck_cached_metadata`` and
+        ``recheck_cached_data``. ``"open"``: documents are read whenever a node is opened, and the
+        blocks that were read before the dataset was last opened are read again. A number: what is
+        older, in seconds. True: always; with obstore, what did not change is not sent again. False:
+        never.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A value is outside its vocabulary (``kind="option"``).
+    """
+
+    bytes: int = 2**28
+    recheck: Literal["open"] | float | bool = "open"
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.recheck, int | float) and self.recheck >= 0
+        if not (self.recheck == "open" or is_number):
+            message = f"recheck: expected 'open', True, False or seconds, got {self.recheck!r}"
+            raise N5UnrepresentableError(message, kind="option")
+        if self.bytes < 0:
+            message = f"bytes: expected a number of bytes, got {self.bytes}"
+            raise N5UnrepresentableError(message, kind="option")
+
+
+class _Kept(NamedTuple):
+    value: bytes | None
+    at: float  # seconds
+    e_tag: str | None
+
+
+class CachingStore(WrapperStore["Store"]):
+    """A store that remembers what it was asked for.
+
+    Parameters
+    ----------
+    store : zarr.abc.store.Store
+        The container.
+    options : CacheOptions
+        How much is kept, and for how long.
+    """
+
+    def __init__(self, store: Store, options: CacheOptions) -> None:
+        super().__init__(store)
+        self.options = options
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._n_bytes = 0
+        self._opened: dict[str, float] = {}
+        self._n_changes = 0
+
+    @property
+    def inner(self) -> Store:
+        """The store that is asked."""
+        return self._store
+
+    def __str__(self) -> str:
+        return str(self._store)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, CachingStore)
+            and self._store == other._store
+            and self.options == other.options
+        )
+
+    __hash__ = None  # type: ignore[assignment] # as zarr's own stores
+
+    @override
+    def _with_store(self, store: Store) -> Self:
+        return type(self)(store, self.options)
+
+    @property
+    def _supports_sync_io(self) -> bool:
+        return False  # what is synchronous in zarr would go around the cache
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_store": self._store, "options": self.options, "_is_open": self._is_open}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget_all()
+
+    @override
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        if byte_range is not None:
+            return await self._store.get(key, prototype, byte_range)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+            n_changes = self._n_changes
+        if kept is None or not self._is_fresh(key, kept):
+            kept = await self._fetch(key, kept)
+            self._keep(key, kept, n_changes)
+        return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
+
+    def _is_fresh(self, key: str, kept: _Kept) -> bool:
+        match self.options.recheck:
+            case bool(always):
+                return not always
+            case "open":
+                directory = key.rpartition("/")[0]
+                if key in (ATTRIBUTES_JSON, f"{directory}/{ATTRIBUTES_JSON}"):
+                    return False
+                opened = self._opened.get("", 0.0)
+                while directory:
+                    opened = max(opened, self._opened.get(directory, 0.0))
+                    directory = directory.rpartition("/")[0]
+                return kept.at >= opened
+            case seconds:
+                return time.monotonic() - kept.at <= seconds
+
+    async def _fetch(self, key: str, kept: _Kept | None) -> _Kept:
+        now = time.monotonic()
+        if isinstance(self._store, ObjectStore):
+            return await _fetch_object(self._store, key, kept, now)
+        found = await self._store.get(key, cpu.buffer_prototype)
+        return _Kept(None if found is None else found.to_bytes(), now, None)
+
+    def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
+        directory, _, name = key.rpartition("/")
+        with self._lock:
+            if name == ATTRIBUTES_JSON and kept.value is not None:
+                self._opened[directory] = kept.at
+            self._drop(key)
+            if n_changes != self._n_changes:  # it may have been asked for before it was written
+                return
+            if _size(key, kept) > self.options.bytes:
+                return
+            self._kept[key] = kept
+            self._n_bytes += _size(key, kept)
+            while self._n_bytes > self.options.bytes:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: str) -> None:
+        kept = self._kept.pop(key, None)
+        self._n_bytes -= 0 if kept is None else _size(key, kept)
+
+    def forget(self, prefix: str) -> None:
+        """Forget a key, or all below a prefix."""
+        with self._lock:
+            self._n_changes += 1
+            for key in list(self._kept):
+                if not prefix or key == prefix or key.startswith(f"{prefix}/"):
+                    self._drop(key)
+
+    @override
+    async def exists(self, key: str) -> bool:
+        return await self.get(key, cpu.buffer_prototype) is not None
+
+    @override
+    async def set(self, key: str, value: Buffer) -> None:
+        try:
+            await self._store.set(key, value)
+        finally:
+            self.forget(key)
+
+    @override
+    async def delete(self, key: str) -> None:
+        try:
+            await self._store.delete(key)
+        finally:
+            self.forget(key)
+
+    @override
+    async def delete_dir(self, prefix: str) -> None:
+        try:
+            await self._store.delete_dir(prefix)
+        finally:
+            self.forget(prefix.strip("/"))
+
+
+def _size(key: str, kept: _Kept) -> int:
+    return _OVERHEAD + len(key) + len(kept.value or b"")
+
+
+async def _fetch_object(store: ObjectStore[Any], key: str, kept: _Kept | None, now: float) -> _Kept:
+    """Ask an object store, which sends nothing where nothing changed."""
+    import obstore  # noqa: PLC0415 - there is a store of it
+    from obstore.exceptions import NotModifiedError  # noqa: PLC0415
+
+    options: Any = {}
+    if kept is not None and kept.e_tag is not None:
+        options = {"if_none_match": kept.e_tag}
+    try:
+        found = await obstore.get_async(store.store, key, options=options)
+        return _Kept(bytes(await found.bytes_async()), now, found.meta["e_tag"])
+    except NotModifiedError:
+        return _Kept(kept.value if kept else None, now, kept.e_tag if kept else None)
+    except Exception as err:
+        if says_missing(store, err):
+            return _Kept(None, now, None)
+        raise

@@ -1,0 +1,96 @@
+"""One block of a dataset, as it is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr._zarr_private import sync
+from n5zarr.codecs.block import Block, parse_block
+from n5zarr.container.nodes import read_document, read_key
+from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.format.attributes import (
+    ATTRIBUTES_JSON,
+    DatasetAttributes,
+    GroupAttributes,
+    parse_attributes,
+)
+from n5zarr.format.grid import block_path
+from n5zarr.format.path import join
+from n5zarr.store.location import open_container
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from zarr.abc.store import Store
+
+    from n5zarr.store.n5_store import N5Store
+
+__all__ = ["read_block"]
+
+
+def read_block(
+    store: str | os.PathLike[str] | Store, path: str, grid_position: Sequence[int]
+) -> Block | None:
+    """Read one block of a dataset as it is stored, whatever its mode.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        The container.
+    path : str
+        Path of the dataset.
+    grid_position : sequence of int
+        Position of the block in the grid, N5 order (x first).
+
+    Returns
+    -------
+    Block or None
+        Header and flat data: numbers, strings, or the bytes of an object; None when there is no
+        such block.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no dataset at the path.
+    N5Error
+        The dataset or the block is broken.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> block = n5zarr.read_block(n5zarr.sample_path(), "em/s2", (0, 0, 0))
+    >>> block.header.block_shape, block.data.dtype
+    ((32, 24, 10), dtype('uint8'))
+    """
+    opened, node = open_container(store, path)
+    where = f"{opened}: {node or '/'}"
+    dataset = _read_attributes(opened, node, where)
+    if isinstance(dataset, GroupAttributes):
+        message = f"{where}: expected a dataset, got a group or nothing"
+        raise FileNotFoundError(message)
+    position = tuple(map(index, grid_position))
+    if len(position) != dataset.ndim or any(p < 0 for p in position):
+        message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    data = sync(opened.run(read_key(join(node, block_path(position)))))
+    if data is None:
+        return None
+    try:
+        block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
+    except N5Error as err:
+        raise err.located(f"{where}: block {block_path(position)}") from err.__cause__
+    if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
+        return replace(block, data=block.data.view(dataset.numpy_type))
+    return block
+
+
+def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
+    try:
+        return parse_attributes(sync(opened.run(read_document(node))))
+    except N5Error as err:
+        raise err.located(f"{where}: {ATTRIBUTES_JSON}") from err.__cause__

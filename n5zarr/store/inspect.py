@@ -1,0 +1,312 @@
+"""What is in a container, as plain data: the library behind ``n5zarr tree`` and ``n5zarr info``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from n5zarr._zarr_private import sync
+from n5zarr.container.axes import read_placed
+from n5zarr.container.nodes import Broken, read_document, read_key
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.compression import compression_to_json
+from n5zarr.format.grid import block_path
+from n5zarr.format.order import to_c
+from n5zarr.format.path import join
+from n5zarr.format.version import VERSION_KEY
+from n5zarr.storage.files import is_unfinished
+from n5zarr.store.location import open_container
+from n5zarr.zarr_view.chunks import stored_chunk
+from n5zarr.zarr_view.dataset_view import Content, DatasetView
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from zarr.abc.store import Store
+
+    from n5zarr.container.nodes import Node
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.n5_store import N5Store
+
+__all__ = ["describe", "describe_tree", "find_damage", "find_leftovers"]
+
+
+def describe(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    size: bool = True,
+    storage_options: dict[str, Any] | None = None,
+) -> dict[str, JSON]:
+    """Describe one node.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        Node below ``store``.
+    size : bool, optional
+        Whether to find the stored blocks and their bytes, which lists every block.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    dict
+        Plain JSON. Tuples named ``..._n5`` are in N5 order, those named ``..._c`` in C order.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5Error
+        The node is broken or not supported.
+    """
+    opened, node_path = open_container(store, path, storage_options=storage_options)
+    node = _found(opened, node_path)
+    description: dict[str, JSON] = {
+        "container": str(opened),
+        "path": f"/{node_path}",
+        "n5": _version(opened),
+    }
+    if isinstance(node, DatasetView):
+        description |= {"kind": "array", **_describe_array(node)}
+        description |= _describe_geometry(opened, node_path, node)
+        if size:
+            description |= _describe_size(opened, node_path, node)
+        return {**description, "attributes": dict(node.dataset.attributes)}
+    children = sync(opened.run(opened.hierarchy.children(node_path)))
+    names: list[JSON] = [name for name, _ in children]
+    return {
+        **description,
+        "kind": "group",
+        "children": names,
+        "attributes": dict(node.attributes),
+    }
+
+
+def _found(opened: N5Store, path: str) -> Node:
+    node = sync(opened.read_node(path))
+    if node is not None:
+        return node
+    root = getattr(opened, "root", None)
+    if root is not None and not root.exists():
+        message = f"{root} does not exist"
+    else:
+        message = f"{opened}: /{path}: expected a group or dataset, got nothing there"
+    raise FileNotFoundError(message)
+
+
+def _version(opened: N5Store) -> JSON:
+    """Read the version attribute of the root; None where it has none."""
+    document = sync(opened.run(read_document("")))
+    return document.get(VERSION_KEY) if isinstance(document, dict) else None
+
+
+def _describe_array(shown: DatasetView) -> dict[str, JSON]:
+    dataset = shown.dataset
+    names = shown.dimension_names
+    description: dict[str, JSON] = {
+        "dimensions_n5": dataset.dimensions,
+        "shape_c": _in_c(shown.shape, shown),
+        "axes_c": names if names is None or shown.axis_order == "C" else to_c(names),
+        "data_type": dataset.type_name,
+        "shown_as": _shown_type(shown),
+        "compression": compression_to_json(dataset.compression),
+        "block_size_n5": dataset.block_size,
+        "chunk_shape_c": _in_c(shown.chunk_shape, shown),
+        "grid_n5": dataset.grid,
+        "n_blocks": math.prod(dataset.grid),
+    }
+    if shown.content not in (Content.STRINGS, Content.OBJECTS):
+        description["n_bytes"] = math.prod(dataset.dimensions) * shown.data_type.item_size
+    return description
+
+
+def _describe_geometry(opened: N5Store, path: str, shown: DatasetView) -> dict[str, JSON]:
+    placed = sync(read_placed(opened, path, shown))
+    geometry = placed.geometry
+    problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
+    if geometry is None:
+        return {"geometry": None, **problems}
+    described: dict[str, JSON] = {
+        "convention": geometry.convention,
+        "axes_n5": [
+            {
+                "name": axis.name,
+                "type": axis.type,
+                "unit": axis.unit,
+                "scale": axis.scale,
+                "translation": axis.translation,
+                "labels": axis.labels,
+            }
+            for axis in geometry.axes
+        ],
+    }
+    return {"geometry": described, **problems}
+
+
+def _in_c(values: tuple[int, ...], shown: DatasetView) -> tuple[int, ...]:
+    return values if shown.axis_order == "C" else to_c(values)
+
+
+def _shown_type(shown: DatasetView) -> str:
+    recorded = shown.record.data_type
+    if isinstance(recorded, Mapping):
+        return str(recorded.get("name"))
+    return str(recorded or shown.data_type.value)
+
+
+def _describe_size(opened: N5Store, path: str, shown: DatasetView) -> dict[str, JSON]:
+    positions = sync(opened.run(opened.hierarchy.grid_positions(path, shown)))
+    n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
+    return {
+        "n_blocks_stored": len(positions),
+        "n_bytes_stored": sync(opened.getsize_prefix(path)) - n_document,
+    }
+
+
+def describe_tree(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    size: bool = False,
+    depth: int | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> dict[str, JSON]:
+    """Describe a node and everything below it.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        Node below ``store``.
+    size : bool, optional
+        Whether to find the stored blocks and their bytes, which lists every block.
+    depth : int, optional
+        How many levels below the node; all by default.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    dict
+        ``name``, ``kind`` (``"group"``, ``"array"``, ``"object"`` or ``"broken"``) and, depending
+        on the kind, ``children``, what :func:`describe` says of an array, or ``error``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5Error
+        The node itself is broken or not supported.
+    """
+    opened, node_path = open_container(store, path, storage_options=storage_options)
+    node = _found(opened, node_path)
+    name = join(str(opened), node_path)
+    return _branch(opened, node_path, name, node, size=size, depth=depth)
+
+
+def _branch(
+    opened: N5Store, path: str, name: str, node: Node | Broken, *, size: bool, depth: int | None
+) -> dict[str, JSON]:
+    if isinstance(node, Broken):
+        kind = "object" if _is_object(node) else "broken"
+        return {"name": name, "kind": kind, "error": str(node.error)}
+    if isinstance(node, DatasetView):
+        sizes = _describe_size(opened, path, node) if size else {}
+        return {"name": name, "kind": "array", **_describe_array(node), **sizes}
+    if depth == 0:
+        return {"name": name, "kind": "group"}
+    below = None if depth is None else depth - 1
+    children: list[JSON] = [
+        _branch(opened, join(path, child), child, found, size=size, depth=below)
+        for child, found in sync(opened.run(opened.hierarchy.children(path)))
+    ]
+    return {"name": name, "kind": "group", "children": children}
+
+
+def _is_object(node: Broken) -> bool:
+    """Whether a node is a sound dataset, but no array."""
+    return isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
+
+
+def find_damage(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    storage_options: dict[str, Any] | None = None,
+) -> Iterator[N5Error]:
+    """Decode every stored block of a dataset, or of all below a group, and give the errors.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+    path : str, optional
+        Node below ``store``.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Yields
+    ------
+    N5Error
+        One for each damaged block and each broken node, naming it.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such container or node.
+    N5Error
+        The node itself is broken or not supported.
+    """
+    opened, node_path = open_container(store, path, storage_options=storage_options)
+    yield from _damage(opened, node_path, _found(opened, node_path))
+
+
+def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5Error]:
+    if isinstance(node, Broken):
+        if not _is_object(node):
+            yield node.error
+        return
+    if not isinstance(node, DatasetView):
+        for name, child in sync(opened.run(opened.hierarchy.children(node_path))):
+            yield from _damage(opened, join(node_path, name), child)
+        return
+    for position in sync(opened.run(opened.hierarchy.grid_positions(node_path, node))):
+        key = join(node_path, block_path(position))
+        block = sync(opened.run(read_key(key)))
+        if block is None:  # deleted since it was listed
+            continue
+        try:
+            stored_chunk(memoryview(block), node)
+        except N5Error as err:
+            yield err.located(opened.block_name(node_path, position))
+
+
+def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:
+    """Name the unfinished files that killed writers have left in a local container.
+
+    They are never read and may be removed when nobody is writing.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or anywhere in one.
+
+    Returns
+    -------
+    list of str
+        Paths below the root of the container; none where it is not on a local file system.
+    """
+    opened, _ = open_container(store)
+    root = getattr(opened, "root", None)
+    if root is None:
+        return []
+    found = (path for path in root.rglob("*.partial") if is_unfinished(path.name))
+    return sorted(path.relative_to(root).as_posix() for path in found)

@@ -1,0 +1,167 @@
+"""Where the root of a container is, and opening it there."""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from zarr.abc.store import Store
+from zarr.buffer import cpu
+
+from n5zarr._zarr_private import sync
+from n5zarr.format.attributes import (
+    ATTRIBUTES_JSON,
+)
+from n5zarr.format.path import join, local_path, normalize_path
+from n5zarr.storage.url import is_chain, is_url, store_of_url, tolerant
+from n5zarr.store.n5_store import N5Store
+
+if TYPE_CHECKING:
+    from n5zarr.format.order import AxisOrder
+
+__all__ = ["open_container", "sample_path", "split_root"]
+
+_URL_ROOT = re.compile(r"(.*?\.n5)(?:/+(.*))?", re.DOTALL)
+
+
+def sample_path() -> str:
+    """Give the path of the small container that comes with n5zarr.
+
+    Returns
+    -------
+    str
+        A local path. The container holds a multiscale image and labels with axes and units.
+    """
+    return str(Path(__file__).parents[1] / "data" / "sample.n5")
+
+
+def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
+    """Split a location into the root of its container and the path of a node in it.
+
+    The root is the first path element that ends in ``.n5``; else the topmost of the unbroken chain
+    of a node and its ancestors that have an ``attributes.json``; else the location itself. Nothing
+    is asked of servers: of a URL without such an element the whole is given as the root.
+
+    Parameters
+    ----------
+    location : path or URL
+        Anywhere in a container.
+
+    Returns
+    -------
+    root, path : str
+        ``path`` is ``""`` for the root.
+
+    Examples
+    --------
+    >>> split_root("s3://bucket/jrc_hela-2.n5/em/s0")
+    ('s3://bucket/jrc_hela-2.n5', 'em/s0')
+    """
+    text = os.fspath(location)
+    if "://" in text and not text.lower().startswith("file://"):
+        address, query = _address(text)
+        found = _URL_ROOT.fullmatch(address)
+        return (text, "") if found is None else _placed(found.group(1), found.group(2) or "", query)
+    node = Path(local_path(text)).expanduser().absolute()
+    if ".." in node.parts:
+        node = node.resolve()
+    ancestors = [*reversed(node.parents), node]
+    root = next((a for a in ancestors if a.suffix == ".n5"), None) or _documented_root(node)
+    return str(root), "" if node == root else node.relative_to(root).as_posix()
+
+
+def _documented_root(node: Path) -> Path:
+    documented = list(takewhile(_has_document, (node, *node.parents)))
+    return documented[-1] if documented else node
+
+
+def _has_document(directory: Path) -> bool:
+    try:
+        return (directory / ATTRIBUTES_JSON).is_file()
+    except OSError:  # not ours to look into
+        return False
+
+
+def _address(url: str) -> tuple[str, str]:
+    """Split a URL into what says the place and the query, which goes with every request."""
+    is_http = url.lower().startswith(("http://", "https://"))
+    address, mark, query = url.partition("?") if is_http else (url, "", "")
+    return address, mark + query
+
+
+def _placed(root: str, inner: str, query: str) -> tuple[str, str]:
+    """Give the URL of a container and the path of a node in it, which is a name and no URL."""
+    inner = inner.strip("/")
+    is_http = root.lower().startswith(("http://", "https://"))
+    return root + query, unquote(inner) if is_http else inner
+
+
+def _found_root(url: str, storage_options: dict[str, Any] | None) -> tuple[str, str]:
+    """Split a URL without ``.n5``, asking upwards for documents until one is missing."""
+    address, query = _address(url)
+    scheme, separator, place = address.partition("://")
+    names = place.rstrip("/").split("/")
+    n_root = len(names)
+    for n in range(len(names), 0, -1):
+        above = scheme + separator + "/".join(names[:n])
+        if not sync(_has_document_at(above + query, storage_options)):
+            break
+        n_root = n
+    root = scheme + separator + "/".join(names[:n_root])
+    return _placed(root, "/".join(names[n_root:]), query)
+
+
+def _is_to_be_asked(root: str) -> bool:
+    """Whether documents tell the root: not if its name does, nor in an archive or a chain."""
+    if not is_url(root) or is_chain(root) or root.lower().startswith("zip:"):
+        return False
+    return _URL_ROOT.fullmatch(_address(root)[0]) is None
+
+
+async def _has_document_at(url: str, storage_options: dict[str, Any] | None) -> bool:
+    """Whether there is a document at a URL; what may not be seen is no part of the container."""
+    store = store_of_url(url, storage_options, read_only=True, backend="fsspec")
+    data = await tolerant(store).get(ATTRIBUTES_JSON, cpu.buffer_prototype)
+    # some web servers answer with a page whatever they are asked for
+    return data is not None and not data.to_bytes().lstrip().startswith(b"<")
+
+
+def open_container(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    axis_order: AxisOrder = "C",
+    storage_options: dict[str, Any] | None = None,
+) -> tuple[N5Store, str]:
+    """Open the container of a location with n5zarr's own codec.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container or, if it is no store object, anywhere in one.
+    path : str, optional
+        Node below ``store``.
+    axis_order : {"C", "F"}, optional
+        In which order axes are shown.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    N5Store, str
+        The container, and the path of the node in it.
+    """
+    if isinstance(store, N5Store):
+        return store, normalize_path(path)
+    inner = ""
+    root: str | Store = store if isinstance(store, Store) else ""
+    if not isinstance(store, Store):
+        root, inner = split_root(store)
+        if _is_to_be_asked(root):
+            root, inner = _found_root(root, storage_options)
+    opened = N5Store(root, codecs="n5", axis_order=axis_order, storage_options=storage_options)
+    return opened, join(normalize_path(inner), normalize_path(path))

@@ -1,0 +1,434 @@
+"""How a dataset is shown to Zarr: dtype, codecs and documents.
+
+JSON to JSON; no zarr class is made here. What is shown is standard Zarr: standard codecs and
+full-size chunks, so that copying the keys gives a hierarchy that any Zarr implementation reads,
+except
+
+ - ``codecs="zarr"``: gzip with ``useZlib``, bzip2, xz and lz4 use numcodecs' names, which
+ zarr-python
+   knows; ``codecs="portable"`` shows these uncompressed;
+ - ``codecs="n5"``: one codec of n5zarr takes whole blocks.
+
+Parameters are brought into the range that Zarr accepts, without touching the N5 document. An array
+that was created through this store keeps the document that it was created with, since a live array
+goes on writing chunks with its codecs; one whose codecs do not follow from N5's keys has them in
+the record.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from n5zarr.conventions.axis_names import derived_names
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
+from n5zarr.format.compression import (
+    Compression,
+    Jpeg,
+    Raw,
+    compression_to_json,
+)
+from n5zarr.format.data_type import DataType
+from n5zarr.format.order import AxisOrder, present, to_c
+from n5zarr.zarr_view.compressors import accepted, codec_v3, is_portable, numcodec, same_codecs
+from n5zarr.zarr_view.element import Element
+from n5zarr.zarr_view.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.format.attributes import DatasetAttributes
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = [
+    "BLOCK_CODEC",
+    "NUMCODECS_BLOCK",
+    "Codecs",
+    "Content",
+    "DatasetView",
+]
+
+type Codecs = Literal["zarr", "n5", "portable"]
+
+BLOCK_CODEC = "n5zarr.block"
+NUMCODECS_BLOCK = "n5zarr_block"
+
+
+class Content(Enum):
+    """What the blocks of a dataset hold, and so how their bytes become chunks."""
+
+    NUMBERS = "numbers"
+    STRINGS = "strings"
+    OBJECTS = "objects"
+    LABELS = "labels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetView:
+    """One dataset as Zarr sees it.
+
+    Parameters
+    ----------
+    dataset : DatasetAttributes
+        What is on disk.
+    codecs : {"zarr", "n5", "portable"}
+        Which codecs to show, see the module.
+    axis_order : {"C", "F"}
+        ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
+    record : Record, optional
+        What N5 has no word for.
+    element : Element, optional
+        What the elements are, where they are not those of the dataset or missing ones are not 0.
+    v2_fill : JSON, optional
+        ``fill_value`` of the ``.zarray``.
+    given : mapping, optional
+        The Zarr document that the array was created with through this store.
+    zarr_format : {3, 2}, optional
+        Which documents are shown.
+    """
+
+    dataset: DatasetAttributes
+    codecs: Codecs
+    axis_order: AxisOrder
+    record: Record = field(default_factory=Record)
+    element: Element | None = None
+    v2_fill: JSON = None
+    given: Mapping[str, JSON] | None = None
+    zarr_format: ZarrFormat = 3
+
+    def __post_init__(self) -> None:
+        data_type = self.dataset.data_type
+        if data_type is DataType.OBJECT and self.element is None:
+            message = (
+                "dataType: 'object' is no array but opaque bytes; "
+                "n5zarr.read_block reads its blocks"
+            )
+            raise N5UnsupportedError(message, kind="data-type")
+        if self.dataset.ndim > MAX_ARRAY_NDIM:
+            message = f"dimensions: arrays have at most {MAX_ARRAY_NDIM}, got {self.dataset.ndim}"
+            raise N5UnsupportedError(message, kind="member")
+        if isinstance(self.dataset.compression, Jpeg) and data_type is not DataType.UINT8:
+            message = f"compression: jpeg is read for uint8 only, got {data_type}"
+            raise N5UnsupportedError(message, kind="compression")
+
+    # what every chunk asks for is worked out once
+
+    @cached_property
+    def content(self) -> Content:
+        """What the blocks hold."""
+        if self.dataset.data_type is DataType.STRING:
+            return Content.STRINGS
+        if self.dataset.data_type is DataType.OBJECT:
+            return Content.OBJECTS
+        return Content.LABELS if self.dataset.is_label_multiset else Content.NUMBERS
+
+    @cached_property
+    def whole_blocks(self) -> bool:
+        """Whether chunks are whole blocks, header included, for n5zarr's own codec."""
+        return self._shows_blocks and self.transcoded is None
+
+    @property
+    def data_type(self) -> DataType:
+        """The data type of the numbers in a chunk that is not transcoded."""
+        return DataType.UINT64 if self.content is Content.LABELS else self.dataset.data_type
+
+    @cached_property
+    def kind(self) -> Element:
+        """What the elements are."""
+        if self.element is not None:
+            return self.element
+        if self.content is Content.STRINGS:
+            return Element.text()
+        return Element(dtype=self.data_type.dtype.newbyteorder("="))
+
+    @cached_property
+    def n_parts(self) -> int | None:
+        """Length of the axis that holds the parts of one element; None where there is none."""
+        return self.kind.n_parts
+
+    @cached_property
+    def grid(self) -> N5Tuple:
+        """Number of blocks along each axis, N5 order."""
+        return self.dataset.grid
+
+    @cached_property
+    def full_header(self) -> bytes:
+        """The header that nearly every full-size block has, so that it need not be parsed."""
+        return BlockHeader(mode=BlockMode.DEFAULT, block_shape=self.dataset.block_size).to_bytes()
+
+    @cached_property
+    def full_n_bytes(self) -> int:
+        """Size of a full-size block before compression."""
+        return math.prod(self.dataset.block_size) * self.dataset.data_type.item_size
+
+    @cached_property
+    def passes_payloads(self) -> bool:
+        """Whether the codecs that are shown take the payload of a block as it is."""
+        if self.transcoded or self.whole_blocks:
+            return False
+        same = self.compression.type == self.dataset.compression.type
+        is_swapped = self.chunk_dtype != self.data_type.dtype
+        return same and not is_swapped and self.content is Content.NUMBERS
+
+    @cached_property
+    def chunk_dtype(self) -> np.dtype[Any]:
+        """What the numbers of a chunk that is not transcoded are.
+
+        Big-endian as in blocks, but where a ``.zarray`` says otherwise.
+        """
+        shown = self.v2_dtype if self.zarr_format == 2 else None
+        is_little = isinstance(shown, str) and np.dtype(shown).str.startswith("<")
+        return self.data_type.dtype.newbyteorder("<" if is_little else ">")
+
+    @cached_property
+    def compression(self) -> Compression:
+        """The compression that follows for the chunks, which need not be that of the blocks."""
+        stored = self.dataset.compression
+        if self.content is Content.LABELS or isinstance(stored, Jpeg):
+            return Raw()
+        if self.content is Content.STRINGS and self.element is None:
+            return Raw()  # Java's own
+        if self.codecs == "portable" and codec_v3(stored) is not None and not is_portable(stored):
+            return Raw()
+        return accepted(stored, self.kind.dtype.itemsize)
+
+    # ------------------------------------------------------------------ axes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent in elements, in the order that is shown."""
+        return self.presented(self.dataset.dimensions)
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Extent of a chunk in elements, in the order that is shown."""
+        return self.presented(self.dataset.block_size)
+
+    @cached_property
+    def is_scalar(self) -> bool:
+        """Whether the array has no dimensions, and the dataset one for it."""
+        rank = 1 if self.n_parts is None else 2
+        return self.record.shape == [] and self.dataset.ndim == rank
+
+    @cached_property
+    def ndim(self) -> int:
+        """Number of dimensions that are shown."""
+        return len(self.presented(self.dataset.dimensions))
+
+    def presented(self, values_n5: N5Tuple) -> tuple[int, ...]:
+        """Turn one value per axis of the dataset into one per axis that is shown."""
+        own = values_n5 if self.n_parts is None else values_n5[1:]
+        return () if self.is_scalar else present(own, self.axis_order)
+
+    def grid_position(self, coords: tuple[int, ...]) -> N5Tuple:
+        """Turn the place of a chunk in the grid that is shown into the block's, N5 order."""
+        own = (0,) if self.is_scalar else present(coords, self.axis_order)
+        return own if self.n_parts is None else (0, *own)
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """Names of the axes in the order that is shown; None when they have none."""
+        names_n5 = self.record.dimension_names
+        if names_n5 is None:
+            found = self._found_names
+            names_n5 = () if found is None else [name or None for name in found[1]]
+        if len(names_n5) != self.ndim or not names_n5:
+            return None  # [] in the record says that there are none
+        return present(names_n5, self.axis_order)
+
+    @property
+    def attributes(self) -> dict[str, JSON]:
+        """The users' attributes, without the one that is shown as dimension names."""
+        found = self._found_names if self.record.dimension_names is None else None
+        used = found[0] if found else None
+        return {key: value for key, value in self.dataset.attributes.items() if key != used}
+
+    @property
+    def _found_names(self) -> tuple[str, tuple[str, ...]] | None:
+        return derived_names(self.dataset.attributes, self.ndim)
+
+    # ------------------------------------------------------------------ documents
+
+    def document(self) -> dict[str, JSON]:
+        """Make the document that describes the array: ``zarr.json`` or ``.zarray``."""
+        return self.v3_document() if self.zarr_format == 3 else self.v2_document()
+
+    def v3_document(self) -> dict[str, JSON]:
+        """Make the ``zarr.json`` of the dataset.
+
+        Returns
+        -------
+        dict
+            Zarr v3 array metadata, https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html.
+        """
+        grid: JSON = {"name": "regular", "configuration": {"chunk_shape": self.chunk_shape}}
+        document: dict[str, JSON] = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": self.shape,
+            "data_type": self.record.data_type or self.data_type.value,
+            "chunk_grid": grid,
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": self._v3_fill_value,
+            "codecs": self.shown_codecs,
+            **self.record.extra,
+            **(self.given or {}),
+        }
+        # these may have changed since
+        document |= {"shape": self.shape, "attributes": self.attributes}
+        document.pop("dimension_names", None)
+        if self.dimension_names is not None:
+            document["dimension_names"] = self.dimension_names
+        return document
+
+    def v2_document(self) -> dict[str, JSON]:
+        """Make the ``.zarray`` of the dataset.
+
+        Returns
+        -------
+        dict
+            Zarr v2 array metadata. The fill value is null, which reads as 0: xarray would mask a 0.
+        """
+        return {
+            "zarr_format": 2,
+            "chunks": self.chunk_shape,
+            "dtype": self.v2_dtype,
+            "fill_value": self.v2_fill,
+            "dimension_separator": ".",
+            **self.shown_v2,
+            **(self.given or {}),
+            "shape": self.shape,
+        }
+
+    @cached_property
+    def v2_dtype(self) -> JSON:
+        """The ``dtype`` of the ``.zarray``: that which was given, recorded, or follows."""
+        if self.given is not None:
+            return self.given.get("dtype")
+        recorded = (self.record.v2 or {}).get("dtype")
+        # other tools may have changed the dataset since
+        return recorded if self.kind.is_spelled(recorded) else self.kind.v2_dtype
+
+    @property
+    def _is_of_stored(self) -> bool:
+        """Whether the ``dtype`` of the ``.zarray`` is that of what is stored, swapped at most."""
+        shown = self.v2_dtype
+        is_swapped = isinstance(shown, str) and self.kind.is_spelled(shown)  # not field by field
+        return is_swapped or shown == self.kind.v2_dtype
+
+    @property
+    def _v3_fill_value(self) -> JSON:
+        if self.record.fill_value is not None:
+            return self.record.fill_value
+        if self.content is Content.STRINGS:
+            return ""
+        return 0.0 if self.kind.dtype.kind == "f" else 0
+
+    # ------------------------------------------------------------------ codecs
+
+    @cached_property
+    def shown_codecs(self) -> Sequence[JSON]:
+        """The codecs of the ``zarr.json``: those that were given, recorded, or follow."""
+        given = (self.given or {}).get("codecs")
+        if isinstance(given, list | tuple):
+            return given
+        recorded = self.record.codecs if self._takes_recorded else None
+        return self.derived_codecs() if recorded is None else recorded
+
+    @cached_property
+    def shown_v2(self) -> Mapping[str, JSON]:
+        """Compressor, filters and order of the ``.zarray``, likewise."""
+        if self.given is not None:
+            return {key: self.given.get(key) for key in ("compressor", "filters", "order")}
+        recorded = self.record.v2 if self._takes_recorded else None
+        derived = self.derived_v2()
+        return {key: (recorded or {}).get(key, derived[key]) for key in derived}
+
+    @property
+    def _takes_recorded(self) -> bool:
+        """Whether recorded codecs are shown: they are for one axis order, and slower to read."""
+        fast = self.codecs == "n5" and self.kind.is_native
+        same_order = self.axis_order == self.record.axis_order
+        return same_order and not fast and self.codecs != "portable"
+
+    @cached_property
+    def transcoded(self) -> str | None:
+        """The document that Zarr's codecs need to decode and encode a chunk, as JSON.
+
+        None where blocks become chunks, and chunks blocks, without them.
+        """
+        document = self.document()
+        if self.zarr_format == 3:
+            plain = same_codecs(self.shown_codecs, self.derived_codecs())
+        else:
+            plain = self.shown_v2 == self.derived_v2() and self._is_of_stored
+        # numcodecs' lz4 does not say of itself what it is, nor do strings how long they are
+        unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
+        if plain and not self.kind.is_widened and not unclear:
+            return None
+        kept = {k: v for k, v in document.items() if k not in ("attributes", "dimension_names")}
+        return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
+
+    def derived_codecs(self) -> list[JSON]:
+        """Give the codecs of a ``zarr.json`` that follow from N5's keys."""
+        if self._shows_blocks:
+            stored = compression_to_json(self.dataset.compression)
+            configuration: dict[str, JSON] = {"compression": stored, "axis_order": self.axis_order}
+            return [{"name": BLOCK_CODEC, "configuration": configuration}]
+        codecs: list[JSON] = []
+        if self.axis_order == "F" and self.ndim > 1:
+            order = list(range(self.ndim))[::-1]
+            codecs.append({"name": "transpose", "configuration": {"order": order}})
+        codecs.append(self._serializer())
+        compressor = codec_v3(self.compression)
+        if compressor is not None:
+            name, parameters = compressor
+            if name == "blosc":
+                parameters = {"typesize": self.kind.dtype.itemsize, **parameters}
+            codecs.append({"name": name, "configuration": parameters})
+        return codecs
+
+    def _serializer(self) -> JSON:
+        match self.content:
+            case Content.STRINGS:
+                return {"name": "vlen-utf8"}
+            case Content.OBJECTS:
+                return {"name": "vlen-bytes"}
+            case _ if self.kind.has_byte_order:
+                return {"name": "bytes", "configuration": {"endian": self.kind.byte_order}}
+            case _:
+                return {"name": "bytes"}
+
+    def derived_v2(self) -> dict[str, JSON]:
+        """Give compressor, filters and order of a ``.zarray`` that follow from N5's keys."""
+        filters = {Content.STRINGS: "vlen-utf8", Content.OBJECTS: "vlen-bytes"}.get(self.content)
+        compressor: JSON = numcodec(self.compression)
+        if self._shows_blocks:
+            compressor = {
+                "id": NUMCODECS_BLOCK,
+                "dtype": self.v2_dtype,
+                "block_shape": to_c(self.dataset.block_size),
+                "compression": compression_to_json(self.dataset.compression),
+            }
+        return {
+            "compressor": compressor,
+            "filters": [{"id": filters}] if filters else None,
+            "order": self.axis_order,
+        }
+
+    @property
+    def _shows_blocks(self) -> bool:
+        """Whether n5zarr's own codec follows, which takes whole blocks of numbers."""
+        own = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
+        # numcodecs' codecs do not learn the fill value that a grown block is padded with
+        knows_fill = self.zarr_format == 3 or self.kind.fill_is_zero
+        return self.codecs == "n5" and own and knows_fill

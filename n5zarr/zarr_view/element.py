@@ -1,0 +1,247 @@
+"""Elements: how what Zarr calls one value is kept in blocks.
+
+The ten data types that both formats have are kept as they are. For the others N5 has no word, so
+each is kept as the nearest type that every N5 reader opens, and the record beside N5's own keys
+(:mod:`n5zarr.zarr_view.record`) says what they are:
+
+==================================  ====================================================
+Zarr                                N5
+==================================  ====================================================
+bool                                uint8, 0 or 1
+float16                             float32
+complex64, complex128               float32, float64; real and imaginary part along an
+                                    additional fastest axis of length 2
+datetime64, timedelta64             int64
+struct, raw bytes, fixed bytes      uint8; the bytes, fields in little-endian, along an
+                                    additional fastest axis
+fixed-length text                   uint32 code points along an additional fastest axis
+text of any length                  string
+bytes of any length                 object; the chunk as Zarr's ``vlen-bytes`` has it
+==================================  ====================================================
+
+zarr-python 2 wrote ``dataType: "float16"`` and the like; those stay as they are on disk
+(:func:`~n5zarr.format.data_type.numpy_type`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.data_type import DataType
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["Element"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Element:
+    """One kind of element.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        What Zarr's codecs decode to; ``StringDType`` for text, object for bytes of any length.
+    fill_value : object
+        A scalar of that dtype.
+    kept_as : DataType, optional
+        Whose bytes the elements are kept as, where it is not what is chosen here.
+    """
+
+    dtype: np.dtype[Any]
+    fill_value: object = 0
+    kept_as: DataType | None = None
+
+    @classmethod
+    def text(cls) -> Element:
+        """Make the element of text of any length."""
+        return cls(dtype=np.dtypes.StringDType(), fill_value="")
+
+    @cached_property
+    def stored(self) -> DataType:
+        """The ``dataType`` of the dataset.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            There is no way to keep the dtype (``kind="data-type"``).
+        """
+        if self.kept_as is not None:
+            return self.kept_as
+        kinds = {
+            "b": DataType.UINT8,
+            "c": DataType.FLOAT32 if self.dtype.itemsize == 8 else DataType.FLOAT64,
+            "M": DataType.INT64,
+            "m": DataType.INT64,
+            "S": DataType.UINT8,
+            "V": DataType.UINT8,
+            "U": DataType.UINT32,
+            "T": DataType.STRING,
+            "O": DataType.OBJECT,
+        }
+        if self.dtype.kind in kinds and self.dtype.itemsize and self.dtype.name != "complex256":
+            return kinds[self.dtype.kind]
+        name = "float32" if self.dtype.name == "float16" else self.dtype.newbyteorder("=").name
+        if name in DataType:
+            return DataType(name)
+        message = f"dtype {self.dtype}: N5 has no way to keep it; convert first"
+        raise N5UnrepresentableError(message, kind="data-type")
+
+    @cached_property
+    def n_parts(self) -> int | None:
+        """Length of the additional fastest axis; None where there is none."""
+        match self.dtype.kind:
+            case "c":
+                return 2
+            case "S" | "V":
+                return self.dtype.itemsize
+            case "U":
+                return self.dtype.itemsize // 4
+            case _:
+                return None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether N5 has the type itself."""
+        return self.dtype.kind in "iuf" and self.is_stored_as_is
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether what is stored are other numbers of the same value: float32 for float16."""
+        return self.dtype.kind == "f" and self.dtype.itemsize < self.stored.item_size
+
+    @cached_property
+    def is_stored_as_is(self) -> bool:
+        """Whether the elements of a block are these, whatever missing ones are."""
+        own, stored = self.dtype.newbyteorder("="), self.stored.dtype.newbyteorder("=")
+        return self.n_parts is None and own == stored
+
+    @property
+    def has_byte_order(self) -> bool:
+        """Whether Zarr's ``bytes`` codec names a byte order."""
+        if self.dtype.kind in "TO":
+            return False
+        return self.dtype.fields is not None or self.dtype.byteorder != "|"
+
+    @property
+    def byte_order(self) -> str:
+        """In which order ``bytes`` makes the elements that are stored."""
+        return "big" if self.dtype.fields is None else "little"
+
+    @property
+    def v2_dtype(self) -> JSON:
+        """The ``dtype`` of a ``.zarray`` whose ``bytes`` are the elements that are stored."""
+        if self.dtype.kind in "TO":
+            return "|O"
+        if self.dtype.fields is not None:
+            return _as_lists(self.dtype.newbyteorder("<").descr)
+        return self.dtype.newbyteorder(">").str
+
+    def is_spelled(self, v2_dtype: JSON) -> bool:
+        """Whether the ``dtype`` of a ``.zarray`` means these elements, in any byte order."""
+        if v2_dtype is None or self.dtype.kind in "TO":  # None is float64 to numpy
+            return v2_dtype == self.v2_dtype
+        try:
+            found: np.dtype[Any] = np.dtype(_as_numpy(v2_dtype))
+        except (TypeError, ValueError):
+            return False
+        return found.newbyteorder("=") == self.dtype.newbyteorder("=")
+
+    @property
+    def _in_memory(self) -> np.dtype[Any]:
+        """The dtype in which parts are cut: fields in little-endian, as they are stored."""
+        return self.dtype.newbyteorder("=" if self.dtype.fields is None else "<")
+
+    @cached_property
+    def stored_fill(self) -> Any:  # noqa: ANN401 - a scalar or an array of parts
+        """The fill value as it is stored, with parts along the last axis."""
+        if self.dtype.kind == "T":
+            return str(self.fill_value)
+        if self.dtype.kind == "O":
+            return self.fill_value
+        scalar = np.zeros((), self.dtype)
+        scalar[()] = self.fill_value  # keeps what a cast of the value would not, such as NaT
+        return self.to_stored(scalar)
+
+    @property
+    def fill_is_zero(self) -> bool:
+        """Whether what is missing reads as zero, empty text or empty bytes."""
+        if self.dtype.kind in "TO":
+            return not self.fill_value
+        return not np.asarray(self.stored_fill).tobytes().strip(b"\0")
+
+    def to_stored(self, array: np.ndarray) -> np.ndarray:
+        """Turn an array as Zarr decodes it into the array that is stored.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            Of :attr:`dtype` in any byte order, C order.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the stored data type, parts along the last axis; a view where that is possible.
+        """
+        if self.dtype.kind in "TO" or self.is_stored_as_is:
+            return array
+        if self.is_widened:
+            return _widen(array)
+        contiguous = np.ascontiguousarray(array, self._in_memory)
+        parts = contiguous.reshape(-1).view(self.stored.dtype.newbyteorder("="))
+        return parts.reshape(array.shape if self.n_parts is None else (*array.shape, self.n_parts))
+
+    def from_stored(self, stored: np.ndarray) -> np.ndarray:
+        """Turn an array that is stored into the array that Zarr encodes; see :meth:`to_stored`."""
+        if self.dtype.kind == "T":
+            return stored.astype(self.dtype)
+        if self.dtype.kind == "O" or self.is_stored_as_is:
+            return stored
+        if self.is_widened:
+            return _narrow(stored)
+        flat = np.ascontiguousarray(stored, self.stored.dtype.newbyteorder("=")).reshape(-1)
+        if self.dtype.kind == "b":
+            flat = (flat != 0).view("u1")  # other tools may write more than 0 and 1
+        shape = stored.shape if self.n_parts is None else stored.shape[:-1]
+        return flat.view(self._in_memory).reshape(shape)
+
+
+def _as_lists(value: Any) -> JSON:  # noqa: ANN401 - a dtype as numpy or JSON has it
+    """Spell the fields of a dtype in one way."""
+    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _as_numpy(dtype: Any) -> Any:  # noqa: ANN401 - likewise
+    """Spell the fields of a dtype as numpy takes them."""
+    if not isinstance(dtype, list):
+        return dtype
+    return [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]
+
+
+def _widen(array: np.ndarray) -> np.ndarray:
+    """Turn float16 into float32; NaN keep their payload, which a cast need not do."""
+    half = array.astype("=f2", copy=False)
+    bits = half.view("u2").astype("u4")
+    single = half.astype("f4").view("u4")
+    payload = (bits & 0x8000) << 16 | 0x7F800000 | (bits & 0x3FF) << 13
+    return np.where(np.isnan(half), payload, single).astype("u4").view("f4")
+
+
+def _narrow(stored: np.ndarray) -> np.ndarray:
+    """Turn float32 into float16, the inverse of :func:`_widen`; others' numbers are rounded."""
+    single = stored.astype("=f4", copy=False)
+    bits = single.view("u4")
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        half = single.astype("f2").view("u2")
+    # a payload in the lower bits only, which is not ours, must not become infinity
+    payload = np.maximum((bits >> 13) & 0x3FF, 1)
+    nan = (bits >> 16) & 0x8000 | 0x7C00 | payload
+    return np.where(np.isnan(single), nan, half).astype("u2").view("f2")
