@@ -65,6 +65,7 @@ __all__ = [
     "LocalStore",
     "async_group",
     "max_workers",
+    "on_own_loop",
     "register_pipeline",
     "same_data",
     "set_pipeline",
@@ -167,7 +168,7 @@ class ChunkCodecs:
         if self._sync is not None:
             decoded = self._sync.decode_chunk(stored, self._spec)
         else:
-            decoded = _run(self._async.decode_chunk(stored, self._spec))
+            decoded = on_own_loop(self._async.decode_chunk(stored, self._spec))
         return decoded.as_numpy_array()
 
     def encode(self, array: Any) -> bytes:  # noqa: ANN401 - a numpy array
@@ -184,7 +185,7 @@ class ChunkCodecs:
     def _encode(self, chunk: NDBuffer, spec: ArraySpec) -> Buffer | None:
         if self._sync is not None:
             return self._sync.encode_chunk(chunk, spec)
-        return _run(self._async.encode_chunk(chunk, spec))
+        return on_own_loop(self._async.encode_chunk(chunk, spec))
 
 
 class _Loop:
@@ -214,5 +215,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_LOOP.forget)
 
 
-def _run[T](coroutine: Coroutine[Any, Any, T]) -> T:
+def on_own_loop[T](coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a loop of n5zarr's own, and wait for it."""
     return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()

@@ -227,9 +227,9 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         dataset = store.local_dataset(f"{self.path}/c/0".lstrip("/"), anew=to_write)
         if dataset is None or not kernel.can_do(dataset):
             return None
-        shown = dataset.shown  # which may be of another dataset by now
-        native = shown.data_type.dtype.newbyteorder("=")
-        is_same = shown.chunk_shape == self.chunks and native == self.dtype
+        view = dataset.view  # which may be of another dataset by now
+        native = view.data_type.dtype.newbyteorder("=")
+        is_same = view.chunk_shape == self.chunks and native == self.dtype
         return dataset if is_same else None
 
     @property
@@ -238,7 +238,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         return 0 if fill_value is None else fill_value
 
     def _parts(self, box: _Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[_Box]:
-        order, size = dataset.shown.axis_order, dataset.shown.chunk_shape
+        order, size = dataset.view.axis_order, dataset.view.chunk_shape
         return [box.within(place, size) for place in sorted(present(p, order) for p in left)]
 
 

@@ -59,9 +59,9 @@ def is_compiled() -> bool:
 
 def can_do(dataset: LocalDataset) -> bool:
     """Whether there is a kernel for the blocks of a dataset."""
-    shown = dataset.shown
-    is_plain = shown.n_parts is None and not shown.is_scalar
-    return is_compiled() and is_plain and 0 < shown.full_n_bytes <= REUSED
+    view = dataset.view
+    is_plain = view.n_parts is None and not view.is_scalar
+    return is_compiled() and is_plain and 0 < view.full_n_bytes <= REUSED
 
 
 def read_box(
@@ -72,9 +72,9 @@ def read_box(
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are shown.
+        Where the blocks are, and how they are view.
     start : tuple of int
-        Where the box begins, in elements, in the order that is shown.
+        Where the box begins, in elements, in the order that is view.
     out : numpy.ndarray
         Where its elements go: of the dataset's dtype in native byte order, not empty.
     fill_value : number
@@ -85,13 +85,13 @@ def read_box(
     list of tuple of int
         Grid positions of the blocks that were not read.
     """
-    compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
+    compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
     if isinstance(compression, Raw):
-        row = n_bytes // dataset.shown.dataset.block_size[-1]
+        row = n_bytes // dataset.view.dataset.block_size[-1]
         n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
     else:
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
-    n_stored += len(dataset.shown.full_header)
+    n_stored += len(dataset.view.full_header)
     work = partial(_kernel.read_box, *_what(dataset, start, out, fill_value))
 
     def read(taken: np.ndarray) -> list[N5Tuple]:
@@ -120,9 +120,9 @@ def write_box(
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are shown.
+        Where the blocks are, and how they are view.
     start : tuple of int
-        Where the box begins, in elements, in the order that is shown.
+        Where the box begins, in elements, in the order that is view.
     value : numpy.ndarray
         Its elements: of the dataset's dtype in native byte order, not empty.
     fill_value : number
@@ -135,9 +135,9 @@ def write_box(
     list of tuple of int
         Grid positions of the blocks that were not written.
     """
-    compression, n_bytes = dataset.shown.dataset.compression, dataset.shown.full_n_bytes
-    n_stored = _most_packed(n_bytes) + len(dataset.shown.full_header)
-    item_size = dataset.shown.dataset.data_type.item_size
+    compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
+    n_stored = _most_packed(n_bytes) + len(dataset.view.full_header)
+    item_size = dataset.view.dataset.data_type.item_size
     pack = _or_none(partial(compress, compression=compression, item_size=item_size))
     match within_limits(compression, item_size):
         case Zstd(level=level):
@@ -202,9 +202,9 @@ def _what(
     dataset: LocalDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
 ) -> tuple[Any, ...]:
     """Describe a box as both functions of the kernel need it."""
-    shown, attributes = dataset.shown, dataset.shown.dataset
-    in_n5_order = array.T if shown.axis_order == "C" else array
-    begin = present(start, shown.axis_order)
+    view, attributes = dataset.view, dataset.view.dataset
+    in_n5_order = array.T if view.axis_order == "C" else array
+    begin = present(start, view.axis_order)
     end = map(add, begin, in_n5_order.shape)
     geometry = np.array((*attributes.block_size, *attributes.dimensions, *begin, *end), "i8")
     stored = attributes.data_type.dtype
@@ -219,7 +219,7 @@ def _what(
 
 
 def _n_blocks(dataset: LocalDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    sizes = zip(start, shape, dataset.shown.chunk_shape, strict=True)
+    sizes = zip(start, shape, dataset.view.chunk_shape, strict=True)
     return math.prod((begin + n - 1) // size - begin // size + 1 for begin, n, size in sizes)
 
 

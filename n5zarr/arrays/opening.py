@@ -142,7 +142,7 @@ def _check_wanted(
 
 
 def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:
-    shown = sync(opened.read_node(node))
+    shown = opened.node(node)
     parse_compression(wanted)
     stored: dict[str, JSON] = {}
     if isinstance(shown, DatasetView):

@@ -153,7 +153,7 @@ class _Reader:
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are shown.
+        Where the blocks are, and how they are view.
     codec : N5BlockCodec
         What reads a block that is not as it should be, or says why it cannot be read.
     out : numpy.ndarray
@@ -169,20 +169,20 @@ class _Reader:
         out: np.ndarray,
         drop_axes: tuple[int, ...],
     ) -> None:
-        shown = dataset.shown
+        view = dataset.view
         self._dataset = dataset
         self._codec = codec
         self._out = out
         self._drop_axes = drop_axes
-        self._header = shown.full_header
-        self._n_bytes = shown.full_n_bytes
-        self._compression = shown.dataset.compression
-        self._data_type = shown.dataset.data_type
+        self._header = view.full_header
+        self._n_bytes = view.full_n_bytes
+        self._compression = view.dataset.compression
+        self._data_type = view.dataset.data_type
         self._dtype = self._data_type.dtype
-        self._shape_c = to_c(shown.dataset.block_size)
-        self._shape = shown.chunk_shape
+        self._shape_c = to_c(view.dataset.block_size)
+        self._shape = view.chunk_shape
         self._n_elements = math.prod(self._shape_c)
-        self._transposed = shown.axis_order == "F"
+        self._transposed = view.axis_order == "F"
         self._is_raw = isinstance(self._compression, Raw)
         self._has_slabs = self._is_raw and self._n_bytes >= _SLAB
 
@@ -287,7 +287,7 @@ class _Writer:
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are shown.
+        Where the blocks are, and how they are view.
     value : zarr.abc.buffer.NDBuffer
         Where the elements come from.
     """
@@ -295,14 +295,14 @@ class _Writer:
     def __init__(self, dataset: LocalDataset, value: Any) -> None:  # noqa: ANN401 - zarr's
         self._dataset = dataset
         self._value = value
-        self._attributes = dataset.shown.dataset
+        self._attributes = dataset.view.dataset
         self._is_raw = isinstance(self._attributes.compression, Raw)
-        self._in_c = dataset.shown.axis_order == "C"
+        self._in_c = dataset.view.axis_order == "C"
 
     @property
     def is_worth_threads(self) -> bool:
         """Whether the work outside of the interpreter is more than a thread costs."""
-        return not self._is_raw or self._dataset.shown.full_n_bytes >= _SMALL
+        return not self._is_raw or self._dataset.view.full_n_bytes >= _SMALL
 
     def can_write(self, item: BatchItem) -> bool:
         """Whether all of a block is given, so that nothing of it has to be read."""

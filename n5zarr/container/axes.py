@@ -8,56 +8,40 @@ each that has positions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.container.nodes import Broken
+from n5zarr.container.nodes import Broken, Nodes
 from n5zarr.conventions.bdv import parse_xml, view_of
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import present
 from n5zarr.format.path import join
+from n5zarr.storage.requests import FileThatNames, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     import numpy.typing as npt
 
-    from n5zarr.container.nodes import Hierarchy
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.model import Axis, Geometry, View
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Steps
 
 __all__ = [
-    "Container",
     "Layout",
     "Placed",
-    "find_xml",
     "positions",
+    "read_description",
     "read_layout",
     "read_placed",
 ]
 
 # of the axes: shown as dimensions and coordinates
 _SHOWN_ELSEWHERE = ("axes", "_ARRAY_DIMENSIONS")
-
-
-class Container(Protocol):
-    """What is needed of an :class:`~n5zarr.N5Store`."""
-
-    @property
-    def hierarchy(self) -> Hierarchy:
-        """The logic of nodes and children."""
-        ...
-
-    async def run[T](self, steps: Steps[T]) -> T:
-        """Run one of its generators."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +52,7 @@ class Placed:
     ----------
     path : str
         Of the dataset.
-    shown : Presentation
+    view : DatasetView
         The dataset.
     dims : tuple of str
         Distinct names of its dimensions, in the order that is shown, as all that follow.
@@ -83,7 +67,7 @@ class Placed:
     """
 
     path: str
-    shown: DatasetView
+    view: DatasetView
     dims: tuple[str, ...]
     axes: Mapping[str, Axis]
     geometry: Geometry | None
@@ -99,7 +83,7 @@ class Placed:
     @property
     def sizes(self) -> dict[str, int]:
         """Extent of each dimension."""
-        return dict(zip(self.dims, self.shown.shape, strict=True))
+        return dict(zip(self.dims, self.view.shape, strict=True))
 
     @property
     def attributes(self) -> dict[str, JSON]:
@@ -107,7 +91,7 @@ class Placed:
         rest = () if self.geometry is None else self.geometry.rest
         others = {
             key: value
-            for key, value in other_attributes(self.shown.attributes, self.geometry).items()
+            for key, value in other_attributes(self.view.attributes, self.geometry).items()
             if not (key in _SHOWN_ELSEWHERE and isinstance(value, list))
             and (key != "units" or isinstance(value, str))
         }
@@ -183,54 +167,54 @@ def positions(axis: Axis, size: int, *, start: int = 0) -> npt.NDArray[np.float6
     return np.arange(start, start + size, dtype=np.float64) * axis.scale + axis.translation
 
 
-async def read_placed(
-    container: Container,
+def read_placed(
+    nodes: Nodes,
     path: str,
-    shown: DatasetView,
+    view: DatasetView,
     convention: str | None = None,
     description: Description | None = None,
-) -> Placed:
+) -> Steps[Placed]:
     """Read the axes of a dataset.
 
     Parameters
     ----------
-    container : Container
-        Where it lies.
+    nodes : Nodes
+        The container.
     path : str
         Of the dataset.
-    shown : Presentation
+    view : DatasetView
         The dataset.
     convention : str, optional
         The only one to try.
     description : Description, optional
         BigDataViewer's XML, where it is known; else it is looked for.
     """
-    above = await container.run(container.hierarchy.above(path))
+    above = yield from nodes.above(path)
     group = path.rpartition("/")[0]
     first = join(group, "s0")
-    beside = await container.run(container.hierarchy.datasets([first] if path else []))
-    view = _view(container, path, description)
-    placed = _place(path, shown, above, beside.get(first), convention, view)
+    beside = yield from nodes.datasets([first] if path else [])
+    bdv_view = yield from _bdv_view(path, description)
+    placed = _place(path, view, above, beside.get(first), convention, bdv_view)
     if not path:
         return placed
-    wanted = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
-    found = await container.run(container.hierarchy.datasets(wanted))
-    named = {p: _place(p, s, above, None, convention) for p, s in found.items()}
+    named_alike = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
+    datasets = yield from nodes.datasets(named_alike)
+    named = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
     coordinates = {
         c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes[c.name])
     }
     return replace(placed, coordinates=coordinates)
 
 
-async def read_layout(
-    container: Container, path: str, group: GroupAttributes, convention: str | None = None
-) -> Layout:
+def read_layout(
+    nodes: Nodes, path: str, group: GroupAttributes, convention: str | None = None
+) -> Steps[Layout]:
     """Read what lies directly in a group, and which datasets belong together.
 
     Parameters
     ----------
-    container : Container
-        Where it lies.
+    nodes : Nodes
+        The container.
     path : str
         Of the group.
     group : GroupAttributes
@@ -238,16 +222,14 @@ async def read_layout(
     convention : str, optional
         The only one to try.
     """
-    children = await container.run(container.hierarchy.children(path))
-    above = [group.attributes, *await container.run(container.hierarchy.above(path))]
-    arrays = {name: child for name, child in children if isinstance(child, DatasetView)}
-    paths = {name: join(path, name) for name in arrays}
-    datasets = {
-        name: _place(
-            paths[name], shown, above, arrays.get("s0"), convention, _view(container, paths[name])
-        )
-        for name, shown in arrays.items()
-    }
+    children = yield from nodes.children(path)
+    above = [group.attributes, *(yield from nodes.above(path))]
+    views = {name: child for name, child in children if isinstance(child, DatasetView)}
+    datasets: dict[str, Placed] = {}
+    for name, view in views.items():
+        inner = join(path, name)
+        bdv_view = yield from _bdv_view(inner)
+        datasets[name] = _place(inner, view, above, views.get("s0"), convention, bdv_view)
     alone = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
     for name, one in datasets.items():
         beside = {d: alone[d] for d in one.dims if d in alone and d != name}
@@ -270,34 +252,34 @@ def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def _place(
     path: str,
-    shown: DatasetView,
+    view: DatasetView,
     above: Sequence[Mapping[str, JSON]],
     first: DatasetView | None,
     convention: str | None,
-    view: View | None = None,
+    bdv_view: View | None = None,
 ) -> Placed:
     names = tuple(path.split("/")) if path else ()
     node = Node(
         path=names,
-        dimensions=present(shown.shape, shown.axis_order),
-        attributes=shown.dataset.attributes,
+        dimensions=present(view.shape, view.axis_order),
+        attributes=view.dataset.attributes,
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
         first_attributes={} if first is None else first.dataset.attributes,
-        view=view,
-        given_names=_given_names(shown),
+        view=bdv_view,
+        given_names=_given_names(view),
     )
     geometry, problems = find_geometry(node, convention)
-    axes = () if geometry is None else present(geometry.axes, shown.axis_order)
-    placed = () if geometry is None else present(geometry.is_placed, shown.axis_order)
+    axes = () if geometry is None else present(geometry.axes, view.axis_order)
+    placed = () if geometry is None else present(geometry.is_placed, view.axis_order)
     names_given: Sequence[str | None] = [axis.name for axis in axes]
     if geometry is None or geometry.convention == "names":
         # the record knows better, unless an attribute names axes that Zarr was given no names for
-        names_given = shown.dimension_names or names_given or (None,) * shown.ndim
+        names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
     return Placed(
         path=path,
-        shown=shown,
+        view=view,
         dims=dims,
         axes={
             dim: axis for dim, axis, is_placed in zip(dims, axes, placed, strict=False) if is_placed
@@ -308,11 +290,11 @@ def _place(
     )
 
 
-def _given_names(shown: DatasetView) -> tuple[str, ...] | None:
+def _given_names(view: DatasetView) -> tuple[str, ...] | None:
     """Give the recorded names of the dimensions in N5 order; None where none are recorded."""
-    if shown.record.dimension_names is None or shown.dimension_names is None:
+    if view.record.dimension_names is None or view.dimension_names is None:
         return None
-    return present(tuple(name or "" for name in shown.dimension_names), shown.axis_order)
+    return present(tuple(name or "" for name in view.dimension_names), view.axis_order)
 
 
 def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
@@ -330,34 +312,29 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _view(container: Container, path: str, description: Description | None = None) -> View | None:
-    """Find what the XML says of the view that a level belongs to."""
+def _bdv_view(path: str, description: Description | None = None) -> Steps[View | None]:
+    """Find what BigDataViewer's XML says of the view that a level belongs to."""
     names = tuple(path.split("/"))
     numbers = view_of(names)
-    root: Path | None = getattr(container, "root", None)
-    if numbers is not None and description is None and root is not None:
-        description = find_xml(root.joinpath(*names[:-3]), root)
-    return None if numbers is None or description is None else description.view(*numbers)
+    if numbers is None:
+        return None
+    if description is None:
+        description = yield from read_description("/".join(names[:-3]))
+    return None if description is None else description.view(*numbers)
 
 
-def find_xml(container: Path, root: Path) -> Description | None:
-    """Find BigDataViewer's XML: beside the setups, or above them up to beside the container.
+def read_description(path: str) -> Steps[Description | None]:
+    """Read BigDataViewer's XML: beside the setups, or above them up to beside the container.
 
     Parameters
     ----------
-    container : Path
-        The directory of the setups.
-    root : Path
-        That of the container.
+    path : str
+        The group of the setups.
     """
-    for folder in (container, *container.parents):
-        for xml in sorted(folder.glob("*.xml")):
-            try:
-                found = parse_xml(xml.read_bytes())
-            except OSError:  # a directory, a broken link, not ours to read
-                continue
-            if found is not None and (folder / found.location).resolve() == container.resolve():
-                return found
-        if folder == root.parent:
-            break
-    return None
+
+    def location(data: bytes) -> str | None:
+        description = parse_xml(data)
+        return None if description is None else str(description.location)
+
+    (xml,) = yield [FileThatNames(path, "*.xml", location)]
+    return None if xml is None else parse_xml(xml)

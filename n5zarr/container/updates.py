@@ -1,13 +1,13 @@
-"""What Zarr writes, as changes to a container; without doing any input or output.
+"""Documents that Zarr writes, as changes of ``attributes.json``.
 
-Generators of requests, as in :mod:`n5zarr.container.nodes`.
+Each function that returns ``Steps`` is a generator of requests, see
+:mod:`n5zarr.storage.requests`.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr_private import spelled
@@ -16,7 +16,7 @@ from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, List, Remove, Update
+from n5zarr.storage.requests import Get, List, Remove, Update, read_key
 from n5zarr.zarr_view.from_zarr import (
     Members,
     check_v3,
@@ -27,7 +27,9 @@ from n5zarr.zarr_view.keys import ChunkNames
 from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5
 
 if TYPE_CHECKING:
-    from n5zarr.container.nodes import Hierarchy, Node
+    from n5zarr.container.memory import Node
+    from n5zarr.container.nodes import Nodes
+    from n5zarr.format.order import AxisOrder
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import MetadataKey
 
@@ -75,36 +77,25 @@ def _is_of(name: str, document: dict[str, Any]) -> bool:
 
 
 def write_document(
-    hierarchy: Hierarchy,
-    key: MetadataKey,
-    document: dict[str, Any],
-    base: bytes | None,
-    *,
-    only_new: bool = False,
-    has_root: bool = False,
+    nodes: Nodes, key: MetadataKey, document: dict[str, Any], *, only_new: bool = False
 ) -> Steps[Node | None]:
-    """Write a Zarr document.
+    """Write a Zarr document: apply what Zarr changed in it to what is stored now.
 
     Parameters
     ----------
-    hierarchy : Hierarchy
-        The container.
+    nodes : Nodes
+        The container. What Zarr's change starts from, the document last served, is in its memory.
     key : MetadataKey
         Of the document.
     document : dict
         See :func:`parse_document`.
-    base : bytes or None
-        The document under this key as the store last served or took it, which is what Zarr started
-        from.
     only_new : bool, optional
         Write nothing where the node has a document.
-    has_root : bool, optional
-        Whether the container is known to have a root, so that it is not looked for.
 
     Returns
     -------
-    Presentation, GroupAttributes or None
-        The node as it is now; None when ``only_new`` found a document.
+    DatasetView, GroupAttributes or None
+        The node as it is now; None when ``only_new`` and there was a document.
 
     Raises
     ------
@@ -112,12 +103,15 @@ def write_document(
         N5 cannot hold it; nothing is written.
     """
     _check_name(key.path)
-    old = None if base is None else json.loads(base)
-    fresh = _change(hierarchy, key, document, None)
-    change = fresh if old is None else _change(hierarchy, key, document, old)
-    if fresh.makes_group and (yield from _is_group(hierarchy, key.path)):
-        fresh, change = replace(fresh, is_group=True), replace(change, is_group=True)
-    if key.path and not has_root:
+    axis_order = nodes.options.axis_order
+    whole = _whole_document(key, document, axis_order)
+    if whole.makes_group and (yield from _is_group(nodes, key.path)):
+        whole = replace(whole, is_group=True)
+    served = nodes.memory.served.get(key)
+    change = whole
+    if served is not None:
+        change = _since(whole, key, document, json.loads(served), axis_order)
+    if key.path and not nodes.memory.has_root:
         yield from make_root()
     applied: list[Change] = []
 
@@ -126,104 +120,121 @@ def write_document(
         if only_new and data is not None:
             return data
         # of a node that is not there any more nothing can be kept
-        applied.append(change if data and data.strip() else fresh)
+        applied.append(change if data and data.strip() else whole)
         return changed(data, applied[-1])
 
     (data,) = yield [Update(join(key.path, ATTRIBUTES_JSON), apply)]
     if not applied:
         return None
-    assert isinstance(data, bytes)  # noqa: S101 - the answer to Update
     members = applied[-1].members
     if isinstance(members, Members):
-        hierarchy.created(key.path, document, members.element.stored, members.block_size)
-    return (yield from hierarchy.classify(key.path, data))
+        creation = members.element.stored, members.block_size
+        nodes.memory.create(key.path, document, nodes.options.zarr_format, creation)
+    return (yield from nodes.classify(key.path, data))
 
 
-def _is_group(hierarchy: Hierarchy, path: str) -> Steps[bool]:
-    return isinstance((yield from hierarchy.node(path)), GroupAttributes)
+def _is_group(nodes: Nodes, path: str) -> Steps[bool]:
+    return isinstance((yield from nodes.node(path)), GroupAttributes)
 
 
-def _change(
-    hierarchy: Hierarchy, key: MetadataKey, document: dict[str, Any], old: dict[str, Any] | None
-) -> Change:
+def _whole_document(key: MetadataKey, document: dict[str, Any], axis_order: AxisOrder) -> Change:
+    """Say what a document asks for where nothing is yet."""
     is_root = not key.path
-    attributes = document.get("attributes") or {}
-    base = None if old is None else old.get("attributes", {})
     match key.name:
         case ".zattrs":
-            in_order = partial(in_axis_order, axis_order=hierarchy.axis_order)
-            base = None if old is None else in_order(old)
-            return Change(attributes=in_order(document), base=base, is_root=is_root)
+            return Change(attributes=in_axis_order(document, axis_order), is_root=is_root)
         case ".zgroup":
-            return Change(makes_group=old is None, is_root=is_root)
+            return Change(makes_group=True, is_root=is_root)
         case ".zmetadata":
             return Change(consolidated=True, is_root=is_root)
         case ".zarray":
-            return _v2_array(hierarchy, document, old, is_root=is_root)
+            ChunkNames.of(document)
+            element = element_of_v2(document)
+            members = members_of_v2(document, element, v3_form(document), axis_order)
+            return Change(members=members, is_root=is_root)
         case _ if document["node_type"] == "array":
-            return _v3_array(hierarchy, document, old, is_root=is_root)
-    consolidated = document.get("consolidated_metadata") is not None
-    before = old is not None and old.get("consolidated_metadata") is not None
-    extra, extra_before = _other_members(document), None if old is None else _other_members(old)
-    was_array = old is not None and old.get("node_type") == "array"
+            check_v3(document)
+            element = element_of_v3(document["data_type"], document["fill_value"])
+            members = members_of_v3(document, element, axis_order)
+            return Change(
+                attributes=document.get("attributes") or {},
+                members=members,
+                names=names_n5(document.get("dimension_names"), axis_order),
+                ndim=len(document["shape"]),
+                rank=len(members.dimensions),
+                is_root=is_root,
+            )
     return Change(
-        attributes=attributes,
-        base=base,
-        # where others have made a dataset of one since, only its attributes change
-        makes_group=old is None or was_array,
-        consolidated=KEEP if consolidated == before else consolidated,
-        extra=KEEP if extra == extra_before else extra,
+        attributes=document.get("attributes") or {},
+        makes_group=True,
+        consolidated=True if _is_consolidated(document) else KEEP,
+        extra=_other_members(document),
         is_root=is_root,
     )
+
+
+def _since(
+    whole: Change,
+    key: MetadataKey,
+    document: dict[str, Any],
+    old: dict[str, Any],
+    axis_order: AxisOrder,
+) -> Change:
+    """Reduce what a document asks for to what Zarr has changed since it was served."""
+    match key.name:
+        case ".zattrs":
+            return replace(whole, base=in_axis_order(old, axis_order))
+        case ".zgroup":
+            return replace(whole, makes_group=False)
+        case ".zmetadata":
+            return whole
+        case ".zarray":
+            return _array_since(whole, document, old, _V2_IDENTITY)
+        case _:
+            return _v3_since(whole, document, old)
+
+
+def _v3_since(whole: Change, document: dict[str, Any], old: dict[str, Any]) -> Change:
+    before: dict[str, Any] = old.get("attributes") or {}
+    if document["node_type"] == "array":
+        change = _array_since(whole, document, old, _V3_IDENTITY)
+        renamed = old.get("dimension_names") != document.get("dimension_names")
+        attributes = document.get("attributes") or {}
+        named = any(attributes.get(k) != before.get(k) for k in _NAMING)
+        same = change.members == KEEP
+        return replace(
+            change,
+            base=before if same or old == {} else None,
+            names=whole.names if renamed or named or not same else KEEP,
+        )
+    consolidated = _is_consolidated(document)
+    return replace(
+        whole,
+        base=before,
+        # where others have made a dataset of a group since, only its attributes change
+        makes_group=old.get("node_type") == "array",
+        consolidated=KEEP if consolidated == _is_consolidated(old) else consolidated,
+        extra=KEEP if whole.extra == _other_members(old) else whole.extra,
+    )
+
+
+def _array_since(
+    whole: Change, document: dict[str, Any], old: dict[str, Any], identity: tuple[str, ...]
+) -> Change:
+    """Leave an array's members as they are, or its extent only, if Zarr has not changed them."""
+    if whole.members is None or not _is_same(old, document, identity):
+        return whole
+    is_resized = old.get("shape") != document["shape"]
+    return replace(whole, members=KEEP, resized=whole.members if is_resized else KEEP)
+
+
+def _is_consolidated(document: dict[str, Any]) -> bool:
+    return document.get("consolidated_metadata") is not None
 
 
 def _other_members(document: dict[str, Any]) -> dict[str, Any]:
-    """Give the members of a group's ``zarr.json`` that readers need not understand."""
+    """Return the members of a group's ``zarr.json`` that readers need not understand."""
     return {key: value for key, value in document.items() if key not in _GROUP_KEYS}
-
-
-def _v3_array(
-    hierarchy: Hierarchy, document: dict[str, Any], old: dict[str, Any] | None, *, is_root: bool
-) -> Change:
-    check_v3(document)
-    element = element_of_v3(document["data_type"], document["fill_value"])
-    members = members_of_v3(document, element, hierarchy.axis_order)
-    attributes = document.get("attributes") or {}
-    same = old is not None and _is_same(old, document, _V3_IDENTITY)
-    before = (old or {}).get("attributes") or {}
-    renamed = (old or {}).get("dimension_names") != document.get("dimension_names")
-    named = any(attributes.get(k) != before.get(k) for k in _NAMING)
-    resized = same and old is not None and old.get("shape") != document["shape"]
-    return Change(
-        attributes=attributes,
-        base=before if same or old == {} else None,
-        members=KEEP if same else members,
-        resized=members if resized else KEEP,
-        names=(
-            names_n5(document.get("dimension_names"), hierarchy.axis_order)
-            if renamed or named or not same
-            else KEEP
-        ),
-        ndim=len(document["shape"]),
-        rank=len(members.dimensions),
-        is_root=is_root,
-    )
-
-
-def _v2_array(
-    hierarchy: Hierarchy, document: dict[str, Any], old: dict[str, Any] | None, *, is_root: bool
-) -> Change:
-    ChunkNames.of(document)
-    members = members_of_v2(
-        document, element_of_v2(document), v3_form(document), hierarchy.axis_order
-    )
-    same = old is not None and _is_same(old, document, _V2_IDENTITY)
-    resized = same and old is not None and old.get("shape") != document["shape"]
-    return Change(
-        members=KEEP if same else members,
-        resized=members if resized else KEEP,
-        is_root=is_root,
-    )
 
 
 def _is_same(old: dict[str, Any], new: dict[str, Any], identity: tuple[str, ...]) -> bool:
@@ -243,13 +254,11 @@ def _check_name(path: str) -> None:
         raise N5UnrepresentableError(message, kind="path")
 
 
-def remove_document(hierarchy: Hierarchy, key: MetadataKey, node: Node | None) -> Steps[None]:
-    """Remove a Zarr document, and in v2 what it stands for.
+def remove_document(key: MetadataKey) -> Steps[None]:
+    """Remove a Zarr document that exists, and in v2 what it stands for.
 
     A group that has children is still one afterwards, since N5 needs no document for that.
     """
-    if (node is None or hierarchy.document(key, node) is None) and key.name != ".zmetadata":
-        return
     path = join(key.path, ATTRIBUTES_JSON)
     match key.name:
         case ".zattrs":
@@ -259,19 +268,18 @@ def remove_document(hierarchy: Hierarchy, key: MetadataKey, node: Node | None) -
         case ".zmetadata":
             change = Change(consolidated=False)
         case _:
-            yield [Remove(path)]
+            yield [Remove(path, prune=True)]
             return
-    (data,) = yield [Get(path)]
-    if data is None:
+    if (yield from read_key(path)) is None:
         return
     (left,) = yield [Update(path, lambda data: changed(data, change))]
     if left == b"{}" and key.name == ".zarray":
-        yield [Remove(path)]
+        yield [Remove(path, prune=True)]
 
 
 def make_root() -> Steps[None]:
     """Give a new container its version; one that holds something already is left as it is."""
-    found, entries = yield [Get(ATTRIBUTES_JSON), List("")]
-    if found is None and not entries:
+    document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
+    if document is None and not entries:
         root = Change(is_root=True)
         yield [Update(ATTRIBUTES_JSON, lambda data: changed(data, root) if data is None else data)]

@@ -65,6 +65,11 @@ class CacheOptions:
             message = f"bytes: expected a number of bytes, got {self.bytes}"
             raise N5UnrepresentableError(message, kind="option")
 
+    @property
+    def writes(self) -> bool:
+        """Whether a store with this cache may write."""
+        return self.recheck is True
+
 
 class _Kept(NamedTuple):
     value: bytes | None

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr._zarr_private import sync
 from n5zarr.codecs.block import Block, parse_block
-from n5zarr.container.nodes import read_document, read_key
+from n5zarr.container.nodes import read_document
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -20,6 +19,7 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
+from n5zarr.storage.requests import read_key
 from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def read_block(
     if len(position) != dataset.ndim or any(p < 0 for p in position):
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)
-    data = sync(opened.run(read_key(join(node, block_path(position)))))
+    data = opened.ask(read_key(join(node, block_path(position))))
     if data is None:
         return None
     try:
@@ -91,6 +91,6 @@ def read_block(
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
     try:
-        return parse_attributes(sync(opened.run(read_document(node))))
+        return parse_attributes(opened.ask(read_document(node)))
     except N5Error as err:
         raise err.located(f"{where}: {ATTRIBUTES_JSON}") from err.__cause__

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
-from n5zarr.container.nodes import Broken, read_document, read_key
+from n5zarr.container.nodes import Broken, read_document
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
@@ -17,6 +17,7 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.files import is_unfinished
+from n5zarr.storage.requests import read_key
 from n5zarr.store.location import open_container
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import Content, DatasetView
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-    from n5zarr.container.nodes import Node
+    from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
 
@@ -79,7 +80,7 @@ def describe(
         if size:
             description |= _describe_size(opened, node_path, node)
         return {**description, "attributes": dict(node.dataset.attributes)}
-    children = sync(opened.run(opened.hierarchy.children(node_path)))
+    children = opened.ask(opened.container.nodes.children(node_path))
     names: list[JSON] = [name for name, _ in children]
     return {
         **description,
@@ -90,7 +91,7 @@ def describe(
 
 
 def _found(opened: N5Store, path: str) -> Node:
-    node = sync(opened.read_node(path))
+    node = opened.node(path)
     if node is not None:
         return node
     root = getattr(opened, "root", None)
@@ -103,7 +104,7 @@ def _found(opened: N5Store, path: str) -> Node:
 
 def _version(opened: N5Store) -> JSON:
     """Read the version attribute of the root; None where it has none."""
-    document = sync(opened.run(read_document("")))
+    document = opened.ask(read_document(""))
     return document.get(VERSION_KEY) if isinstance(document, dict) else None
 
 
@@ -128,7 +129,7 @@ def _describe_array(shown: DatasetView) -> dict[str, JSON]:
 
 
 def _describe_geometry(opened: N5Store, path: str, shown: DatasetView) -> dict[str, JSON]:
-    placed = sync(read_placed(opened, path, shown))
+    placed = opened.ask(read_placed(opened.container.nodes, path, shown))
     geometry = placed.geometry
     problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
     if geometry is None:
@@ -162,7 +163,7 @@ def _shown_type(shown: DatasetView) -> str:
 
 
 def _describe_size(opened: N5Store, path: str, shown: DatasetView) -> dict[str, JSON]:
-    positions = sync(opened.run(opened.hierarchy.grid_positions(path, shown)))
+    positions = opened.ask(opened.container.nodes.grid_positions(path, shown))
     n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
     return {
         "n_blocks_stored": len(positions),
@@ -226,7 +227,7 @@ def _branch(
     below = None if depth is None else depth - 1
     children: list[JSON] = [
         _branch(opened, join(path, child), child, found, size=size, depth=below)
-        for child, found in sync(opened.run(opened.hierarchy.children(path)))
+        for child, found in opened.ask(opened.container.nodes.children(path))
     ]
     return {"name": name, "kind": "group", "children": children}
 
@@ -275,18 +276,18 @@ def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5
             yield node.error
         return
     if not isinstance(node, DatasetView):
-        for name, child in sync(opened.run(opened.hierarchy.children(node_path))):
+        for name, child in opened.ask(opened.container.nodes.children(node_path)):
             yield from _damage(opened, join(node_path, name), child)
         return
-    for position in sync(opened.run(opened.hierarchy.grid_positions(node_path, node))):
+    for position in opened.ask(opened.container.nodes.grid_positions(node_path, node)):
         key = join(node_path, block_path(position))
-        block = sync(opened.run(read_key(key)))
+        block = opened.ask(read_key(key))
         if block is None:  # deleted since it was listed
             continue
         try:
             stored_chunk(memoryview(block), node)
         except N5Error as err:
-            yield err.located(opened.block_name(node_path, position))
+            yield err.located(opened.container.chunks.block_name(node_path, position))
 
 
 def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:

@@ -28,7 +28,6 @@ from xarray.core import indexing
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
 
-from n5zarr._zarr_private import sync
 from n5zarr.arrays.array import hasten
 from n5zarr.container.axes import positions, read_layout, read_placed
 from n5zarr.conventions.find import CONVENTIONS
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from n5zarr.container.axes import Layout, Placed
-    from n5zarr.container.nodes import Node
+    from n5zarr.container.memory import Node
     from n5zarr.conventions.model import Axis
     from n5zarr.format.order import AxisOrder
 
@@ -123,7 +122,11 @@ decode_timedelta : optional
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         node = source.node()
         if not isinstance(node, GroupAttributes):
-            return source.single(sync(read_placed(source.opened, source.path, node, convention)))
+            return source.single(
+                source.opened.ask(
+                    read_placed(source.opened.container.nodes, source.path, node, convention)
+                )
+            )
         layout = source.layout(source.path, node)
         if not layout.agrees:
             message = (
@@ -150,7 +153,9 @@ decode_timedelta : optional
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         node = source.node()
         if not isinstance(node, GroupAttributes):
-            placed = sync(read_placed(source.opened, source.path, node, convention))
+            placed = source.opened.ask(
+                read_placed(source.opened.container.nodes, source.path, node, convention)
+            )
             return {"/": source.single(placed)}
         return source.groups(source.path, node, "/")
 
@@ -230,7 +235,7 @@ class _Source:
         return cls(opened=opened, path=path, convention=convention, decoding={})
 
     def node(self) -> Node:
-        node = sync(self.opened.read_node(self.path))
+        node = self.opened.node(self.path)
         if node is None:
             message = f"{self.opened}: /{self.path}: expected a group or dataset, got nothing there"
             raise FileNotFoundError(message)
@@ -238,7 +243,9 @@ class _Source:
 
     def layout(self, path: str, group: GroupAttributes) -> Layout:
         """Read a group; what cannot be shown causes a warning."""
-        layout = sync(read_layout(self.opened, path, group, self.convention))
+        layout = self.opened.ask(
+            read_layout(self.opened.container.nodes, path, group, self.convention)
+        )
         for broken in layout.broken:
             message = f"{self.opened}: left out: {broken.error}"
             warnings.warn(message, N5Warning, stacklevel=2)
@@ -316,7 +323,7 @@ class _Source:
         wrapped = ZarrArrayWrapper(array)  # type: ignore[no-untyped-call] # xarray's
         data = indexing.LazilyIndexedArray(wrapped)
         # what plain Zarr would say, so that writing Zarr needs no n5zarr to be read
-        document = replace(placed.shown, codecs="zarr", axis_order="C").document()
+        document = replace(placed.view, codecs="zarr", axis_order="C").document()
         value = cpu.Buffer.from_bytes(json.dumps(document).encode())
         plain = zarr.open_array(MemoryStore({"zarr.json": value}), mode="r", zarr_format=3)
         encoding = {

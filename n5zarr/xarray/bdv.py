@@ -15,8 +15,7 @@ import xarray as xr
 import zarr
 from zarr.abc.store import Store
 
-from n5zarr._zarr_private import sync
-from n5zarr.container.axes import find_xml, read_placed
+from n5zarr.container.axes import read_description, read_placed
 from n5zarr.conventions.bdv import parse_xml
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from n5zarr.container.axes import Placed
-    from n5zarr.container.nodes import Node
+    from n5zarr.container.memory import Node
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
@@ -108,11 +107,10 @@ def open_bdv(
     if not views:
         message = f"{opened}: /{group}: expected groups setup0, setup1, ..., got none with data"
         raise FileNotFoundError(message)
-    root = getattr(opened, "root", None)
     if xml is not None:
         description = parse_xml(Path(xml).read_bytes())
     else:
-        description = None if root is None else find_xml(root.joinpath(*group.split("/")), root)
+        description = opened.ask(read_description(group))
     if description is not None and not registrations:
         description = replace(description, registrations={})
     parts = _parts(opened, views, description)
@@ -130,7 +128,7 @@ def _described_by(xml: str | os.PathLike[str]) -> str:
 
 def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
     """Find the children whose names are a word and a number, by number."""
-    children = sync(opened.run(opened.hierarchy.children(path)))
+    children = opened.ask(opened.container.nodes.children(path))
     found = [(re.fullmatch(pattern, name), name, child) for name, child in children]
     return sorted(
         ((int(match.group(1)), name, child) for match, name, child in found
@@ -166,8 +164,8 @@ class _Stack:
         self.opened = opened
         self.views = views
         number, first = next(iter(views.items()))
-        self.placed: Placed = sync(
-            read_placed(opened, first.path, first.shown, description=description)
+        self.placed: Placed = opened.ask(
+            read_placed(opened.container.nodes, first.path, first.shown, description=description)
         )
         wanted = first.shown.data_type, first.shown.shape
         for view in views.values():
@@ -183,7 +181,7 @@ class _Stack:
     @property
     def likeness(self) -> object:
         """What stacks have to have in common to be one array."""
-        first, geometry = self.placed.shown, self.placed.geometry
+        first, geometry = self.placed.view, self.placed.geometry
         places = tuple(self.placed.axes.items()), geometry and geometry.rest
         return first.shape, first.data_type, self.placed.dims, places
 
@@ -194,7 +192,7 @@ class _Stack:
         return {key: found[key] for key in ("registration",) if key in found}
 
     def array(self, timepoints: list[int]) -> Any:  # noqa: ANN401 - dask's
-        shown = self.placed.shown
+        shown = self.placed.view
         dtype = shown.kind.dtype
         parts = [
             da.from_zarr(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_layout
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
@@ -107,17 +106,21 @@ def pyramid_levels(
 
 
 def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
-    node = sync(opened.read_node(path))
+    node = opened.node(path)
     if node is None:
         message = f"{opened}: /{path}: expected a group of levels, got nothing there"
         raise FileNotFoundError(message)
     if not isinstance(node, GroupAttributes):
         path = path.rpartition("/")[0]
-        node = sync(opened.read_node(path))
-    layout = sync(read_layout(opened, path, node or GroupAttributes(attributes={}), convention))  # type: ignore[arg-type]
+        node = opened.node(path)
+    layout = opened.ask(
+        read_layout(
+            opened.container.nodes, path, node or GroupAttributes(attributes={}), convention
+        )
+    )  # type: ignore[arg-type]
     named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
     levels = list((named or layout.datasets).values())
-    ranks = {placed.shown.ndim for placed in levels}
+    ranks = {placed.view.ndim for placed in levels}
     if not levels or len(ranks) > 1 or (not named and (layout.agrees or _named_apart(levels))):
         below = ", ".join(layout.groups) or "none"
         message = (

@@ -15,7 +15,6 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
@@ -142,12 +141,12 @@ class _Existing:
     @classmethod
     def of(cls, opened: N5Store, path: str, append_dim: Hashable | None) -> _Existing:
         where = f"{opened}: {path or '/'}"
-        node = sync(opened.read_node(path))
+        node = opened.node(path)
         if node is None:
             message = f"{where}: expected what is to be changed, got nothing there"
             raise FileNotFoundError(message)
         if isinstance(node, DatasetView):
-            placed = sync(read_placed(opened, path, node))
+            placed = opened.ask(read_placed(opened.container.nodes, path, node))
             found = [placed, *placed.coordinates.values()]
             names = {p.name for p in found}
             sizes = placed.sizes
@@ -155,7 +154,7 @@ class _Existing:
             if append_dim in placed.coordinates:
                 _check_alone(opened, placed, str(append_dim), where)
         else:
-            layout = sync(read_layout(opened, path, node))
+            layout = opened.ask(read_layout(opened.container.nodes, path, node))
             if not layout.agrees:
                 message = "expected datasets that share their axes; change one by one, by group="
                 raise N5UnrepresentableError(message, kind="option", where=where)
@@ -173,9 +172,9 @@ class _Existing:
 def _check_alone(opened: N5Store, placed: Placed, dim: str, where: str) -> None:
     """Refuse to lengthen a coordinate that other datasets need as it is."""
     group = placed.path.rpartition("/")[0]
-    node = sync(opened.read_node(group))
+    node = opened.node(group)
     beside = (
-        sync(read_layout(opened, group, node)).datasets.values()
+        opened.ask(read_layout(opened.container.nodes, group, node)).datasets.values()
         if isinstance(node, GroupAttributes)
         else ()
     )
@@ -290,7 +289,7 @@ class _Change:
             _check_whole_blocks(name, placed, region, where)
         if variable.dtype.kind not in "mM":
             encoded = _checked(encoded, variable, stored, f"{where}: {name}")
-        block = placed.shown.chunk_shape
+        block = placed.view.chunk_shape
         encoded = in_whole_blocks(encoded, block, [part.start for part in region])
         return cls(encoded, placed, region)
 
@@ -372,7 +371,7 @@ def _check_whole_blocks(
     name: Hashable, placed: Placed, region: tuple[slice, ...], where: str
 ) -> None:
     """Refuse a part that shares blocks with what another process may be writing."""
-    ends = zip(placed.dims, region, placed.shown.chunk_shape, placed.shown.shape, strict=True)
+    ends = zip(placed.dims, region, placed.view.chunk_shape, placed.view.shape, strict=True)
     for dim, part, block, extent in ends:
         if part.start % block or (part.stop % block and part.stop != extent):
             message = (

@@ -169,7 +169,7 @@ def to_n5(  # noqa: PLR0913 - what to_zarr takes, and what N5 needs
         ]
         return _all([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
-    if mode in (None, "w-") and sync(opened.read_node(path)) is not None:
+    if mode in (None, "w-") and opened.node(path) is not None:
         message = (
             f"{opened}: {path or '/'}: there is something already; mode='w' removes it, "
             "mode='a' adds to it"
@@ -330,7 +330,7 @@ class _Writer:
             existing, described = self._described(above, part.data, removed)
             if not described.coords:  # so that levels of a pyramid are beside each other
                 return self._addition(above, existing, part.data, described, mode)
-            there = None if removed is not None else sync(self.opened.read_node(part.path))
+            there = None if removed is not None else self.opened.node(part.path)
             if isinstance(there, DatasetView):
                 message = (
                     f"{self.opened}: {part.path}: expected data with the positions that the "
@@ -383,17 +383,19 @@ class _Writer:
         existing, described : mapping of str to Placed, Dataset
             What is in the group already, and what is to be written.
         """
-        node = None if _is_below(group, removed) else sync(self.opened.read_node(group))
+        node = None if _is_below(group, removed) else self.opened.node(group)
         existing: Mapping[str, Placed] = {}
         before: dict[str, Any] = {}
         if isinstance(node, GroupAttributes):
-            found_there = sync(read_layout(self.opened, group, node)).datasets
+            found_there = self.opened.ask(
+                read_layout(self.opened.container.nodes, group, node)
+            ).datasets
             existing = {n: p for n, p in found_there.items() if not _is_below(p.path, removed)}
             before = dict(node.attributes)
         new = [str(name) for name in ds.data_vars if str(name) not in existing]
         self._check_attributes(group, before, existing, ds)
         attributes = {**without_levels(before, new), **ds.attrs}
-        above = sync(self.opened.run(self.opened.hierarchy.above(group)))
+        above = self.opened.ask(self.opened.container.nodes.above(group))
         written: dict[Hashable, dict[str, JSON]] = {}
         said: dict[Hashable, bool] = {}  # of each dimension: by the attributes of all variables
         for name, array in ds.data_vars.items():

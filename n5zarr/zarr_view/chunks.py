@@ -56,7 +56,7 @@ def chunk_slice(data: memoryview, shown: DatasetView) -> slice | None:
     ----------
     data : memoryview
         The stored block, header first, as bytes.
-    shown : Presentation
+    shown : DatasetView
         How the dataset is shown.
 
     Returns
@@ -92,7 +92,7 @@ def stored_chunk(data: memoryview, shown: DatasetView) -> np.ndarray:
     ----------
     data : memoryview
         The stored block, header first, as bytes.
-    shown : Presentation
+    shown : DatasetView
         How the dataset is shown.
 
     Returns
@@ -147,7 +147,7 @@ def make_chunk(data: memoryview, shown: DatasetView) -> BufferLike:
     ----------
     data : memoryview
         The stored block, header first, as bytes.
-    shown : Presentation
+    shown : DatasetView
         How the dataset is shown; one that is not transcoded.
 
     Returns
@@ -181,7 +181,7 @@ def make_block(chunk: memoryview, shown: DatasetView, grid_position: N5Tuple) ->
     ----------
     chunk : memoryview
         The full-size chunk, as bytes.
-    shown : Presentation
+    shown : DatasetView
         How the dataset is shown; one that is not transcoded.
     grid_position : tuple of int
         Of the block, N5 order.

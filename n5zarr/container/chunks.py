@@ -1,0 +1,259 @@
+"""Chunks of a container: reading, writing and removing them as blocks.
+
+Each function is a generator of requests, see :mod:`n5zarr.storage.requests`. A full-size block is a
+chunk but for its header; `zarr_view.chunks` makes all others, through `codec_chain` where an array
+was created with codecs of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from n5zarr.codecs.compress import shows_cuts
+from n5zarr.container import codec_chain
+from n5zarr.container.block_location import BlockLocation
+from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.block import BlockHeader
+from n5zarr.format.grid import block_path
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Warn, Work
+from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk, encode_chunk, make_block, make_chunk
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.container.memory import Memory, Node
+    from n5zarr.container.nodes import Nodes
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.zarr_view.keys import ChunkKey
+
+__all__ = ["Chunks"]
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The chunks of a container.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The groups and datasets of the container.
+    name : str
+        Of the container, for messages.
+    has_stamps : bool
+        Whether storage tells when others have written a document.
+    """
+
+    nodes: Nodes
+    name: str
+    has_stamps: bool
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered: here the datasets."""
+        return self.nodes.memory
+
+    # ------------------------------------------------------------------ datasets
+
+    def dataset(self, path: str) -> Steps[DatasetView | None]:
+        """Read the dataset of a chunk if it is not known, or if others have written its document.
+
+        Raises
+        ------
+        N5Error
+            The dataset has other elements or blocks than when it was opened (``kind="changed"``).
+        """
+        known = self.memory.dataset(path)
+        if known is None:
+            return (yield from self.dataset_anew(path))
+        if self.has_stamps:
+            (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
+            if stamp != self.memory.stamp(path):
+                return (yield from self.dataset_anew(path))
+        return known
+
+    def dataset_anew(self, path: str) -> Steps[DatasetView | None]:
+        """Read the dataset of a chunk: others may have made it, or made it larger.
+
+        Raises
+        ------
+        N5Error
+            The dataset has other elements or blocks than when it was opened (``kind="changed"``).
+        """
+        known = self.memory.node(path)
+        node = yield from self.node_anew(path, expected=known)
+        return node if isinstance(node, DatasetView) else None
+
+    def node_anew(self, path: str, expected: Node | None = None) -> Steps[Node | None]:
+        """Read a node, and remember it.
+
+        The version of the container is checked before the first node, where documents cost next
+        to nothing; elsewhere when the root is read, and before the first document is written.
+
+        Parameters
+        ----------
+        path : str
+            Of the node.
+        expected : node, optional
+            What the node has to be like, if it is a dataset.
+
+        Raises
+        ------
+        N5Error
+            The node is broken or not supported, or not as expected (``kind="changed"``).
+        """
+        stamp = None
+        if self.has_stamps:
+            if path not in self.memory.assumed:
+                yield from self.nodes.check_version()
+            (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
+        node = self.memory.take_listed(path) or (yield from self.nodes.node(path))
+        self._check_same(path, expected, node)
+        self.memory.keep(path, node, stamp)
+        return node
+
+    def _check_same(self, path: str, known: Node | None, node: Node | None) -> None:
+        """Raise if an array whose chunks are asked for has other elements or blocks by now."""
+        if not isinstance(known, DatasetView) or not isinstance(node, DatasetView):
+            return
+        before, now = known.dataset, node.dataset
+        if (before.type_name, before.block_size) == (now.type_name, now.block_size):
+            return
+        message = (
+            "the dataset has been replaced by another one since it was opened: expected "
+            f"{before.type_name} in blocks {before.block_size}, got {now.type_name} in blocks "
+            f"{now.block_size}; open it again"
+        )
+        raise N5Error(message, kind="changed")
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, chunk: ChunkKey) -> Steps[BufferLike | None]:
+        """Read a chunk; None where there is no block.
+
+        Raises
+        ------
+        N5BlockError
+            The block is damaged or does not fit the dataset.
+        """
+        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
+        if location is None or not location.in_grid:
+            return None
+        # what is being written may be cut: where Zarr's codecs would find that, it is too late
+        settled = not shows_cuts(location.view.dataset.compression)
+        (block,) = yield [Get(location.key, settled=settled)]
+        if block is not None and not settled:
+            try:
+                if not location.may_be_cut(memoryview(block)):
+                    return (yield from self._chunk(memoryview(block), location))
+            except N5BlockError:
+                pass
+            (block,) = yield [Get(location.key, settled=True)]
+        return None if block is None else (yield from self._chunk(memoryview(block), location))
+
+    def _chunk(self, block: memoryview, location: BlockLocation) -> Steps[BufferLike]:
+        """Cut the chunk out of the block, or make it."""
+        try:
+            if not location.has_expected_size(block):
+                yield from self._warn_of_size(block, location)
+            part = chunk_slice(block, location.view)
+            if part is not None:
+                return block[part]
+            (chunk,) = yield [Work(partial(self._make_chunk, block, location))]
+        except N5Error as err:
+            raise err.located(
+                self.block_name(location.path, location.grid_position)
+            ) from err.__cause__
+        made: BufferLike = chunk
+        return made
+
+    def _warn_of_size(self, block: memoryview, location: BlockLocation) -> Steps[None]:
+        """Say why a block has another size than its place."""
+        dataset = location.view.dataset
+        if not dataset.has_block_size:
+            shape = BlockHeader.from_bytes(block).block_shape
+            message = (
+                f"{location.path or '/'}: has no blockSize and is taken for one block of "
+                f"{dataset.dimensions}, but holds one of {shape}: what that lacks is "
+                "shown as fill value; add the blockSize that it was written with"
+            )
+            yield [Warn(message)]
+
+    def _make_chunk(self, block: memoryview, location: BlockLocation) -> BufferLike:
+        """Make a chunk that is no part of its block."""
+        codecs = location.view.transcoded
+        if codecs is None:
+            return make_chunk(block, location.view)
+        if '"sharding_indexed"' not in codecs:
+            return codec_chain.encode(decode_chunk(block, location.view), codecs)
+        stored, last = bytes(block), self.memory.last_shard
+        if last is not None and last[:2] == (location.key, stored):
+            return last[2]
+        shard = codec_chain.encode(decode_chunk(block, location.view), codecs)
+        self.memory.last_shard = location.key, stored, shard
+        return shard
+
+    def exists(self, chunk: ChunkKey) -> Steps[bool]:
+        """Whether a chunk has a block."""
+        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
+        if location is None or not location.in_grid:
+            return False
+        (exists,) = yield [Exists(location.key)]
+        return bool(exists)
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, chunk: ChunkKey, value: memoryview) -> Steps[None]:
+        """Write a chunk as a block, truncated to the extent of the dataset.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            There is no such array, or no such chunk in its grid (``kind="path"``).
+        N5UnsupportedError
+            The array can only be read.
+        N5Error
+            The array is another one by now (``kind="changed"``).
+        """
+        location = self.location(chunk)
+        if location is None or not location.is_full:
+            view = yield from self.dataset_anew(chunk.path)
+        else:
+            view = yield from self.dataset(chunk.path)
+        location = BlockLocation.of(chunk, view)
+        if location is None or not location.in_grid:
+            grid = "there is no such array" if view is None else f"its grid is {view.grid}"
+            message = f"chunk {chunk.coords}: expected a chunk of an array, but {grid}"
+            raise N5UnrepresentableError(message, kind="path")
+        try:
+            (block,) = yield [Work(partial(self._make_block, value, location))]
+        except N5Error as err:
+            raise err.located(
+                self.block_name(location.path, location.grid_position)
+            ) from err.__cause__
+        yield [Put(location.key, block)]
+
+    def _make_block(self, chunk: memoryview, location: BlockLocation) -> BufferLike:
+        codecs = location.view.transcoded
+        if codecs is None:
+            return make_block(chunk, location.view, location.grid_position)
+        array = codec_chain.decode(chunk, codecs)
+        return encode_chunk(array, location.view, location.grid_position)
+
+    def remove(self, chunk: ChunkKey) -> Steps[None]:
+        """Remove the block of a chunk, if there is one."""
+        # also outside of the grid: zarr shrinks an array before it removes its chunks
+        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
+        if location is not None:
+            yield [Remove(location.key)]
+
+    def location(self, chunk: ChunkKey) -> BlockLocation | None:
+        """Find the block of a chunk of a dataset that was read; None for a chunk of no array."""
+        return BlockLocation.of(chunk, self.memory.dataset(chunk.path))
+
+    def block_name(self, path: str, grid_position: N5Tuple) -> str:
+        """Name container, dataset and block, for messages."""
+        return f"{self.name}: {path or '/'}: block {block_path(grid_position)}"

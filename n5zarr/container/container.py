@@ -1,0 +1,336 @@
+"""One container as one hierarchy of Zarr: what each key means, and which flow answers it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Protocol
+
+from n5zarr.container.chunks import Chunks
+from n5zarr.container.hierarchy import Hierarchy
+from n5zarr.container.memory import Memory
+from n5zarr.container.nodes import Nodes
+from n5zarr.container.updates import parse_document, remove_document, write_document
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
+from n5zarr.format.path import join
+from n5zarr.storage.requests import RemoveTree, Stamp, Steps
+from n5zarr.zarr_view.keys import ChunkKey, MetadataKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.container.memory import Node
+    from n5zarr.container.options import ViewOptions
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.dataset_view import DatasetView
+
+__all__ = ["Container", "KeyReader"]
+
+
+class KeyReader(Protocol):
+    """What a store needs to show keys: a container as it is, or with its axes as coordinates."""
+
+    shows_consolidated: bool
+    """Whether consolidated metadata are looked for."""
+
+    def read(self, key: str) -> Steps[BufferLike | None]:
+        """Read a document, a chunk, or another file in a group."""
+        ...
+
+    def exists(self, key: str) -> Steps[bool]:
+        """Whether a key has a value."""
+        ...
+
+    def is_empty(self, path: str) -> Steps[bool]:
+        """Whether there is nothing at or below a path."""
+        ...
+
+    def names(self, path: str) -> Steps[Sequence[str]]:
+        """Name what lies directly below a path, sorted."""
+        ...
+
+    def keys_below(self, path: str) -> Steps[Sequence[str]]:
+        """Name every key in a directory; ``""`` stands for all."""
+        ...
+
+
+class Container:
+    """One container as one hierarchy of Zarr.
+
+    Each method that returns ``Steps`` is a generator of requests, see
+    :mod:`n5zarr.storage.requests`; the errors that it raises name the container and the path.
+
+    Parameters
+    ----------
+    name : str
+        Of the container, for messages.
+    options : ViewOptions
+        How it is shown.
+    has_stamps : bool
+        Whether storage tells when others have written a document.
+    memory : Memory, optional
+        What is remembered so far.
+    """
+
+    shows_consolidated = True
+
+    def __init__(
+        self, name: str, options: ViewOptions, *, has_stamps: bool, memory: Memory | None = None
+    ) -> None:
+        self.name = name
+        self.options = options
+        self.memory = Memory() if memory is None else memory
+        self.nodes = Nodes(options, self.memory)
+        self.hierarchy = Hierarchy(self.nodes)
+        self.chunks = Chunks(self.nodes, name, has_stamps)
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, key: str) -> Steps[BufferLike | None]:
+        """Read a document, a chunk, or a file in a group that is none of N5's.
+
+        Raises
+        ------
+        N5Error
+            The node or block is there, but broken or not supported.
+        """
+        match self.hierarchy.parse_key(key):
+            case ChunkKey() as chunk:
+                return (yield from self._located(self.chunks.read(chunk), chunk.path))
+            case MetadataKey() as document:
+                return (yield from self._located(self._serve(document), document.path))
+            case None:
+                return (yield from self._located(self.hierarchy.other_file(key), key))
+
+    def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
+        """Make a document, and remember it: Zarr's next change starts from it."""
+        node = yield from self.chunks.node_anew(key.path)
+        document = yield from self.hierarchy.served(key, node)
+        if document is None:
+            # where there is nothing, changes start from nothing: others may be making it right now
+            self.memory.served[key] = b"{}"
+            return None
+        value = json.dumps(document).encode()
+        self.memory.served[key] = _without_consolidated(document, value)
+        return value
+
+    def exists(self, key: str) -> Steps[bool]:
+        """Whether a key has a value."""
+        match self.hierarchy.parse_key(key):
+            case ChunkKey() as chunk:
+                return (yield from self._located(self.chunks.exists(chunk), chunk.path))
+            case MetadataKey() as document:
+                node = yield from self.node(document.path)
+                return node is not None and self.hierarchy.has(document, node)
+            case None:
+                other = yield from self._located(self.hierarchy.other_file(key), key)
+                return other is not None
+
+    def node(self, path: str) -> Steps[Node | None]:
+        """Read the node at a path, anew.
+
+        Parameters
+        ----------
+        path : str
+            Normalised; ``""`` is the root.
+
+        Returns
+        -------
+        DatasetView, GroupAttributes or None
+            A dataset, a group, or nothing.
+
+        Raises
+        ------
+        N5Error
+            The node is there, but broken or not supported.
+        """
+        return (yield from self._located(self.chunks.node_anew(path), path))
+
+    def dataset_of(self, key: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset of a chunk whose blocks hold the elements of the array, as they are.
+
+        Parameters
+        ----------
+        key : str
+            Of a chunk.
+        anew : bool, optional
+            Whether the document is read again: others may have made the dataset larger.
+
+        Returns
+        -------
+        str, DatasetView or None
+            Path and view; None for chunks that are named or encoded in another way.
+        """
+        chunk = self.hierarchy.parse_key(key)
+        if not isinstance(chunk, ChunkKey) or chunk.path in self.memory.chunk_names:
+            return None
+        steps = self.chunks.dataset_anew if anew else self.chunks.dataset
+        view = yield from self._located(steps(chunk.path), chunk.path)
+        if view is None or not view.whole_blocks:
+            return None
+        if view.element is not None and not view.element.is_stored_as_is:
+            return None
+        return chunk.path, view
+
+    # ------------------------------------------------------------------ listing
+
+    def names(self, path: str) -> Steps[Sequence[str]]:
+        """Name what lies directly below a path, sorted; broken children only cause a warning."""
+        if self.chunks.has_stamps:
+            return (yield from self._located(self.hierarchy.names(path), path))[0]
+        # documents that cost a request are kept for who opens the children next
+        known = self.memory.node(path)
+        group = known if isinstance(known, GroupAttributes) else None
+        names, nodes = yield from self._located(self.hierarchy.names(path, group), path)
+        self.memory.keep_listed(nodes)
+        return names
+
+    def keys_below(self, path: str) -> Steps[Sequence[str]]:
+        """Name every key in a directory; ``""`` stands for all."""
+        return (yield from self._located(self.hierarchy.keys_below(path), path))
+
+    def is_empty(self, path: str) -> Steps[bool]:
+        """Whether there is nothing at or below a path."""
+        if (yield from self.node(path)) is not None:
+            return False
+        return not (yield from self.keys_below(path))
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, key: str, value: memoryview, *, only_new: bool = False) -> Steps[None]:
+        """Write a document or a chunk.
+
+        A document becomes a change of ``attributes.json``: what Zarr changed since this container
+        served the document is applied to what is there now. A chunk becomes a block, truncated at
+        the end of an axis.
+
+        Parameters
+        ----------
+        key : str
+            Of a document or chunk.
+        value : memoryview
+            Its bytes.
+        only_new : bool, optional
+            Write nothing where the key has a value.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            N5 cannot hold it, or the key is none of a Zarr hierarchy; nothing is written.
+        N5UnsupportedError
+            The array can only be read.
+        N5Error
+            The array is another one by now (``kind="changed"``).
+        """
+        parsed = self.hierarchy.parse_key(key)
+        if parsed is None:
+            message = (
+                f"key {key!r}: expected a Zarr v{self.options.zarr_format} document or chunk; N5 "
+                "holds no other values. A store shows one format: N5Store(..., zarr_format=...) "
+                "chooses it"
+            )
+            raise N5UnrepresentableError(message, kind="path", where=self.name)
+        if only_new and (yield from self.exists(key)):
+            return
+        if isinstance(parsed, ChunkKey):
+            yield from self._located(self.chunks.write(parsed, value), parsed.path)
+        else:
+            steps = self._write_document(parsed, bytes(value), only_new=only_new)
+            yield from self._located(steps, parsed.path)
+
+    def _write_document(self, key: MetadataKey, value: bytes, *, only_new: bool) -> Steps[None]:
+        document = parse_document(key, value)
+        self.memory.listed.clear()
+        yield from self.nodes.check_version()
+        node = yield from write_document(
+            self.nodes,
+            key,
+            document,
+            # in v2 three keys are one `attributes.json`, which may be there for another of them
+            only_new=only_new and key.name == "zarr.json",
+        )
+        self.memory.has_root = True
+        if node is None:
+            return
+        (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
+        self.memory.keep(key.path, node, stamp)
+        self.memory.served[key] = _without_consolidated(document, value)
+
+    def delete(self, key: str) -> Steps[None]:
+        """Remove a document or a chunk; one that is not there is none to remove."""
+        match self.hierarchy.parse_key(key):
+            case ChunkKey() as chunk:
+                yield from self._located(self.chunks.remove(chunk), chunk.path)
+            case MetadataKey() as document:
+                yield from self._located(self._remove_document(document), document.path)
+            case None:
+                pass
+
+    def _remove_document(self, key: MetadataKey) -> Steps[None]:
+        self.memory.listed.clear()
+        node = yield from self.chunks.node_anew(key.path)
+        if (node is not None and self.hierarchy.has(key, node)) or key.name == ".zmetadata":
+            yield from remove_document(key)
+        self.memory.forget_document(key)
+
+    def delete_dir(self, path: str) -> Steps[None]:
+        """Remove a node with all below it, or the chunks of an array below a path."""
+        self.memory.listed.clear()
+        try:
+            exists = (yield from self.nodes.node(path)) is not None
+        except N5Error:
+            exists = True  # broken, and not wanted any more
+        if exists or not path:
+            yield [RemoveTree(path)]
+            self.memory.forget(path)
+        elif self.memory.node(path) is not None or path in self.memory.created:
+            self.memory.forget(path)  # others have removed it
+        else:
+            for key in (yield from self.keys_below(path)):
+                yield from self.delete(key)
+
+    # ------------------------------------------------------------------ messages
+
+    def _located[T](self, steps: Steps[T], path: str) -> Steps[T]:
+        """Run a flow, and let its errors name the container and, if they do not yet, the path."""
+        try:
+            return (yield from steps)
+        except N5Error as err:
+            if not err.where.startswith(self.name):
+                err.where = f"{self.name}: {err.where or path or '/'}"
+            raise
+
+    def locate(self, key: str) -> str:
+        """Name what a Zarr key stands for, in N5's terms, for messages.
+
+        Parameters
+        ----------
+        key : str
+            A Zarr key.
+
+        Returns
+        -------
+        str
+            Container, path and block.
+        """
+        parsed = self.hierarchy.parse_key(key)
+        if isinstance(parsed, ChunkKey):
+            location = self.chunks.location(parsed)
+            if location is not None:
+                return self.chunks.block_name(location.path, location.grid_position)
+        return f"{self.name}: {key if parsed is None else parsed.path or '/'}"
+
+    def warn(self, message: str) -> None:
+        """Tell the user something, once per store object."""
+        if message not in self.memory.warned:
+            self.memory.warned.add(message)
+            warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
+
+
+def _without_consolidated(document: Mapping[str, JSON], value: bytes) -> bytes:
+    """Give a document without the metadata of the nodes below, of which only the mark counts."""
+    if document.get("consolidated_metadata") is None:
+        return value
+    return json.dumps({**document, "consolidated_metadata": True}).encode()

@@ -1,0 +1,273 @@
+"""A container as Zarr with its axes as coordinates, for ``xr.open_zarr``; nothing of it is stored.
+
+What xarray makes a Dataset of is a group here:
+
+- a group whose datasets agree in the axes that they share: they are its arrays;
+- each dataset of any other group, such as a pyramid: a group with one array of its own name.
+
+Beside the arrays stand one-dimensional ones with the positions along their axes, computed when they
+are read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numcodecs.vlen import VLenUTF8
+
+from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.requests import Steps, Warn
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, parse_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.container.container import Container
+    from n5zarr.conventions.model import Axis
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["CoordsGroup", "CoordsView"]
+
+_CHUNK = 2**20
+_LONGEST = 2**27  # xarray holds them all in memory
+# what xarray takes for time since an event, or for a length of time, if it is a plural
+_TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    """Positions along an axis, as an array."""
+
+    dim: str
+    axis: Axis
+    size: int
+
+    def document(self) -> dict[str, JSON]:
+        unit = self.axis.unit
+        # what xarray would take for dates is left out
+        shown = unit[:-1] if unit in _TIME else None if unit and " since " in unit else unit
+        is_text = self.axis.labels is not None
+        chunk = self.size if is_text else _CHUNK
+        codec: JSON = {"name": "vlen-utf8"} if is_text else _LITTLE
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [self.size],
+            "data_type": "string" if is_text else "float64",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [max(chunk, 1)]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": "" if is_text else 0.0,
+            "codecs": [codec],
+            "attributes": {"units": shown} if shown else {},
+            "dimension_names": [self.dim],
+        }
+
+    @property
+    def n_chunks(self) -> int:
+        return min(self.size, 1) if self.axis.labels is not None else -(-self.size // _CHUNK)
+
+    def chunk(self, number: int) -> bytes:
+        if self.axis.labels is not None:
+            return bytes(VLenUTF8().encode(np.array(self.axis.labels, object)))
+        values = positions(self.axis, _CHUNK, start=number * _CHUNK)
+        return values.astype("<f8").tobytes()
+
+
+_LITTLE: JSON = {"name": "bytes", "configuration": {"endian": "little"}}
+
+type Member = Placed | _Coordinate | None  # None is a group
+
+
+class CoordsGroup(NamedTuple):
+    """What a group holds: members by name, and attributes."""
+
+    members: dict[str, Member]
+    attributes: Mapping[str, JSON]
+
+
+class CoordsView:
+    """The keys of a container with its axes as coordinates: ``N5Store(..., coords=True)``.
+
+    Parameters
+    ----------
+    container : Container
+        The container as it is, with standard Zarr v3. What groups hold is kept in its memory, and
+        read anew with the document of the group.
+    """
+
+    shows_consolidated = False  # xarray would warn that there is none
+
+    def __init__(self, container: Container) -> None:
+        self.container = container
+
+    @property
+    def _groups(self) -> dict[str, CoordsGroup]:
+        return self.container.memory.coords_groups
+
+    def read(self, key: str) -> Steps[BufferLike | None]:
+        """Read a document or a chunk."""
+        match parse_key(key, 3):
+            case MetadataKey(path=path):
+                document = yield from self._document(path)
+                return None if document is None else json.dumps(document).encode()
+            case ChunkKey(path=path, coords=coords):
+                member = yield from self._member(path)
+                if isinstance(member, Placed):
+                    stored = DEFAULT_NAMES[3].key(member.path, coords)
+                    return (yield from self.container.read(stored))
+                if isinstance(member, _Coordinate) and coords[0] < member.n_chunks:
+                    return member.chunk(coords[0])
+            case None:
+                pass
+        return None
+
+    def exists(self, key: str) -> Steps[bool]:
+        """Whether there is a document or a chunk."""
+        match parse_key(key, 3):
+            case MetadataKey(path=path):
+                return (yield from self._document(path)) is not None
+            case ChunkKey(path=path, coords=coords):
+                member = yield from self._member(path)
+                if isinstance(member, Placed):
+                    stored = DEFAULT_NAMES[3].key(member.path, coords)
+                    return (yield from self.container.exists(stored))
+                return isinstance(member, _Coordinate) and coords[0] < member.n_chunks
+            case None:
+                return False
+
+    def is_empty(self, path: str) -> Steps[bool]:
+        """Whether there is nothing below a path."""
+        return not (yield from self.keys_below(path))
+
+    def names(self, path: str) -> Steps[Sequence[str]]:
+        """Name what lies directly below a path, sorted."""
+        members = yield from self._members(path)
+        if members is not None:
+            return sorted(["zarr.json", *members])
+        prefix = f"{path}/" if path else ""
+        below = yield from self.keys_below(path)
+        return sorted({key[len(prefix) :].split("/")[0] for key in below})
+
+    def keys_below(self, path: str) -> Steps[Sequence[str]]:
+        """Name every key in a directory."""
+        members = yield from self._members(path)
+        if members is not None:
+            keys = [join(path, "zarr.json")]
+            for name in sorted(members):
+                keys += yield from self.keys_below(join(path, name))
+            return keys
+        above, _, inner = path.partition("/c/") if "/c/" in path else (path, "", "")
+        member = yield from self._member(above)
+        member = member or (yield from self._member(path.removesuffix("/c")))
+        if isinstance(member, _Coordinate):
+            keys = [join(above, "zarr.json")]
+            keys += [DEFAULT_NAMES[3].key(above, (i,)) for i in range(member.n_chunks)]
+        elif isinstance(member, Placed):
+            below = yield from self.container.keys_below(member.path)
+            at = path.removesuffix("/c") if not inner and path.endswith("/c") else above
+            keys = [join(at, key[len(member.path) :].lstrip("/")) for key in below]
+        else:
+            return []
+        return [key for key in keys if key.startswith(f"{path}/")]
+
+    def _document(self, path: str) -> Steps[dict[str, JSON] | None]:
+        path = normalize_path(path)
+        document = yield from self._known_document(path)
+        above = path.rpartition("/")[0]
+        if document is None and path and above in self._groups:  # others may have made it
+            self._groups.pop(above, None)
+            document = yield from self._known_document(path)
+        return document
+
+    def _known_document(self, path: str) -> Steps[dict[str, JSON] | None]:
+        member = yield from self._member(path)
+        if isinstance(member, _Coordinate):
+            return member.document()
+        if isinstance(member, Placed):
+            if member.problems:
+                yield [Warn(f"{member.path or '/'}: {'; '.join(member.problems)}")]
+            names: JSON = list(member.dims)
+            document = {**member.view.document(), "attributes": member.attributes}
+            return document | ({"dimension_names": names} if names else {})
+        for known in list(self._groups):
+            if known == path or known.startswith(f"{path}/") or not path:
+                self._groups.pop(known, None)
+        group = yield from self._group(path)
+        if group is None:
+            return None
+        attributes: JSON = dict(group.attributes)
+        return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+
+    def _member(self, path: str) -> Steps[Member]:
+        """Find the array at a path; None where there is none."""
+        above, _, name = path.rpartition("/")
+        members = (yield from self._members(above)) if path else None
+        return None if members is None else members.get(name)
+
+    def _members(self, path: str) -> Steps[dict[str, Member] | None]:
+        """Find what is in a group; None where there is no group."""
+        group = yield from self._group(path)
+        return None if group is None else group.members
+
+    def _group(self, path: str) -> Steps[CoordsGroup | None]:
+        group = self._groups.get(path)
+        if group is None:
+            group = yield from self._read_group(path)
+            if group is not None:
+                self._groups[path] = group
+        return group
+
+    def _read_group(self, path: str) -> Steps[CoordsGroup | None]:
+        node = yield from self.container.node(path)
+        nodes = self.container.nodes
+        if isinstance(node, GroupAttributes):
+            layout = yield from read_layout(nodes, path, node)
+            return CoordsGroup((yield from _members_of_group(layout)), layout.attributes)
+        if not isinstance(node, DatasetView):
+            return None
+        if path:
+            above, _, name = path.rpartition("/")
+            beside = yield from self._members(above)
+            if beside is None or name not in beside or beside[name] is not None:
+                return None  # an array in its group
+        placed = yield from read_placed(nodes, path, node)
+        return CoordsGroup((yield from _members_alone(placed)), {})
+
+
+def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
+    """Return the arrays and coordinates of a group whose datasets agree, else groups for them."""
+    members: dict[str, Member] = dict.fromkeys([*layout.groups, *layout.datasets])
+    if layout.agrees:
+        members |= layout.datasets
+        yield from _add_coordinates(members, layout.axes)
+    return members
+
+
+def _members_alone(placed: Placed) -> Steps[dict[str, Member]]:
+    """Return the array and coordinates of a dataset that is a group of its own."""
+    members: dict[str, Member] = {p.name: p for p in (placed, *placed.coordinates.values())}
+    sizes = placed.sizes
+    axes = {dim: (axis, sizes[dim]) for dim, axis in placed.axes.items()}
+    yield from _add_coordinates(members, axes)
+    return members
+
+
+def _add_coordinates(
+    members: dict[str, Member], axes: Mapping[str, tuple[Axis, int]]
+) -> Steps[None]:
+    for dim, (axis, size) in axes.items():
+        if size > _LONGEST and dim not in members:
+            message = (
+                f"{dim!r} has {size} positions, which xarray would all hold: it is left "
+                "without; xr.open_dataset(..., engine='n5', lazy_coords=True) needs no memory"
+            )
+            yield [Warn(message)]
+        else:
+            members.setdefault(dim, _Coordinate(dim, axis, size))

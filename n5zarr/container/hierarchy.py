@@ -1,0 +1,202 @@
+"""The keys of the Zarr hierarchy that a container is shown as: documents, chunks, listings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.axis_names import in_axis_order
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Steps, read_key
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.keys import (
+    DEFAULT_NAMES,
+    METADATA_NAMES,
+    ChunkKey,
+    MetadataKey,
+    parse_key,
+)
+from n5zarr.zarr_view.record import Record
+
+if TYPE_CHECKING:
+    from n5zarr.container.memory import Memory, Node
+    from n5zarr.container.nodes import Nodes
+    from n5zarr.container.options import ViewOptions
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["Hierarchy"]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """The keys of the Zarr hierarchy that a container is shown as.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The groups and datasets of the container.
+    """
+
+    nodes: Nodes
+
+    @property
+    def options(self) -> ViewOptions:
+        """How the container is shown."""
+        return self.nodes.options
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered: here how the chunks of arrays are named."""
+        return self.nodes.memory
+
+    def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
+        """Read a Zarr key; see :func:`n5zarr.zarr_view.keys.parse_key`."""
+        parsed = parse_key(key, self.options.zarr_format)
+        if self.memory.chunk_names and not isinstance(parsed, MetadataKey):
+            for path, names in list(self.memory.chunk_names.items()):
+                prefix = f"{path}/" if path else ""
+                coords = names.coords(key[len(prefix) :]) if key.startswith(prefix) else None
+                if coords is not None:
+                    return ChunkKey(path, coords)
+        return parsed
+
+    def other_file(self, key: str) -> Steps[bytes | None]:
+        """Read a file in a group that is neither N5's nor Zarr's, such as ``README.md``."""
+        path, _, name = key.rpartition("/")
+        if name == ATTRIBUTES_JSON or any(name in names for names in METADATA_NAMES.values()):
+            return None
+        if not isinstance((yield from self.nodes.node(path)), GroupAttributes):
+            return None
+        return (yield from read_key(key))
+
+    def document(self, key: MetadataKey, node: Node) -> dict[str, JSON] | None:
+        """Make a Zarr document; None when the node has no such document."""
+        if isinstance(node, DatasetView):
+            if key.name == ".zattrs":
+                # v2 has no dimension names: all attributes are here
+                return in_axis_order(node.dataset.attributes, self.options.axis_order) or None
+            return node.document() if key.name in ("zarr.json", ".zarray") else None
+        match key.name:
+            case "zarr.json":
+                group = Record.from_json(node.record).extra
+                return {
+                    **group,
+                    "zarr_format": 3,
+                    "node_type": "group",
+                    "attributes": dict(node.attributes),
+                }
+            case ".zattrs":
+                return dict(node.attributes) or None
+            case ".zgroup":
+                return {"zarr_format": 2}
+            case _:
+                return None
+
+    def served(self, key: MetadataKey, node: Node | None) -> Steps[dict[str, JSON] | None]:
+        """Make a Zarr document, with the metadata of the nodes below where Zarr consolidated it."""
+        document = None if node is None else self.document(key, node)
+        if not isinstance(node, GroupAttributes) or not self.is_consolidated(node):
+            return document
+        if key.name == ".zmetadata":
+            metadata = yield from self._documents_below(key.path, node, own=True)
+            return {"zarr_consolidated_format": 1, "metadata": metadata}
+        if document is not None and key.name == "zarr.json":
+            metadata = yield from self._documents_below(key.path, node, own=False)
+            below: JSON = {"kind": "inline", "must_understand": False, "metadata": metadata}
+            return {**document, "consolidated_metadata": below}
+        return document
+
+    def is_consolidated(self, node: GroupAttributes) -> bool:
+        """Whether the metadata below a group is shown with it; never on the fast way."""
+        return self.options.codecs != "n5" and Record.from_json(node.record).consolidated
+
+    def _documents_below(
+        self, path: str, node: GroupAttributes, *, own: bool
+    ) -> Steps[dict[str, JSON]]:
+        """Make the documents of all nodes below a group: by key in v2, by path in v3."""
+        documents: dict[str, JSON] = {}
+        nodes: list[tuple[str, Node]] = [(path, node)] if own else []
+        nodes += yield from self._nodes_below(path)
+        for child, below in nodes:
+            relative = child[len(path) :].removeprefix("/")
+            for name in METADATA_NAMES[self.options.zarr_format]:
+                document = self.document(MetadataKey(child, name), below)
+                key = join(relative, name) if self.options.zarr_format == 2 else relative
+                if document is not None:
+                    documents[key] = document
+        return documents
+
+    def _nodes_below(self, path: str) -> Steps[list[tuple[str, Node]]]:
+        nodes: list[tuple[str, Node]] = []
+        for name, child in (yield from self.nodes.sound_children(path)):
+            nodes.append((join(path, name), child))
+            if isinstance(child, GroupAttributes):
+                nodes += yield from self._nodes_below(join(path, name))
+        return nodes
+
+    def keys(self, path: str, node: Node) -> Steps[list[str]]:
+        """Name every key at and below a node, sorted within each node."""
+        keys = self._metadata_keys(path, node)
+        if isinstance(node, DatasetView):
+            blocks = yield from self.nodes.grid_positions(path, node)
+            default = DEFAULT_NAMES[self.options.zarr_format]
+            names = self.memory.chunk_names.get(path, default)
+            return keys + sorted(names.key(path, node.presented(g)) for g in blocks)
+        for name, child in (yield from self.nodes.sound_children(path)):
+            keys += yield from self.keys(join(path, name), child)
+        return keys
+
+    def _metadata_keys(self, path: str, node: Node) -> list[str]:
+        names = METADATA_NAMES[self.options.zarr_format]
+        return [join(path, name) for name in names if self.has(MetadataKey(path, name), node)]
+
+    def has(self, key: MetadataKey, node: Node) -> bool:
+        """Whether a node has a Zarr document of this name."""
+        if key.name == ".zmetadata":
+            return isinstance(node, GroupAttributes) and self.is_consolidated(node)
+        return self.document(key, node) is not None
+
+    def keys_below(self, path: str) -> Steps[list[str]]:
+        """Name every key in a directory, as zarr's LocalStore does; ``""`` stands for all."""
+        owner = yield from self._owner(path)
+        if owner is None:
+            return []
+        keys = yield from self.keys(*owner)
+        return [key for key in keys if not path or key.startswith(f"{path}/")]
+
+    def _owner(self, path: str) -> Steps[tuple[str, Node] | None]:
+        """Find the node that a key prefix lies in: the node itself, or the dataset above it."""
+        node = yield from self.nodes.node(path)
+        if node is not None:
+            return path, node
+        while path:
+            path = path.rpartition("/")[0]
+            node = yield from self.nodes.node(path)
+            if isinstance(node, DatasetView):
+                return path, node
+            if node is not None:
+                return None
+        return None
+
+    def names(
+        self, path: str, known: GroupAttributes | None = None
+    ) -> Steps[tuple[list[str], dict[str, Node]]]:
+        """Name what lies directly below a path, sorted, and give the nodes among it by path.
+
+        Parameters
+        ----------
+        path : str
+            Normalised; ``""`` is the root.
+        known : GroupAttributes, optional
+            The group at the path, if it need not be read.
+        """
+        node = known or (yield from self.nodes.node(path))
+        if isinstance(node, GroupAttributes):
+            own = [key.rpartition("/")[2] for key in self._metadata_keys(path, node)]
+            children = yield from self.nodes.sound_children(path)
+            names = sorted([*own, *(name for name, _ in children)])
+            return names, {join(path, name): child for name, child in children}
+        prefix = f"{path}/" if path else ""
+        below = yield from self.keys_below(path)
+        return sorted({key[len(prefix) :].split("/")[0] for key in below}), {}

@@ -1,0 +1,202 @@
+"""All that a store object remembers of its container.
+
+Documents are made anew for every request, since other programs may change ``attributes.json`` at
+any time. What is remembered is what a chunk needs of its dataset, what Zarr's next change starts
+from, and what the owner of a live array relies on.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkNames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.container.coords_view import CoordsGroup
+    from n5zarr.format.attributes import DatasetAttributes, GroupAttributes
+    from n5zarr.format.data_type import DataType
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.zarr_view.keys import MetadataKey, ZarrFormat
+
+__all__ = ["Creation", "Memory", "Node"]
+
+type Node = DatasetView | GroupAttributes
+
+_JUST_LISTED = 2  # seconds for which a document that a listing has read need not be read again
+
+
+class Creation(NamedTuple):
+    """The document that an array was created with, and for what dataset it was.
+
+    Whoever holds the array goes on writing chunks with these codecs.
+    """
+
+    document: Mapping[str, JSON]
+    data_type: DataType
+    block_size: N5Tuple
+
+    def fits(self, dataset: DatasetAttributes) -> bool:
+        """Whether the dataset still has these elements and blocks."""
+        return (self.data_type, self.block_size) == (dataset.type_name, dataset.block_size)
+
+
+class _Known(NamedTuple):
+    node: Node
+    stamp: object
+
+
+class _Listed(NamedTuple):
+    node: Node
+    at: float  # seconds
+
+
+@dataclass(kw_only=True)
+class Memory:
+    """All that a store object remembers of its container, by path or key.
+
+    Parameters
+    ----------
+    nodes : dict, optional
+        The last node read at each path, with the stamp of its document.
+    served : dict, optional
+        The documents last served or taken, from which Zarr's next change starts.
+    listed : dict, optional
+        Nodes that a listing has read, for who opens them right afterwards.
+    created : dict, optional
+        The documents that arrays were created with through this store.
+    chunk_names : dict, optional
+        How the chunks of these arrays are named, if not by default.
+    assumed : dict, optional
+        Documents that a user gives in place of those in the container.
+    coords_groups : dict, optional
+        What the groups of a view with coordinates hold.
+    warned : set of str, optional
+        What the user has been told.
+    version_checked, has_root : bool, optional
+        Whether the version of the container is checked; whether its root is known to exist.
+    last_shard : tuple, optional
+        Key, block and chunk of the last shard: zarr asks for it in many small ranges.
+    """
+
+    nodes: dict[str, _Known] = field(default_factory=dict)
+    served: dict[MetadataKey, bytes] = field(default_factory=dict)
+    listed: dict[str, _Listed] = field(default_factory=dict)
+    created: dict[str, Creation] = field(default_factory=dict)
+    chunk_names: dict[str, ChunkNames] = field(default_factory=dict)
+    assumed: dict[str, bytes] = field(default_factory=dict)
+    coords_groups: dict[str, CoordsGroup] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
+    version_checked: bool = False
+    has_root: bool = False
+    last_shard: tuple[str, bytes, BufferLike] | None = None
+
+    def for_copy(self) -> Memory:
+        """Make the memory of another store object that serves the same live arrays."""
+        return Memory(created=self.created, chunk_names=self.chunk_names, assumed=self.assumed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # times are those of this process, and a shard is made again
+        return self.__dict__ | {"listed": {}, "last_shard": None}
+
+    # ------------------------------------------------------------------ nodes
+
+    def node(self, path: str) -> Node | None:
+        """Return the last node read at a path."""
+        known = self.nodes.get(path)
+        return None if known is None else known.node
+
+    def dataset(self, path: str) -> DatasetView | None:
+        """Return the last node read at a path if it is a dataset."""
+        known = self.nodes.get(path)
+        return known.node if known is not None and isinstance(known.node, DatasetView) else None
+
+    def stamp(self, path: str) -> object:
+        """Return the stamp of the document of the last node read at a path."""
+        known = self.nodes.get(path)
+        return None if known is None else known.stamp
+
+    def keep(self, path: str, node: Node | None, stamp: object) -> None:
+        """Remember a node, or that there is none."""
+        if node is None:
+            self.nodes.pop(path, None)
+        else:
+            self.nodes[path] = _Known(node, stamp)
+
+    def keep_listed(self, nodes: Mapping[str, Node]) -> None:
+        """Remember nodes for who opens them right after they are listed."""
+        now = time.monotonic()
+        self.listed.update({path: _Listed(node, now) for path, node in nodes.items()})
+
+    def take_listed(self, path: str) -> Node | None:
+        """Return, once, a node that a listing has just read."""
+        listed = self.listed.pop(path, None)
+        fresh = listed is not None and time.monotonic() - listed.at <= _JUST_LISTED
+        return listed.node if listed is not None and fresh else None
+
+    # ------------------------------------------------------------------ creations
+
+    def create(
+        self,
+        path: str,
+        document: Mapping[str, Any],
+        zarr_format: ZarrFormat,
+        creation: tuple[DataType, N5Tuple],
+    ) -> None:
+        """Remember the document that an array is created with, but for what may change.
+
+        Parameters
+        ----------
+        path : str
+            Of the dataset.
+        document : mapping
+            The ``zarr.json`` or ``.zarray``.
+        zarr_format : {2, 3}
+            Of the document.
+        creation : DataType, tuple of int
+            Data type and block size of the dataset.
+        """
+        drop = ("shape", "attributes", "dimension_names")
+        kept = {key: value for key, value in document.items() if key not in drop}
+        self.created[path] = Creation(kept, *creation)
+        names = ChunkNames.of(document)
+        if names == DEFAULT_NAMES[zarr_format]:
+            self.chunk_names.pop(path, None)
+        else:
+            self.chunk_names[path] = names
+
+    # ------------------------------------------------------------------ forgetting
+
+    def forget(self, path: str) -> None:
+        """Forget all that is remembered of a node and of everything below it.
+
+        What a user assumes stays.
+        """
+        by_path: tuple[MutableMapping[str, Any], ...] = (
+            self.nodes, self.listed, self.created, self.chunk_names, self.coords_groups
+        )  # fmt: skip
+        for kept in by_path:
+            for known in [key for key in list(kept) if _is_below(key, path)]:
+                kept.pop(known, None)
+        for key in [key for key in list(self.served) if _is_below(key.path, path)]:
+            self.served.pop(key, None)
+        self.has_root = self.has_root and path != ""
+
+    def forget_document(self, key: MetadataKey) -> None:
+        """Forget one document of a node, and with that of an array how it was created."""
+        self.served.pop(key, None)
+        self.nodes.pop(key.path, None)
+        self.has_root = self.has_root and key.path != ""
+        if key.name in ("zarr.json", ".zarray"):
+            self.created.pop(key.path, None)
+            self.chunk_names.pop(key.path, None)
+
+
+def _is_below(known: str, path: str) -> bool:
+    return not path or known == path or known.startswith(f"{path}/")

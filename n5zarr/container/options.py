@@ -1,0 +1,48 @@
+"""How a container is shown as Zarr: codecs, format and axis order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import get_args
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.order import AxisOrder
+from n5zarr.zarr_view.dataset_view import Codecs
+from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = ["ViewOptions", "check_option"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """How a container is shown as Zarr.
+
+    Parameters
+    ----------
+    codecs : {"zarr", "n5", "portable"}, optional
+        Which codecs the arrays have.
+    zarr_format : {3, 2}, optional
+        Which documents and keys there are.
+    axis_order : {"C", "F"}, optional
+        In which order the axes are.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        An option has a value outside its vocabulary (``kind="option"``).
+    """
+
+    codecs: Codecs = field(default="zarr", metadata={"known": get_args(Codecs.__value__)})
+    zarr_format: ZarrFormat = field(default=3, metadata={"known": get_args(ZarrFormat.__value__)})
+    axis_order: AxisOrder = field(default="C", metadata={"known": get_args(AxisOrder.__value__)})
+
+    def __post_init__(self) -> None:
+        for name, member in self.__dataclass_fields__.items():
+            check_option(name, getattr(self, name), member.metadata["known"])
+
+
+def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
+    """Raise if an option has a value outside its vocabulary."""
+    if value not in known:
+        message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
+        raise N5UnrepresentableError(message, kind="option")

@@ -1,0 +1,151 @@
+"""Storage in local files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Self, assert_never, override
+
+from n5zarr._zarr_private import LocalStore
+from n5zarr.storage import files
+from n5zarr.storage.interface import Storage
+from n5zarr.storage.requests import (
+    Entry,
+    Exists,
+    FileThatNames,
+    Get,
+    List,
+    Put,
+    Remove,
+    RemoveTree,
+    Request,
+    Stamp,
+    Steps,
+    Update,
+    Warn,
+    Work,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from zarr.abc.store import Store
+
+__all__ = ["LocalFiles"]
+
+
+class LocalFiles(Storage):
+    """The keys of a container as local files.
+
+    Parameters
+    ----------
+    root : Path
+        The directory of the container. It need not exist; writing makes it.
+    read_only : bool, optional
+        Whether nothing may be written.
+    """
+
+    def __init__(self, root: Path, *, read_only: bool = False) -> None:
+        self._root = root.resolve()
+        self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
+        self._read_only = read_only
+
+    def __str__(self) -> str:
+        return str(self._root)
+
+    @property
+    @override
+    def root(self) -> Path:
+        return self._root
+
+    @property
+    @override
+    def store(self) -> Store:
+        # for reading only: zarr's would make the directory of a container that is looked for
+        return LocalStore(self._root, read_only=True)
+
+    @property
+    @override
+    def read_only(self) -> bool:
+        return self._read_only
+
+    @property
+    @override
+    def has_stamps(self) -> bool:
+        return True
+
+    @property
+    @override
+    def supports_sync(self) -> bool:
+        return True
+
+    @override
+    def with_read_only(self, *, read_only: bool) -> Self:
+        return type(self)(self._root, read_only=read_only)
+
+    @override
+    def is_same_place(self, other: Storage) -> bool:
+        return isinstance(other, LocalFiles) and self.root == other.root
+
+    @override
+    async def open(self) -> None:
+        pass  # writing makes the directory
+
+    @override
+    def close(self) -> None:
+        pass
+
+    @override
+    async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
+        # one thread for all requests instead of one for each
+        return await asyncio.to_thread(self.run, steps, warn)
+
+    @override
+    def answer(self, request: Request, warn: Callable[[str], None]) -> object:
+        match request:
+            case Get(key, settled):
+                return files.read(self._prefix + key, settled=settled)
+            case Stamp(key):
+                return files.stamp(self._prefix + key)
+            case Work(function):
+                return function()
+            case Put(key, data):
+                files.write(self._prefix + key, data)
+            case Remove(key, prune):
+                files.remove(self._prefix + key)
+                if prune:
+                    files.prune((self._root / key).parent, keep_top="/" not in key)
+            case Exists(key):
+                return os.path.isfile(self._prefix + key)  # noqa: PTH113 - as above
+            case List(path):
+                entries = files.scan(self._root, path)
+                return None if entries is None else [Entry(*entry) for entry in entries]
+            case Update(key, change):
+                return files.update(self._root / key, change, warn)
+            case RemoveTree(path):
+                files.remove_tree(self._root / path, keep_top=not path)
+            case FileThatNames(path, pattern, named):
+                return self._file_that_names(path, pattern, named)
+            case Warn(message):
+                warn(message)
+            case _:
+                assert_never(request)
+        return None
+
+    def _file_that_names(
+        self, path: str, pattern: str, named: Callable[[bytes], str | None]
+    ) -> bytes | None:
+        directory = self._root / path
+        for folder in (directory, *directory.parents):
+            for file in sorted(folder.glob(pattern)):
+                try:
+                    data = file.read_bytes()
+                except OSError:  # a directory, a broken link, not ours to read
+                    continue
+                location = named(data)
+                if location is not None and (folder / location).resolve() == directory.resolve():
+                    return data
+            if folder == self._root.parent:
+                break
+        return None

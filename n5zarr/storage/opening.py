@@ -1,0 +1,77 @@
+"""The storage of what a user names: a path, a URL, or a store of zarr's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zarr.abc.store import Store
+from zarr.storage import FsspecStore
+
+from n5zarr._zarr_private import LocalStore
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import local_path
+from n5zarr.storage.cache import CacheOptions, CachingStore
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.url import Backend, UrlStore, is_url, store_of_url, tolerant
+from n5zarr.storage.zarr_store import ZarrStorage
+
+if TYPE_CHECKING:
+    from n5zarr.storage.interface import Storage
+
+__all__ = ["open_storage"]
+
+
+def open_storage(
+    store: str | os.PathLike[str] | Store,
+    *,
+    storage_options: dict[str, Any] | None = None,
+    backend: Backend = "fsspec",
+    read_only: bool = False,
+    cache: CacheOptions | None = None,
+    forbidden_is_missing: bool = False,
+) -> Storage:
+    """Make the storage of a container.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        The container.
+    storage_options : dict, optional
+        For the backend, with a URL.
+    backend : {"fsspec", "obstore"}, optional
+        Which library reads and writes a URL.
+    read_only : bool, optional
+        Whether a store that is made for a URL refuses to write.
+    cache : CacheOptions, optional
+        What of a remote container is kept in memory.
+    forbidden_is_missing : bool, optional
+        Whether "forbidden" means "not there".
+
+    Raises
+    ------
+    N5UnrepresentableError
+        An option does not fit the place (``kind="option"``).
+    """
+    if is_url(store):
+        made = store_of_url(str(store), storage_options, read_only=read_only, backend=backend)
+    elif storage_options is not None or backend != "fsspec":
+        name = "backend" if storage_options is None else "storage_options"
+        message = f"{name}: expected only with a URL, got it with {store!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    elif type(store) is FsspecStore:
+        made = UrlStore.of(store)
+    elif isinstance(store, Store):
+        made = store
+    else:
+        path = Path(local_path(os.fspath(store))).expanduser()
+        made = LocalStore(path, read_only=False)
+    if forbidden_is_missing:
+        made = tolerant(made)
+    if isinstance(made, LocalStore):
+        if cache is not None:
+            message = "cache: expected a remote container; the system keeps local files"
+            raise N5UnrepresentableError(message, kind="option")
+        return LocalFiles(Path(made.root), read_only=made.read_only)
+    return ZarrStorage(made if cache is None else CachingStore(made, cache))

@@ -1,0 +1,261 @@
+"""Storage in any store of zarr's: in memory, in archives, on servers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self, assert_never, override
+from weakref import WeakValueDictionary
+
+import zarr
+from zarr.abc.store import SupportsSyncStore
+from zarr.buffer import cpu
+from zarr.storage import FsspecStore, ObjectStore
+
+from n5zarr._zarr_private import on_own_loop, same_data
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.storage.cache import CachingStore
+from n5zarr.storage.interface import Storage
+from n5zarr.storage.requests import (
+    Entry,
+    Exists,
+    FileThatNames,
+    Get,
+    List,
+    Put,
+    Remove,
+    RemoveTree,
+    Request,
+    Stamp,
+    Steps,
+    Update,
+    Warn,
+    Work,
+)
+from n5zarr.storage.url import (
+    UrlStore,
+    entries_of_objects,
+    objects_below,
+    says_missing,
+    update_object,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zarr.abc.store import Store
+
+__all__ = ["ZarrStorage"]
+
+_SOMETHING = Entry("?", None)
+
+
+class ZarrStorage(Storage):
+    """The keys of a container in a zarr store.
+
+    Parameters
+    ----------
+    store : zarr.abc.store.Store
+        Any but one of local files, for which there is :class:`~n5zarr.storage.local.LocalFiles`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._locks = _KeyLocks()
+
+    def __str__(self) -> str:
+        return str(self._store)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_store": self._store}  # locks belong to a process
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_store"])  # type: ignore[misc] # of this very class
+
+    @property
+    @override
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    @override
+    def read_only(self) -> bool:
+        return self._store.read_only or not self._cache_writes
+
+    @property
+    def _cache_writes(self) -> bool:
+        return not isinstance(self._store, CachingStore) or self._store.options.writes
+
+    @property
+    @override
+    def has_stamps(self) -> bool:
+        return False
+
+    @property
+    @override
+    def supports_sync(self) -> bool:
+        # zarr's convention: wrappers have the methods, and say by the attribute whether they work
+        has_methods = isinstance(self._store, SupportsSyncStore)
+        return has_methods and bool(getattr(self._store, "_supports_sync_io", True))
+
+    @override
+    def with_read_only(self, *, read_only: bool) -> Self:
+        if not read_only and not self._cache_writes:
+            message = "cache: expected to be read only, but for recheck=True; see CacheOptions"
+            raise N5UnsupportedError(message, kind="read-only")
+        if self._store.read_only and not read_only:
+            return type(self)(self._store.with_read_only(read_only=False))
+        return self
+
+    @override
+    def is_same_place(self, other: Storage) -> bool:
+        match [_uncached(self.store), _uncached(other.store)]:
+            case [FsspecStore() as one, FsspecStore() as two]:
+                return (one.path, one.fs) == (two.path, two.fs)
+            case [ObjectStore() as one, ObjectStore() as two]:
+                return bool(one.store == two.store)
+            case [one, two]:
+                return same_data(one, two)  # of two in memory it is not enough to be equal
+            case _:
+                return False
+
+    @override
+    async def open(self) -> None:
+        await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
+
+    @override
+    def close(self) -> None:
+        self._store.close()
+
+    # ------------------------------------------------------------------ without await
+
+    @override
+    def answer(self, request: Request, warn: Callable[[str], None]) -> object:
+        store = self._store
+        if not isinstance(store, SupportsSyncStore):
+            message = f"{type(store).__name__} has no synchronous methods; use the asynchronous"
+            raise N5UnsupportedError(message, kind="option")
+        match request:
+            case Get(key):
+                value = store.get_sync(key, prototype=cpu.buffer_prototype)
+                return None if value is None else memoryview(value.as_numpy_array())
+            case Work(function):
+                return function()
+            case Put(key, data):
+                store.set_sync(key, cpu.Buffer.from_bytes(data))
+            case Remove(key):
+                store.delete_sync(key)
+            case Update(key, change):
+                old = store.get_sync(key, prototype=cpu.buffer_prototype)
+                new = change(None if old is None else old.to_bytes())
+                store.set_sync(key, cpu.Buffer.from_bytes(new))
+                return new
+            case _:  # of which zarr has no synchronous form
+                return on_own_loop(self._answer_async(request, warn))
+        return None
+
+    # ------------------------------------------------------------------ with await
+
+    @override
+    async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
+        limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
+
+        async def answer(request: Request) -> object:
+            async with limit:
+                return await self._answer_async(request, warn)
+
+        try:
+            requests = next(steps)
+            while True:
+                try:
+                    if len(requests) == 1:  # a task would cost more than the request, in memory
+                        answers = [await self._answer_async(requests[0], warn)]
+                    else:
+                        answers = await asyncio.gather(*map(answer, requests))
+                except Exception as err:
+                    requests = steps.throw(err)
+                else:
+                    requests = steps.send(answers)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
+        match request:
+            case Get(key):
+                value = await self._store.get(key, cpu.buffer_prototype)
+                return None if value is None else memoryview(value.as_numpy_array())
+            case Stamp() | FileThatNames():
+                return None
+            case Work(function):
+                return await asyncio.to_thread(function)
+            case Put(key, data):
+                await self._store.set(key, cpu.Buffer.from_bytes(data))
+            case Exists(key):
+                return await self._store.exists(key)
+            case List(path, few):  # there are no empty directories
+                return await _entries(self._store, path, few=few) or None
+            case Update(key, change):
+                async with self._locks.of(key):
+                    return await _update(self._store, key, change)
+            case Remove(key):
+                await self._store.delete(key)
+            case RemoveTree(path):
+                await self._store.delete_dir(path)
+            case Warn(message):
+                warn(message)
+            case _:
+                assert_never(request)
+        return None
+
+
+class _KeyLocks:
+    """Locks for updates of keys, in stores that have none of their own."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, key: str) -> asyncio.Lock:
+        return self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
+
+
+def _uncached(store: Store) -> Store:
+    return store.inner if isinstance(store, CachingStore) else store
+
+
+async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes]) -> bytes:
+    if isinstance(store, CachingStore):
+        try:
+            return await _update(store.inner, key, change)
+        finally:
+            store.forget(key)
+    if isinstance(store, ObjectStore):
+        return await update_object(store, key, change)
+    old = await store.get(key, cpu.buffer_prototype)
+    new = change(None if old is None else old.to_bytes())
+    if old is None or new != old.to_bytes():
+        await store.set(key, cpu.Buffer.from_bytes(new))
+    return new
+
+
+async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:
+    """List a directory through the store, or, with ``few``, find out whether it holds anything."""
+    match store:
+        case CachingStore():
+            return await _entries(store.inner, path, few=few)
+        case UrlStore() | ObjectStore() if few:
+            below = store.holds(path) if isinstance(store, UrlStore) else objects_below(store, path)
+            try:
+                return [_SOMETHING] if await below else []
+            except Exception as err:
+                if says_missing(store, err):
+                    return []
+                raise
+        case UrlStore():
+            return await store.entries(path)
+        case ObjectStore():
+            return await entries_of_objects(store, path)
+        case _:
+            # which does not tell directories from files
+            names = {name.strip("/") async for name in store.list_dir(path)}
+            # markers `path/`, which Java leaves, are listed as their whole path
+            return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
