@@ -43,13 +43,22 @@ from n5zarr.errors import N5UnrepresentableError
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    import zarr
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.core import array_spec, attributes, indexing
+    from zarr.core.array_spec import ArrayConfigLike as ConfigLike
+    from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v3
+    from zarr.types import AnyArray
 
     type ArraySpec = array_spec.ArraySpec
+    type ArrayConfigLike = ConfigLike
     type Attributes = attributes.Attributes
+    type BasicSelection = indexing.BasicSelection
+    type Fields = indexing.Fields
+    type NDArrayLikeOrScalar = ArrayOrScalar
+    type OrthogonalSelection = indexing.OrthogonalSelection
     type ChunkGridMetadata = v3.ChunkGridMetadata
     type SelectorTuple = indexing.SelectorTuple
     type BatchItem = tuple[Any, ArraySpec, Any, Any, bool]
@@ -77,7 +86,7 @@ PRESENT: GetResult = {"status": "present"}
 MISSING: GetResult = {"status": "missing"}
 
 
-def set_pipeline(array: Any, pipeline: type[FusedCodecPipeline]) -> None:  # noqa: ANN401 - any array
+def set_pipeline(array: AnyArray, pipeline: type[FusedCodecPipeline]) -> None:
     """Give an array another pipeline: zarr makes it from the global configuration only."""
     inner = array.async_array
     metadata = inner.metadata
@@ -94,7 +103,7 @@ def set_pipeline(array: Any, pipeline: type[FusedCodecPipeline]) -> None:  # noq
     object.__setattr__(inner, "codec_pipeline", made)
 
 
-def async_group(group: Any) -> Any:  # noqa: ANN401 - zarr's Group and AsyncGroup
+def async_group(group: zarr.Group) -> zarr.AsyncGroup:
     """Give the asynchronous group that a group is made of, as ``Array.async_array`` does."""
     return group._async_group  # noqa: SLF001
 
@@ -137,16 +146,16 @@ class ChunkCodecs:
             AsyncChunkTransform(codecs=pipeline.codecs),
         )
         # filters take bytes for numbers, in an order that only they know
-        self._dtype: Any = None
+        self._dtype: np.dtype | None = None
         native = dtype.to_native_dtype()
         if native.kind in "biufc" and ("numcodecs." in str(document) or document.get("filters")):
             self._dtype = self._try(np.zeros(chunk_shape, native)).dtype
             self._check_filters(np.resize(np.arange(251, dtype=np.uint8), chunk_shape))
 
-    def _try(self, array: Any) -> Any:  # noqa: ANN401 - numpy arrays
+    def _try(self, array: np.ndarray) -> np.ndarray:
         return self.decode(self.encode(array))
 
-    def _check_filters(self, values: Any) -> None:  # noqa: ANN401 - a numpy array
+    def _check_filters(self, values: np.ndarray) -> None:
         """Check that what is read is what is read after it was written; not all filters keep all.
 
         Raises
@@ -155,14 +164,14 @@ class ChunkCodecs:
             Filters that zarr does not decode as it encoded (``kind="compression"``).
         """
         once = self._try(values.astype(self._dtype))
-        if not np.array_equal(self._try(once), once, equal_nan=self._dtype.kind in "fc"):
+        if not np.array_equal(self._try(once), once, equal_nan=once.dtype.kind in "fc"):
             message = (
                 "filters: expected to decode to what was encoded, found other numbers, as zarr "
                 "does where a filter of v3 is big-endian; create the array with '<' in its type"
             )
             raise N5UnrepresentableError(message, kind="compression")
 
-    def decode(self, chunk: memoryview | bytes) -> Any:  # noqa: ANN401 - a numpy array
+    def decode(self, chunk: memoryview | bytes) -> np.ndarray:
         """Decode the bytes of a full-size chunk."""
         stored = self._spec.prototype.buffer.from_bytes(chunk)
         if self._sync is not None:
@@ -171,7 +180,7 @@ class ChunkCodecs:
             decoded = on_own_loop(self._async.decode_chunk(stored, self._spec))
         return decoded.as_numpy_array()
 
-    def encode(self, array: Any) -> bytes:  # noqa: ANN401 - a numpy array
+    def encode(self, array: np.ndarray) -> bytes:
         """Encode a full-size chunk."""
         if self._dtype is not None:
             array = array.astype(self._dtype, copy=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
+from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 import zarr
@@ -12,6 +11,7 @@ from zarr.buffer import cpu, default_buffer_prototype
 
 from n5zarr._zarr_private import ArrayV3Metadata, async_group, set_pipeline
 from n5zarr.arrays import kernel
+from n5zarr.arrays.box import Box
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
@@ -20,79 +20,24 @@ from n5zarr.store.n5_store import N5Store
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from n5zarr._zarr_private import Attributes
+    import numpy.typing as npt
+    from zarr.abc.buffer import BufferPrototype, NDBuffer
+    from zarr.types import AnyArray
+
+    from n5zarr._zarr_private import (
+        ArrayConfigLike,
+        Attributes,
+        BasicSelection,
+        Fields,
+        NDArrayLikeOrScalar,
+        OrthogonalSelection,
+    )
     from n5zarr.container.block_location import LocalDataset
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["N5Array", "N5Group", "hasten"]
+__all__ = ["N5Array", "N5Group", "with_fast_path"]
 
 _FEW = 16  # blocks that are asked for one by one
-
-
-class _Box(NamedTuple):
-    """A selection that is a box: where it begins and ends, and which axes the result drops."""
-
-    start: tuple[int, ...]
-    stop: tuple[int, ...]
-    dropped: tuple[int, ...]
-
-    @classmethod
-    def of(cls, selection: Any, shape: tuple[int, ...]) -> Self | None:  # noqa: ANN401 - zarr's
-        """Understand integers, slices without steps, and one ellipsis; None for anything else."""
-        parts = selection if isinstance(selection, tuple) else (selection,)
-        n_missing = len(shape) - len(parts)
-        if any(part is Ellipsis for part in parts):
-            at = next(i for i, part in enumerate(parts) if part is Ellipsis)
-            parts = (*parts[:at], *(slice(None),) * (n_missing + 1), *parts[at + 1 :])
-        else:
-            parts = (*parts, *(slice(None),) * n_missing)
-        if len(parts) != len(shape):
-            return None
-        found = list(map(_bounds, parts, shape))
-        if None in found:
-            return None
-        bounds = [b for b in found if b is not None]
-        dropped = tuple(i for i, part in enumerate(parts) if not isinstance(part, slice))
-        return cls(tuple(b for b, _ in bounds), tuple(e for _, e in bounds), dropped)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extent, with the axes that are dropped."""
-        return tuple(end - begin for begin, end in zip(self.start, self.stop, strict=True))
-
-    def within(self, position: tuple[int, ...], size: tuple[int, ...]) -> _Box:
-        """Give what of it lies in a chunk."""
-        corners = [
-            (max(begin, place * n), min(end, (place + 1) * n))
-            for begin, end, place, n in zip(self.start, self.stop, position, size, strict=True)
-        ]
-        return _Box(tuple(a for a, _ in corners), tuple(b for _, b in corners), ())
-
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """The selection of it, without dropping axes."""
-        return tuple(map(slice, self.start, self.stop))
-
-    def relative_to(self, other: _Box) -> tuple[slice, ...]:
-        """Give the selection of it in an array that holds another box."""
-        return tuple(
-            slice(begin - origin, end - origin)
-            for begin, end, origin in zip(self.start, self.stop, other.start, strict=True)
-        )
-
-
-def _bounds(part: Any, n: int) -> tuple[int, int] | None:  # noqa: ANN401 - whatever zarr takes
-    """Give where a selection along an axis begins and ends; None where it is no run of elements."""
-    if isinstance(part, slice):
-        try:
-            begin, end, step = part.indices(n)
-        except TypeError:
-            return None
-        return (begin, end) if step == 1 and begin < end else None
-    if not isinstance(part, int | np.integer) or isinstance(part, bool):
-        return None
-    begin = index(part) + (n if part < 0 else 0)
-    return (begin, begin + 1) if 0 <= begin < n else None
 
 
 class N5Array(zarr.Array[ArrayV3Metadata]):
@@ -142,53 +87,68 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
     __hash__ = None  # type: ignore[assignment] # as zarr.Array
 
     @override
-    def with_config(self, config: Any) -> Self:
-        return self.__class__(hasten(super().with_config(config)).async_array)
+    def with_config(self, config: ArrayConfigLike) -> Self:
+        return self.__class__(with_fast_path(super().with_config(config)).async_array)
 
     @override
     def get_basic_selection(
         self,
-        selection: Any = Ellipsis,
+        selection: BasicSelection = Ellipsis,
         *,
-        out: Any = None,
-        prototype: Any = None,
-        fields: Any = None,
-    ) -> Any:
+        out: NDBuffer | None = None,
+        prototype: BufferPrototype | None = None,
+        fields: Fields | None = None,
+    ) -> NDArrayLikeOrScalar:
         if out is None and prototype is None and not fields:
-            found = self._read(selection)
-            if found is not None:
-                return found if found.shape else found[()]
+            box = self._read(selection)
+            if box is not None:
+                return box if box.shape else box[()]
         return super().get_basic_selection(selection, out=out, prototype=prototype, fields=fields)
 
     @override
     def get_orthogonal_selection(
-        self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
-    ) -> Any:
+        self,
+        selection: OrthogonalSelection,
+        *,
+        out: NDBuffer | None = None,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> NDArrayLikeOrScalar:
         if out is None and prototype is None and not fields:
-            found = self._read(selection)
-            if found is not None:
-                return found
+            box = self._read(selection)
+            if box is not None:
+                return box
         return super().get_orthogonal_selection(
             selection, out=out, fields=fields, prototype=prototype
         )
 
     @override
     def set_basic_selection(
-        self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None
+        self,
+        selection: BasicSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
     ) -> None:
         if prototype is not None or fields or not self._write(selection, value):
             super().set_basic_selection(selection, value, fields=fields, prototype=prototype)
 
     @override
     def set_orthogonal_selection(
-        self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None
+        self,
+        selection: OrthogonalSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
     ) -> None:
         if prototype is not None or fields or not self._write(selection, value):
             super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
 
-    def _read(self, selection: Any) -> np.ndarray | None:  # noqa: ANN401 - as zarr has it
+    def _read(self, selection: object) -> np.ndarray | None:
         """Read a box; None where zarr has to."""
-        box = _Box.of(selection, self.shape)
+        box = Box.of(selection, self.shape)
         dataset = None if box is None else self._dataset(to_write=False)
         if box is None or dataset is None:
             return None
@@ -200,10 +160,10 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
             out[part.relative_to(box)] = super().get_basic_selection(part.slices)
         return out.squeeze(box.dropped) if box.dropped else out
 
-    def _write(self, selection: Any, value: Any) -> bool:  # noqa: ANN401 - as zarr has it
+    def _write(self, selection: object, value: object) -> bool:
         """Write a box; False where zarr has to."""
-        box = _Box.of(selection, self.shape)
-        given = None if box is None else _given(value, box, self.dtype)
+        box = Box.of(selection, self.shape)
+        given = None if box is None else _elements(value, box, self.dtype)
         dataset = None if given is None else self._dataset(to_write=True)
         if box is None or given is None or dataset is None:
             return False
@@ -233,20 +193,20 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         return dataset if is_same else None
 
     @property
-    def _missing(self) -> Any:  # noqa: ANN401 - a number
+    def _missing(self) -> object:
         fill_value = self.async_array.metadata.fill_value
         return 0 if fill_value is None else fill_value
 
-    def _parts(self, box: _Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[_Box]:
+    def _parts(self, box: Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[Box]:
         order, size = dataset.view.axis_order, dataset.view.chunk_shape
         return [box.within(place, size) for place in sorted(present(p, order) for p in left)]
 
 
-def _given(value: Any, box: _Box, dtype: np.dtype[Any]) -> np.ndarray | None:  # noqa: ANN401
+def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
     """Give the elements of a box; None where it is not plain numbers of its shape."""
     if np.isscalar(value) and not isinstance(value, str | bytes):
         return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
-    if type(value) not in (np.ndarray, np.memmap):
+    if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
         return None
     kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
     if value.shape != kept or value.dtype.kind not in "biuf":
@@ -266,52 +226,52 @@ class N5Group(zarr.Group):
     __hash__ = None  # type: ignore[assignment] # as zarr.Group
 
     @override
-    def __getitem__(self, path: str) -> Any:
-        return hasten(super().__getitem__(path))
+    def __getitem__(self, path: str) -> AnyArray | zarr.Group:
+        return with_fast_path(super().__getitem__(path))
 
     @override
-    def get_array(self, path: str) -> Any:
-        return hasten(super().get_array(path))
+    def get_array(self, path: str) -> AnyArray:
+        return with_fast_path(super().get_array(path))
 
     @override
     def get_group(self, path: str) -> zarr.Group:
-        return hasten(super().get_group(path))
+        return with_fast_path(super().get_group(path))
 
     @override
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
-    ) -> Any:
-        found = super().members(
+    ) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:
+        members = super().members(
             max_depth, use_consolidated_for_children=use_consolidated_for_children
         )
-        return tuple((name, hasten(member)) for name, member in found)
+        return tuple((name, with_fast_path(member)) for name, member in members)
 
     @override
     def groups(self) -> Generator[tuple[str, zarr.Group], None]:
-        yield from ((name, hasten(group)) for name, group in super().groups())
+        yield from ((name, with_fast_path(group)) for name, group in super().groups())
 
     @override
-    def arrays(self) -> Generator[tuple[str, Any], None]:
-        yield from ((name, hasten(array)) for name, array in super().arrays())
+    def arrays(self) -> Generator[tuple[str, AnyArray], None]:
+        yield from ((name, with_fast_path(array)) for name, array in super().arrays())
 
     @override
     def create_group(self, name: str, **kwargs: Any) -> zarr.Group:
-        return hasten(super().create_group(name, **kwargs))
+        return with_fast_path(super().create_group(name, **kwargs))
 
     @override
     def require_group(self, name: str, **kwargs: Any) -> zarr.Group:
-        return hasten(super().require_group(name, **kwargs))
+        return with_fast_path(super().require_group(name, **kwargs))
 
     @override
     def require_groups(self, *names: str) -> tuple[zarr.Group, ...]:
-        return tuple(map(hasten, super().require_groups(*names)))
+        return tuple(map(with_fast_path, super().require_groups(*names)))
 
     @override
-    def require_array(self, name: str, **kwargs: Any) -> Any:
-        return hasten(super().require_array(name, **kwargs))
+    def require_array(self, name: str, **kwargs: Any) -> AnyArray:
+        return with_fast_path(super().require_array(name, **kwargs))
 
 
-def hasten[Opened: zarr.Array[Any] | zarr.Group](found: Opened) -> Opened:
+def with_fast_path[Opened: zarr.Array[Any] | zarr.Group](found: Opened) -> Opened:
     """Give an array with n5zarr's own codec, or those of a group, the fast path.
 
     Anything else is left as it is.

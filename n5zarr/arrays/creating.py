@@ -10,7 +10,7 @@ import numpy as np
 import zarr
 from zarr.dtype import parse_dtype
 
-from n5zarr.arrays.array import hasten
+from n5zarr.arrays.array import with_fast_path
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.grid import automatic_block_size
@@ -53,7 +53,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     attributes: Mapping[str, JSON] | None = None,
     axis_order: AxisOrder = "C",
     overwrite: bool = False,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> AnyArray:
     """Create an N5 dataset and open it as a zarr array, by the fast way.
 
@@ -155,7 +155,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         overwrite=overwrite,
         **options,
     )
-    return hasten(made)
+    return with_fast_path(made)
 
 
 def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:

@@ -9,7 +9,7 @@ import numpy as np
 import zarr
 
 from n5zarr._zarr_private import sync
-from n5zarr.arrays.array import hasten
+from n5zarr.arrays.array import with_fast_path
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.store.location import open_container
@@ -37,7 +37,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     *,
     path: str = "",
     axis_order: AxisOrder = "C",
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     dtype: npt.DTypeLike | None = None,
     ndim: int | None = None,
     shape: Sequence[int] | None = None,
@@ -112,7 +112,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
             _check_compression(opened, node, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    return hasten(zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format))
+    return with_fast_path(zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format))
 
 
 def _delete(opened: N5Store, node: str, mode: str) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, TypeGuard, override
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from n5zarr.store.n5_store import N5Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from zarr.abc.buffer import NDBuffer
     from zarr.abc.codec import ArrayBytesCodec
 
     from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
@@ -61,7 +62,7 @@ class N5CodecPipeline(FusedCodecPipeline):
     def read_sync(
         self,
         batch_info: Iterable[BatchItem],
-        out: Any,
+        out: NDBuffer,
         drop_axes: tuple[int, ...] = (),
         max_workers: int = 1,
     ) -> tuple[GetResult, ...]:
@@ -77,7 +78,7 @@ class N5CodecPipeline(FusedCodecPipeline):
     async def read(
         self,
         batch_info: Iterable[BatchItem],
-        out: Any,
+        out: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> tuple[GetResult, ...]:
         batch = list(batch_info)
@@ -92,7 +93,7 @@ class N5CodecPipeline(FusedCodecPipeline):
     def write_sync(
         self,
         batch_info: Iterable[BatchItem],
-        value: Any,
+        value: NDBuffer,
         drop_axes: tuple[int, ...] = (),
         max_workers: int = 1,
     ) -> None:
@@ -118,7 +119,7 @@ class N5CodecPipeline(FusedCodecPipeline):
         """Find the local dataset that a batch of chunks belongs to."""
         if not batch or len(self.codecs) != 1 or not isinstance(self.codecs[0], N5BlockCodec):
             return None
-        place: Any = batch[0][0]
+        place = batch[0][0]
         store = getattr(place, "store", None)
         if not isinstance(store, N5Store) or (to_write and store.read_only):
             return None
@@ -242,7 +243,7 @@ class _Reader:
             raise err.located(self._dataset.locate(place.path)) from err.__cause__
         return np.asarray(block[wanted])
 
-    def _slab(self, path: str, wanted: Any) -> np.ndarray | None:  # noqa: ANN401 - as zarr has it
+    def _slab(self, path: str, wanted: object) -> np.ndarray | None:
         """Read only what is needed of a large uncompressed block, along its slowest axis."""
         if not isinstance(wanted, tuple):
             return None
@@ -292,7 +293,7 @@ class _Writer:
         Where the elements come from.
     """
 
-    def __init__(self, dataset: LocalDataset, value: Any) -> None:  # noqa: ANN401 - zarr's
+    def __init__(self, dataset: LocalDataset, value: NDBuffer) -> None:
         self._dataset = dataset
         self._value = value
         self._attributes = dataset.view.dataset
@@ -341,7 +342,7 @@ class _Writer:
         files.write(path, *parts)
 
 
-def _is_run(part: Any) -> bool:  # noqa: ANN401 - whatever zarr selects by
+def _is_run(part: object) -> TypeGuard[slice]:
     return isinstance(part, slice) and part.step in (1, None)
 
 
@@ -349,7 +350,7 @@ def _ends_within(part: slice, n: int) -> bool:
     return bool(part.stop <= n)
 
 
-def _selects_the_same(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401 - any selector
+def _selects_the_same(wanted: object, n: int, n_full: int) -> bool:
     """Whether what is wanted of ``n_full`` elements is the same of the first ``n`` of them."""
     if n == n_full:
         return True
@@ -359,7 +360,7 @@ def _selects_the_same(wanted: Any, n: int, n_full: int) -> bool:  # noqa: ANN401
     return chosen.dtype != bool and bool(((chosen >= 0) & (chosen < n)).all())
 
 
-def _fill_value(spec: ArraySpec) -> Any:  # noqa: ANN401 - a number
+def _fill_value(spec: ArraySpec) -> object:
     return 0 if spec.fill_value is None else spec.fill_value
 
 

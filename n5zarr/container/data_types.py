@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from zarr.dtype import parse_dtype
@@ -13,7 +13,9 @@ from n5zarr.zarr_view.element import Element
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr._zarr_private import ZDType
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
 
@@ -44,9 +46,7 @@ def element_of_v2(document: Mapping[str, Any]) -> Element:
 def v3_form(document: Mapping[str, Any]) -> tuple[JSON, JSON]:
     """Give data type and fill value of a ``.zarray`` as v3 spells them."""
     zdtype = _v2_type(document)
-    return zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(
-        _scalar(zdtype, document.get("fill_value"), 2), zarr_format=3
-    )
+    return _form(zdtype, _scalar(zdtype, document.get("fill_value"), 2))
 
 
 def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
@@ -56,22 +56,26 @@ def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
     if zdtype.to_native_dtype().kind not in "TO":
         zdtype = _v2_type({"dtype": v2_dtype})
         scalar = np.asarray(scalar).astype(zdtype.to_native_dtype())[()]
-    shown: JSON = zdtype.to_json_scalar(scalar, zarr_format=2)
+    fill = zdtype.to_json_scalar(scalar, zarr_format=2)
     # null reads as the default, and xarray masks what is no null
     default = zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
-    is_default = repr(shown) == repr(default)  # -0.0 is not 0.0
-    return None if is_default else shown
+    is_default = repr(fill) == repr(default)  # -0.0 is not 0.0
+    return None if is_default else fill
 
 
-def type_of_numpy(dtype: np.dtype[Any]) -> tuple[JSON, JSON]:
+def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:
     """Give the data type and the fill value 0 of a ``zarr.json`` for a numpy dtype."""
-    zdtype = _parse(dtype, 3)
-    return zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(
-        np.zeros((), dtype)[()], zarr_format=3
-    )
+    return _form(_parse(dtype, 3), np.zeros((), dtype)[()])
 
 
-def _parse(data_type: object, zarr_format: Any) -> Any:  # noqa: ANN401 - zarr's ZDType
+def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
+    """Give a data type and a scalar of it as a ``zarr.json`` spells them."""
+    # zarr's own alias for JSON has other members
+    form = zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(scalar, zarr_format=3)
+    return cast("tuple[JSON, JSON]", form)
+
+
+def _parse(data_type: object, zarr_format: ZarrFormat) -> ZDType:
     try:
         return parse_dtype(data_type, zarr_format=zarr_format)  # type: ignore[arg-type]
     except (ValueError, TypeError) as err:
@@ -79,14 +83,14 @@ def _parse(data_type: object, zarr_format: Any) -> Any:  # noqa: ANN401 - zarr's
         raise N5UnrepresentableError(message, kind="data-type") from err
 
 
-def _v2_type(document: Mapping[str, Any]) -> Any:  # noqa: ANN401 - zarr's ZDType
+def _v2_type(document: Mapping[str, Any]) -> ZDType:
     dtype = document["dtype"]
     filters = document.get("filters") or ()
     object_codec = next((f["id"] for f in filters if f.get("id") in _OBJECT_CODECS), None)
     return _parse({"name": dtype, "object_codec_id": object_codec}, 2)
 
 
-def _scalar(zdtype: Any, fill_value: JSON, zarr_format: int) -> object:  # noqa: ANN401
+def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object:
     scalar: object
     if fill_value is None:  # v2: zarr takes its default for null, which is 0 for numbers
         scalar = zdtype.default_scalar()
@@ -99,7 +103,7 @@ def _scalar(zdtype: Any, fill_value: JSON, zarr_format: int) -> object:  # noqa:
     return scalar
 
 
-def _element(zdtype: Any, fill_value: JSON, zarr_format: int) -> Element:  # noqa: ANN401
+def _element(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> Element:
     native = zdtype.to_native_dtype()
     return Element(
         dtype=native if native.kind in "TOSV" else native.newbyteorder("="),

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import MetadataKey
 
+type ZarrDocument = dict[str, Any]
+"""A ``zarr.json``, ``.zarray`` and the like; zarr has checked what it writes."""
+
 __all__ = ["parse_document", "remove_document", "write_document"]
 
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
@@ -41,7 +44,7 @@ _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata"
 _NAMING = ("axes", "_ARRAY_DIMENSIONS")
 
 
-def parse_document(key: MetadataKey, value: bytes) -> dict[str, Any]:
+def parse_document(key: MetadataKey, value: bytes) -> ZarrDocument:
     """Read a document that Zarr writes.
 
     Raises
@@ -63,7 +66,7 @@ def parse_document(key: MetadataKey, value: bytes) -> dict[str, Any]:
     return document
 
 
-def _is_of(name: str, document: dict[str, Any]) -> bool:
+def _is_of(name: str, document: ZarrDocument) -> bool:
     required = {
         "zarr.json": {"zarr_format", "node_type"},
         ".zarray": {"zarr_format", "shape", "chunks", "dtype"},
@@ -77,7 +80,7 @@ def _is_of(name: str, document: dict[str, Any]) -> bool:
 
 
 def write_document(
-    nodes: Nodes, key: MetadataKey, document: dict[str, Any], *, only_new: bool = False
+    nodes: Nodes, key: MetadataKey, document: ZarrDocument, *, only_new: bool = False
 ) -> Steps[Node | None]:
     """Write a Zarr document: apply what Zarr changed in it to what is stored now.
 
@@ -137,7 +140,7 @@ def _is_group(nodes: Nodes, path: str) -> Steps[bool]:
     return isinstance((yield from nodes.node(path)), GroupAttributes)
 
 
-def _whole_document(key: MetadataKey, document: dict[str, Any], axis_order: AxisOrder) -> Change:
+def _whole_document(key: MetadataKey, document: ZarrDocument, axis_order: AxisOrder) -> Change:
     """Say what a document asks for where nothing is yet."""
     is_root = not key.path
     match key.name:
@@ -176,8 +179,8 @@ def _whole_document(key: MetadataKey, document: dict[str, Any], axis_order: Axis
 def _since(
     whole: Change,
     key: MetadataKey,
-    document: dict[str, Any],
-    old: dict[str, Any],
+    document: ZarrDocument,
+    old: ZarrDocument,
     axis_order: AxisOrder,
 ) -> Change:
     """Reduce what a document asks for to what Zarr has changed since it was served."""
@@ -194,8 +197,8 @@ def _since(
             return _v3_since(whole, document, old)
 
 
-def _v3_since(whole: Change, document: dict[str, Any], old: dict[str, Any]) -> Change:
-    before: dict[str, Any] = old.get("attributes") or {}
+def _v3_since(whole: Change, document: ZarrDocument, old: ZarrDocument) -> Change:
+    before: ZarrDocument = old.get("attributes") or {}
     if document["node_type"] == "array":
         change = _array_since(whole, document, old, _V3_IDENTITY)
         renamed = old.get("dimension_names") != document.get("dimension_names")
@@ -219,7 +222,7 @@ def _v3_since(whole: Change, document: dict[str, Any], old: dict[str, Any]) -> C
 
 
 def _array_since(
-    whole: Change, document: dict[str, Any], old: dict[str, Any], identity: tuple[str, ...]
+    whole: Change, document: ZarrDocument, old: ZarrDocument, identity: tuple[str, ...]
 ) -> Change:
     """Leave an array's members as they are, or its extent only, if Zarr has not changed them."""
     if whole.members is None or not _is_same(old, document, identity):
@@ -228,16 +231,16 @@ def _array_since(
     return replace(whole, members=KEEP, resized=whole.members if is_resized else KEEP)
 
 
-def _is_consolidated(document: dict[str, Any]) -> bool:
+def _is_consolidated(document: ZarrDocument) -> bool:
     return document.get("consolidated_metadata") is not None
 
 
-def _other_members(document: dict[str, Any]) -> dict[str, Any]:
+def _other_members(document: ZarrDocument) -> ZarrDocument:
     """Return the members of a group's ``zarr.json`` that readers need not understand."""
     return {key: value for key, value in document.items() if key not in _GROUP_KEYS}
 
 
-def _is_same(old: dict[str, Any], new: dict[str, Any], identity: tuple[str, ...]) -> bool:
+def _is_same(old: ZarrDocument, new: ZarrDocument, identity: tuple[str, ...]) -> bool:
     """Whether two documents describe the same elements, chunks and codecs, however spelled."""
     if not old or old.get("node_type", "array") != "array":
         return False

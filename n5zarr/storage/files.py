@@ -188,7 +188,7 @@ def write(path: Path | str, *parts: BufferLike) -> None:
     """
     unfinished = _write_unfinished(path, *parts)
     try:
-        os.replace(unfinished, path)  # noqa: PTH105 - a Path would cost more than the call
+        os.replace(unfinished, path)
     except BaseException:
         _remove_unfinished(unfinished)
         raise
@@ -200,7 +200,7 @@ def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
     try:
         file = os.open(unfinished, _CREATE, 0o666)
     except FileNotFoundError:
-        os.makedirs(directory, exist_ok=True)  # noqa: PTH103
+        os.makedirs(directory, exist_ok=True)
         file = os.open(unfinished, _CREATE, 0o666)
     try:
         try:
@@ -218,7 +218,7 @@ def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
 
 def _remove_unfinished(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.remove(path)  # noqa: PTH107
+        os.remove(path)
 
 
 def update(
@@ -267,7 +267,7 @@ def _create(path: Path, data: bytes) -> bytes | None:
     except FileExistsError:
         return None
     except OSError:  # a file system without links
-        os.replace(unfinished, path)  # noqa: PTH105
+        os.replace(unfinished, path)
         return data
     finally:
         _remove_unfinished(unfinished)
@@ -300,7 +300,7 @@ def _read(descriptor: int) -> bytes:
 def stamp(path: Path | str) -> tuple[int, int, int] | None:
     """Give what differs once a file has been written or replaced; None where there is none."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - a Path would cost more than the call
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
@@ -309,7 +309,7 @@ def stamp(path: Path | str) -> tuple[int, int, int] | None:
 def remove(path: Path | str) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        os.remove(path)  # noqa: PTH107
+        os.remove(path)
 
 
 def remove_tree(path: Path, *, keep_top: bool = False) -> None:

@@ -117,7 +117,7 @@ class LocalFiles(Storage):
                 if prune:
                     files.prune((self._root / key).parent, keep_top="/" not in key)
             case Exists(key):
-                return os.path.isfile(self._prefix + key)  # noqa: PTH113 - as above
+                return os.path.isfile(self._prefix + key)
             case List(path):
                 entries = files.scan(self._root, path)
                 return None if entries is None else [Entry(*entry) for entry in entries]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore
@@ -18,6 +18,8 @@ from n5zarr.storage.url import Backend, UrlStore, is_url, store_of_url, tolerant
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from n5zarr.storage.interface import Storage
 
 __all__ = ["open_storage"]
@@ -26,7 +28,7 @@ __all__ = ["open_storage"]
 def open_storage(
     store: str | os.PathLike[str] | Store,
     *,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
     read_only: bool = False,
     cache: CacheOptions | None = None,

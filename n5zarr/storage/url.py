@@ -27,8 +27,9 @@ from n5zarr.errors import (
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from obstore.store import ObjectStore as ObstoreStore
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
@@ -82,7 +83,7 @@ def is_chain(url: str) -> bool:
 
 
 def store_of_url(
-    url: str, storage_options: dict[str, Any] | None, *, read_only: bool, backend: Backend
+    url: str, storage_options: Mapping[str, object] | None, *, read_only: bool, backend: Backend
 ) -> Store:
     """Make a store for a URL.
 
@@ -109,7 +110,7 @@ def store_of_url(
     scheme = scheme.lower()
     url = f"{scheme}:{rest}"
     if backend == "obstore":
-        return ObjectStore(_object_store(url, storage_options or {}), read_only=read_only)
+        return ObjectStore(_object_store(url, dict(storage_options or {})), read_only=read_only)
     if scheme == "zip" and not is_chain(url):
         if storage_options:
             message = f"storage_options: expected none with a local zip file, got them with {url}"
@@ -117,9 +118,9 @@ def store_of_url(
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:
         if is_chain(url):
-            return _chained(url, storage_options or {}, read_only=read_only)
+            return _chained(url, dict(storage_options or {}), read_only=read_only)
         if scheme in _HTTP:
-            return _web(url, storage_options or {})
+            return _web(url, dict(storage_options or {}))
         # listings are made anew: others write, too
         options = {"use_listings_cache": False, **(storage_options or {})}
         return UrlStore.from_url(url, storage_options=options, read_only=read_only)
@@ -131,7 +132,7 @@ def store_of_url(
         raise N5UnsupportedError(message, kind="option") from err
 
 
-def _web(url: str, options: dict[str, Any]) -> UrlStore:
+def _web(url: str, options: dict[str, object]) -> UrlStore:
     """Make a store for a web server, to which there is no way to write.
 
     The URL is quoted here once, as keys are; what asks for access goes with every request.
@@ -145,7 +146,7 @@ def _web(url: str, options: dict[str, Any]) -> UrlStore:
     return UrlStore(fs, read_only=True, path=quote(address, safe=_QUOTED).rstrip("/"))
 
 
-def _chained(url: str, options: dict[str, Any], *, read_only: bool) -> UrlStore:
+def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlStore:
     from fsspec import url_to_fs  # noqa: PLC0415 - optional
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
 
@@ -154,7 +155,7 @@ def _chained(url: str, options: dict[str, Any], *, read_only: bool) -> UrlStore:
     return UrlStore(wrapped, read_only=read_only, path=path)
 
 
-def _object_store(url: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - obstore's
+def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
     try:
         from obstore import store as stores  # noqa: PLC0415 - optional
     except ImportError as err:
@@ -205,7 +206,7 @@ class UrlStore(FsspecStore):
             return await super().get(self._url_key(key), prototype, byte_range)
         how = next((how for name, how in _ONE_REQUEST.items() if name in self.fs.protocol), {})
         try:
-            data = await self.fs._cat_file(self._full(key), **how)  # noqa: SLF001 - fsspec's
+            data = await self.fs._cat_file(self._full(key), **how)
         except self.allowed_exceptions:
             return None
         return prototype.buffer.from_bytes(data)
@@ -219,14 +220,14 @@ class UrlStore(FsspecStore):
         self._check_writable()
         # not `_rm`, which takes names for patterns
         with suppress(*self.allowed_exceptions):
-            await self.fs._rm_file(self._full(key))  # noqa: SLF001
+            await self.fs._rm_file(self._full(key))
 
     @override
     async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
         directory = self._full(prefix.strip("/")).rstrip("/")
         try:
-            found = await self.fs._find(directory, withdirs=False)  # noqa: SLF001
+            found = await self.fs._find(directory, withdirs=False)
         except self.allowed_exceptions:
             return
         # the root may be a bucket, which stays
@@ -236,7 +237,7 @@ class UrlStore(FsspecStore):
         async def remove(name: str) -> None:
             async with limit:
                 with suppress(*self.allowed_exceptions):
-                    await self.fs._rm_file(name)  # noqa: SLF001
+                    await self.fs._rm_file(name)
 
         await asyncio.gather(*map(remove, below))
 
@@ -253,7 +254,7 @@ class UrlStore(FsspecStore):
                     found.raise_for_status()
                 return bool(found.ok)
         try:
-            found = await self.fs._info(self._full(key))  # noqa: SLF001 - fsspec's asynchronous API
+            found = await self.fs._info(self._full(key))
         except self.allowed_exceptions:
             return False
         return bool(found.get("type", "file") != "directory")
@@ -274,7 +275,7 @@ class UrlStore(FsspecStore):
         try:
             page = f"{directory}/" if self.is_http else directory  # else it is asked for twice
             self._forget_listing(page)
-            found = await self.fs._ls(page, detail=True)  # noqa: SLF001
+            found = await self.fs._ls(page, detail=True)
         except Exception as err:
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:

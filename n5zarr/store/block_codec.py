@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["N5Block", "N5BlockCodec"]
 
 
-def _data_type(dtype: np.dtype[Any]) -> DataType:
+def _data_type(dtype: np.dtype) -> DataType:
     name = dtype.newbyteorder("=").name
     if name not in DataType:
         message = f"dtype {name}: expected [u]int8 to 64, float32 or float64; convert first"
@@ -105,7 +105,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         }
         return {"name": BLOCK_CODEC, "configuration": configuration}
 
-    def standard(self, ndim: int, dtype: np.dtype[Any]) -> list[JSON]:
+    def standard(self, ndim: int, dtype: np.dtype) -> list[JSON]:
         """Give the standard codecs of the same compression, which any Zarr implementation has.
 
         Parameters
@@ -229,7 +229,7 @@ class N5Block(Codec):
 
     def __init__(
         self,
-        dtype: str | np.dtype[Any],
+        dtype: str | np.dtype,
         block_shape: Iterable[int],
         compression: Mapping[str, JSON] | None = None,
     ) -> None:

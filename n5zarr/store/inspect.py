@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
@@ -40,7 +40,7 @@ def describe(
     path: str = "",
     *,
     size: bool = True,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> dict[str, JSON]:
     """Describe one node.
 
@@ -177,7 +177,7 @@ def describe_tree(
     *,
     size: bool = False,
     depth: int | None = None,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> dict[str, JSON]:
     """Describe a node and everything below it.
 
@@ -241,7 +241,7 @@ def find_damage(
     store: str | os.PathLike[str] | Store,
     path: str = "",
     *,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[N5Error]:
     """Decode every stored block of a dataset, or of all below a group, and give the errors.
 

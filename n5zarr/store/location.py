@@ -6,7 +6,7 @@ import os
 import re
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
@@ -21,6 +21,8 @@ from n5zarr.storage.url import is_chain, is_url, store_of_url, tolerant
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from n5zarr.format.order import AxisOrder
 
 __all__ = ["open_container", "sample_path", "split_root"]
@@ -100,7 +102,7 @@ def _placed(root: str, inner: str, query: str) -> tuple[str, str]:
     return root + query, unquote(inner) if is_http else inner
 
 
-def _found_root(url: str, storage_options: dict[str, Any] | None) -> tuple[str, str]:
+def _found_root(url: str, storage_options: Mapping[str, object] | None) -> tuple[str, str]:
     """Split a URL without ``.n5``, asking upwards for documents until one is missing."""
     address, query = _address(url)
     scheme, separator, place = address.partition("://")
@@ -122,7 +124,7 @@ def _is_to_be_asked(root: str) -> bool:
     return _URL_ROOT.fullmatch(_address(root)[0]) is None
 
 
-async def _has_document_at(url: str, storage_options: dict[str, Any] | None) -> bool:
+async def _has_document_at(url: str, storage_options: Mapping[str, object] | None) -> bool:
     """Whether there is a document at a URL; what may not be seen is no part of the container."""
     store = store_of_url(url, storage_options, read_only=True, backend="fsspec")
     data = await tolerant(store).get(ATTRIBUTES_JSON, cpu.buffer_prototype)
@@ -135,7 +137,7 @@ def open_container(
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> tuple[N5Store, str]:
     """Open the container of a location with n5zarr's own codec.
 

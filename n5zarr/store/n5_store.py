@@ -10,7 +10,7 @@ import asyncio
 import copy
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, get_args, override
+from typing import TYPE_CHECKING, Self, get_args, override
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.buffer import cpu
@@ -106,7 +106,7 @@ class N5Store(Store):
         zarr_format: ZarrFormat = 3,
         axis_order: AxisOrder = "C",
         coords: bool = False,
-        storage_options: dict[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         backend: Backend = "fsspec",
         cache: CacheOptions | None = None,
         forbidden_is_missing: bool = False,

@@ -28,7 +28,7 @@ from xarray.core import indexing
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore
 
-from n5zarr.arrays.array import hasten
+from n5zarr.arrays.array import with_fast_path
 from n5zarr.container.axes import positions, read_layout, read_placed
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
@@ -316,7 +316,9 @@ class _Source:
     def variable(self, placed: Placed) -> xr.Variable:
         """Make the lazy variable of a dataset."""
         warn_of(self.opened, placed)
-        array = hasten(zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3))
+        array = with_fast_path(
+            zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3)
+        )
         attrs: dict[str, Any] = placed.attributes
         if isinstance(attrs.get("_FillValue"), str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(attrs["_FillValue"], array.dtype)
