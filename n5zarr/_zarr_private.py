@@ -87,7 +87,7 @@ MISSING: GetResult = {"status": "missing"}
 
 
 def set_pipeline(array: AnyArray, pipeline: type[FusedCodecPipeline]) -> None:
-    """Give an array another pipeline: zarr makes it from the global configuration only."""
+    """Return an array another pipeline: zarr makes it from the global configuration only."""
     inner = array.async_array
     metadata = inner.metadata
     if not isinstance(metadata, ArrayV3Metadata):
@@ -104,7 +104,7 @@ def set_pipeline(array: AnyArray, pipeline: type[FusedCodecPipeline]) -> None:
 
 
 def async_group(group: zarr.Group) -> zarr.AsyncGroup:
-    """Give the asynchronous group that a group is made of, as ``Array.async_array`` does."""
+    """Return the asynchronous group that a group is made of, as ``Array.async_array`` does."""
     return group._async_group  # noqa: SLF001
 
 

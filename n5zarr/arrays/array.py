@@ -203,7 +203,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
 
 
 def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
-    """Give the elements of a box; None where it is not plain numbers of its shape."""
+    """Return the elements of a box; None where it is not plain numbers of its shape."""
     if np.isscalar(value) and not isinstance(value, str | bytes):
         return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
     if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
@@ -272,7 +272,7 @@ class N5Group(zarr.Group):
 
 
 def with_fast_path[Opened: zarr.Array[Any] | zarr.Group](found: Opened) -> Opened:
-    """Give an array with n5zarr's own codec, or those of a group, the fast path.
+    """Return an array with n5zarr's own codec, or those of a group, the fast path.
 
     Anything else is left as it is.
     """

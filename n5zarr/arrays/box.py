@@ -42,7 +42,7 @@ class Box(NamedTuple):
         return tuple(end - begin for begin, end in zip(self.start, self.stop, strict=True))
 
     def within(self, position: tuple[int, ...], size: tuple[int, ...]) -> Box:
-        """Give what of it lies in a chunk."""
+        """Return what of it lies in a chunk."""
         corners = [
             (max(begin, place * n), min(end, (place + 1) * n))
             for begin, end, place, n in zip(self.start, self.stop, position, size, strict=True)
@@ -55,7 +55,7 @@ class Box(NamedTuple):
         return tuple(map(slice, self.start, self.stop))
 
     def relative_to(self, other: Box) -> tuple[slice, ...]:
-        """Give the selection of it in an array that holds another box."""
+        """Return the selection of it in an array that holds another box."""
         return tuple(
             slice(begin - origin, end - origin)
             for begin, end, origin in zip(self.start, self.stop, other.start, strict=True)
@@ -63,7 +63,7 @@ class Box(NamedTuple):
 
 
 def _bounds(part: object, n: int) -> tuple[int, int] | None:
-    """Give where a selection along an axis begins and ends; None where it is no run of elements."""
+    """Return where a selection along an axis begins and ends; None where it is no run of elements."""
     if isinstance(part, slice):
         try:
             begin, end, step = part.indices(n)

@@ -291,7 +291,7 @@ def _place(
 
 
 def _given_names(view: DatasetView) -> tuple[str, ...] | None:
-    """Give the recorded names of the dimensions in N5 order; None where none are recorded."""
+    """Return the recorded names of the dimensions in N5 order; None where none are recorded."""
     if view.record.dimension_names is None or view.dimension_names is None:
         return None
     return present(tuple(name or "" for name in view.dimension_names), view.axis_order)

@@ -330,7 +330,7 @@ class Container:
 
 
 def _without_consolidated(document: Mapping[str, JSON], value: bytes) -> bytes:
-    """Give a document without the metadata of the nodes below, of which only the mark counts."""
+    """Return a document without the metadata of the nodes below, of which only the mark counts."""
     if document.get("consolidated_metadata") is None:
         return value
     return json.dumps({**document, "consolidated_metadata": True}).encode()

@@ -44,13 +44,13 @@ def element_of_v2(document: Mapping[str, Any]) -> Element:
 
 
 def v3_form(document: Mapping[str, Any]) -> tuple[JSON, JSON]:
-    """Give data type and fill value of a ``.zarray`` as v3 spells them."""
+    """Return data type and fill value of a ``.zarray`` as v3 spells them."""
     zdtype = _v2_type(document)
     return _form(zdtype, _scalar(zdtype, document.get("fill_value"), 2))
 
 
 def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
-    """Give the fill value of a ``zarr.json`` as a ``.zarray`` of a dtype spells it."""
+    """Return the fill value of a ``zarr.json`` as a ``.zarray`` of a dtype spells it."""
     zdtype = _parse(data_type, 3)
     scalar = _scalar(zdtype, fill_value, 3)
     if zdtype.to_native_dtype().kind not in "TO":
@@ -64,12 +64,12 @@ def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
 
 
 def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:
-    """Give the data type and the fill value 0 of a ``zarr.json`` for a numpy dtype."""
+    """Return the data type and the fill value 0 of a ``zarr.json`` for a numpy dtype."""
     return _form(_parse(dtype, 3), np.zeros((), dtype)[()])
 
 
 def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
-    """Give a data type and a scalar of it as a ``zarr.json`` spells them."""
+    """Return a data type and a scalar of it as a ``zarr.json`` spells them."""
     # zarr's own alias for JSON has other members
     form = zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(scalar, zarr_format=3)
     return cast("tuple[JSON, JSON]", form)

@@ -281,7 +281,7 @@ def remove_document(key: MetadataKey) -> Steps[None]:
 
 
 def make_root() -> Steps[None]:
-    """Give a new container its version; one that holds something already is left as it is."""
+    """Return a new container its version; one that holds something already is left as it is."""
     document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
     if document is None and not entries:
         root = Change(is_root=True)

@@ -298,7 +298,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def stamp(path: Path | str) -> tuple[int, int, int] | None:
-    """Give what differs once a file has been written or replaced; None where there is none."""
+    """Return what differs once a file has been written or replaced; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:

@@ -148,7 +148,7 @@ def _registered(file: int, *, to_write: bool) -> Iterator[_Lock]:
 
 
 def _flock(kind: str) -> bytes:
-    """Give the ``struct flock`` of Linux for a whole file: type, whence, start, length, pid."""
+    """Return the ``struct flock`` of Linux for a whole file: type, whence, start, length, pid."""
     return struct.pack("hhqqi", getattr(fcntl, kind), os.SEEK_SET, 0, 0, 0)
 
 

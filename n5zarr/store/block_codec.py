@@ -106,7 +106,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         return {"name": BLOCK_CODEC, "configuration": configuration}
 
     def standard(self, ndim: int, dtype: np.dtype) -> list[JSON]:
-        """Give the standard codecs of the same compression, which any Zarr implementation has.
+        """Return the standard codecs of the same compression, which any Zarr implementation has.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class N5Block(Codec):
         return out
 
     def get_config(self) -> dict[str, JSON]:
-        """Give the JSON form, as it stands in ``.zarray``."""
+        """Return the JSON form, as it stands in ``.zarray``."""
         return {
             "id": self.codec_id,
             "dtype": self.dtype.str,

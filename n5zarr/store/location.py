@@ -31,7 +31,7 @@ _URL_ROOT = re.compile(r"(.*?\.n5)(?:/+(.*))?", re.DOTALL)
 
 
 def sample_path() -> str:
-    """Give the path of the small container that comes with n5zarr.
+    """Return the path of the small container that comes with n5zarr.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def _address(url: str) -> tuple[str, str]:
 
 
 def _placed(root: str, inner: str, query: str) -> tuple[str, str]:
-    """Give the URL of a container and the path of a node in it, which is a name and no URL."""
+    """Return the URL of a container and the path of a node in it, which is a name and no URL."""
     inner = inner.strip("/")
     is_http = root.lower().startswith(("http://", "https://"))
     return root + query, unquote(inner) if is_http else inner

@@ -484,7 +484,7 @@ class N5Store(Store):
 def _buffer(
     value: BufferLike | None, prototype: BufferPrototype, byte_range: ByteRequest | None
 ) -> Buffer | None:
-    """Give the wanted bytes as the wanted kind of buffer."""
+    """Return the wanted bytes as the wanted kind of buffer."""
     if value is None:
         return None
     buffer = prototype.buffer.from_bytes(value)
