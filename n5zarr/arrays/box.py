@@ -63,7 +63,7 @@ class Box(NamedTuple):
 
 
 def _bounds(part: object, n: int) -> tuple[int, int] | None:
-    """Return where a selection along an axis begins and ends; None where it is no run of elements."""
+    """Return begin and end of a selection along an axis; None if it is no run of elements."""
     if isinstance(part, slice):
         try:
             begin, end, step = part.indices(n)

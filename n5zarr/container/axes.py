@@ -1,8 +1,9 @@
-"""Datasets as variables: their axes, where their elements lie, and which of them belong together.
+"""The axes of datasets: names of dimensions, positions of elements, and which datasets share them.
 
-What conventions need is read from a container here, and what they say is brought into a form that
-xarray and Zarr can show: distinct names of dimensions, and an :class:`~n5zarr.conventions.Axis` for
-each that has positions.
+Reads what the conventions need (attributes of the dataset, of the groups above it and of the level
+``s0`` beside it, BigDataViewer's XML), and turns what they say into what xarray and Zarr can hold:
+distinct names of dimensions, and an :class:`~n5zarr.conventions.model.Axis` for each that has
+positions.
 """
 
 from __future__ import annotations
@@ -40,30 +41,30 @@ __all__ = [
     "read_placed",
 ]
 
-# of the axes: shown as dimensions and coordinates
-_SHOWN_ELSEWHERE = ("axes", "_ARRAY_DIMENSIONS")
+# attributes that dimensions and coordinates replace
+_REPLACED = ("axes", "_ARRAY_DIMENSIONS")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A dataset as a variable.
+    """A dataset with its dimensions named and placed.
 
     Parameters
     ----------
     path : str
-        Of the dataset.
+        Path of the dataset.
     view : DatasetView
         The dataset.
     dims : tuple of str
-        Distinct names of its dimensions, in the order that is shown, as all that follow.
+        Distinct names of its dimensions, in the axis order of the view.
     axes : mapping of str to Axis
-        Of the dimensions whose elements have positions.
+        By name of the dimension, in the same order; only those whose elements have positions.
     geometry : Geometry or None
-        What the convention says, in N5 order.
+        What the convention says, in N5 order; None if no convention says anything.
     problems : tuple of str
-        What was written of the axes that cannot be meant.
+        Attributes of the axes that contradict each other or the dataset.
     coordinates : mapping of str to Placed
-        One-dimensional datasets beside it that are named like a dimension.
+        One-dimensional datasets in the same group that are named like a dimension.
     """
 
     path: str
@@ -76,7 +77,7 @@ class Placed:
 
     @property
     def name(self) -> str:
-        """Name of the variable: the last element of the path, unless an axis has that name."""
+        """Name of the variable: the last element of the path, with ``_`` if an axis has it."""
         name = self.path.rpartition("/")[2] or "data"
         return f"{name}_" if name in self.dims and len(self.dims) > 1 else name
 
@@ -87,37 +88,37 @@ class Placed:
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """The attributes that say nothing of the axes, and what of their place these cannot say."""
+        """Attributes but those of the axes, and the part of a registration that axes cannot say."""
         rest = () if self.geometry is None else self.geometry.rest
         others = {
             key: value
             for key, value in other_attributes(self.view.attributes, self.geometry).items()
-            if not (key in _SHOWN_ELSEWHERE and isinstance(value, list))
+            if not (key in _REPLACED and isinstance(value, list))
             and (key != "units" or isinstance(value, str))
         }
         return others | ({"registration": [v for row in rest for v in row]} if rest else {})
 
     def is_coordinate_of(self, dim: str, size: int) -> bool:
-        """Whether it gives the positions along a dimension."""
+        """Whether this dataset holds the positions along a dimension."""
         return self.sizes == {dim: size}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """A group: which of its datasets share their axes.
+    """What lies in a group, and whether its datasets share their axes.
 
     Parameters
     ----------
     path : str
         Of the group.
     attributes : mapping
-        Without what they say of the axes of the datasets.
+        Attributes of the group but those of the axes of the datasets.
     datasets : mapping of str to Placed
         By name, all of them.
     groups : mapping of str to GroupAttributes
-        By name, the groups in it.
+        By name.
     broken : tuple of Broken
-        What cannot be shown.
+        Children that cannot be read.
     """
 
     path: str
@@ -128,7 +129,7 @@ class Layout:
 
     @property
     def agrees(self) -> bool:
-        """Whether equally named dimensions have equal sizes and positions, in all datasets."""
+        """Whether dimensions of one name have one size and one set of positions in all datasets."""
         sizes: dict[str, int] = {}
         axes: dict[str, Axis] = {}
         for placed in self.datasets.values():
@@ -138,12 +139,12 @@ class Layout:
             for dim, axis in placed.axes.items():
                 if dim not in self.datasets and axes.setdefault(dim, axis) != axis:
                     return False
-        # of one name, only the coordinate of a dimension can be beside it
+        # a dataset named like a dimension must be its coordinate
         return all(name not in sizes or p.dims == (name,) for name, p in self.datasets.items())
 
     @property
     def axes(self) -> dict[str, tuple[Axis, int]]:
-        """Positions, and their number, along each dimension that no dataset gives them for."""
+        """Axis and size of each dimension for which no dataset holds the positions."""
         return {
             dim: (axis, placed.sizes[dim])
             for placed in self.datasets.values()
@@ -153,16 +154,21 @@ class Layout:
 
 
 def positions(axis: Axis, size: int, *, start: int = 0) -> npt.NDArray[np.float64]:
-    """Compute where the elements of an axis lie; there is no other place that does.
+    """Return the positions of the elements along an axis (the single implementation).
 
     Parameters
     ----------
     axis : Axis
         The axis.
     size : int
-        How many elements.
+        Number of elements.
     start : int, optional
-        The first of them.
+        Index of the first element.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, ``scale * index + translation`` in the unit of the axis.
     """
     return np.arange(start, start + size, dtype=np.float64) * axis.scale + axis.translation
 
@@ -185,9 +191,9 @@ def read_placed(
     view : DatasetView
         The dataset.
     convention : str, optional
-        The only one to try.
+        Name of the only convention to try; all are tried by default.
     description : Description, optional
-        BigDataViewer's XML, where it is known; else it is looked for.
+        BigDataViewer's XML; by default it is searched, see :func:`read_description`.
     """
     above = yield from nodes.above(path)
     group = path.rpartition("/")[0]
@@ -209,7 +215,7 @@ def read_placed(
 def read_layout(
     nodes: Nodes, path: str, group: GroupAttributes, convention: str | None = None
 ) -> Steps[Layout]:
-    """Read what lies directly in a group, and which datasets belong together.
+    """Read the children of a group with the axes of its datasets.
 
     Parameters
     ----------
@@ -220,7 +226,7 @@ def read_layout(
     group : GroupAttributes
         The group.
     convention : str, optional
-        The only one to try.
+        Name of the only convention to try; all are tried by default.
     """
     children = yield from nodes.children(path)
     above = [group.attributes, *(yield from nodes.above(path))]
@@ -246,7 +252,7 @@ def read_layout(
 
 
 def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Leave out the list of the levels, which the nodes of a tree say."""
+    """Return attributes without the list of levels, which the nodes of a tree show."""
     return {key: value for key, value in attributes.items() if key != "multiscales"}
 
 
@@ -274,7 +280,7 @@ def _place(
     placed = () if geometry is None else present(geometry.is_placed, view.axis_order)
     names_given: Sequence[str | None] = [axis.name for axis in axes]
     if geometry is None or geometry.convention == "names":
-        # the record knows better, unless an attribute names axes that Zarr was given no names for
+        # names that Zarr wrote, or else those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
     return Placed(
@@ -291,29 +297,29 @@ def _place(
 
 
 def _given_names(view: DatasetView) -> tuple[str, ...] | None:
-    """Return the recorded names of the dimensions in N5 order; None where none are recorded."""
+    """Return the recorded names of the dimensions, N5 order; None if none are recorded."""
     if view.record.dimension_names is None or view.dimension_names is None:
         return None
     return present(tuple(name or "" for name in view.dimension_names), view.axis_order)
 
 
 def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
-    """Name every dimension, each differently and so that it can be a path element.
+    """Replace names that are missing, repeated, or unusable in a path by ``dim_<number>``.
 
     Examples
     --------
     >>> _distinct(["x", None, "x", "a/b"])
     ('x', 'dim_1', 'dim_2', 'dim_3')
     """
-    found: list[str] = []
+    distinct: list[str] = []
     for i, name in enumerate(names):
-        usable = name not in (None, "", ".", "..", *found) and "/" not in str(name)
-        found.append(name if name and usable else f"dim_{i}")
-    return tuple(found)
+        usable = name not in (None, "", ".", "..", *distinct) and "/" not in str(name)
+        distinct.append(name if name and usable else f"dim_{i}")
+    return tuple(distinct)
 
 
 def _bdv_view(path: str, description: Description | None = None) -> Steps[View | None]:
-    """Find what BigDataViewer's XML says of the view that a level belongs to."""
+    """Read what BigDataViewer's XML says of the setup and time point of a level."""
     names = tuple(path.split("/"))
     numbers = view_of(names)
     if numbers is None:
@@ -324,7 +330,9 @@ def _bdv_view(path: str, description: Description | None = None) -> Steps[View |
 
 
 def read_description(path: str) -> Steps[Description | None]:
-    """Read BigDataViewer's XML: beside the setups, or above them up to beside the container.
+    """Read BigDataViewer's XML: in the group of the setups, or in a directory above it.
+
+    The search ends in the directory that holds the container.
 
     Parameters
     ----------

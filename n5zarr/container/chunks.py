@@ -66,14 +66,14 @@ class Chunks:
         N5Error
             The dataset has other elements or blocks than when it was opened (``kind="changed"``).
         """
-        known = self.memory.dataset(path)
-        if known is None:
+        known = self.memory.nodes.get(path)
+        if known is None or not isinstance(known.node, DatasetView):
             return (yield from self.dataset_anew(path))
         if self.has_stamps:
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
-            if stamp != self.memory.stamp(path):
+            if stamp != known.stamp:
                 return (yield from self.dataset_anew(path))
-        return known
+        return known.node
 
     def dataset_anew(self, path: str) -> Steps[DatasetView | None]:
         """Read the dataset of a chunk: others may have made it, or made it larger.

@@ -1,7 +1,7 @@
-"""Chunks of any chain of codecs, through zarr's own codecs.
+"""Chunks of any chain of codecs: decoded and encoded by zarr's own codecs.
 
-An array that was created with other codecs than those that follow from N5's keys goes on writing
-its chunks with them; here they become arrays and back.
+An array that zarr created with codecs that N5 does not have goes on writing its chunks with them.
+Here these chunks become arrays, which become blocks, and back.
 """
 
 from __future__ import annotations

@@ -96,13 +96,15 @@ class Container:
         N5Error
             The node or block is there, but broken or not supported.
         """
-        match self.hierarchy.parse_key(key):
-            case ChunkKey() as chunk:
-                return (yield from self._located(self.chunks.read(chunk), chunk.path))
-            case MetadataKey() as document:
-                return (yield from self._located(self._serve(document), document.path))
-            case None:
-                return (yield from self._located(self.hierarchy.other_file(key), key))
+        parsed = self.hierarchy.parse_key(key)
+        try:
+            if isinstance(parsed, ChunkKey):
+                return (yield from self.chunks.read(parsed))
+            if isinstance(parsed, MetadataKey):
+                return (yield from self._serve(parsed))
+            return (yield from self.hierarchy.other_file(key))
+        except N5Error as err:
+            raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
         """Make a document, and remember it: Zarr's next change starts from it."""
@@ -118,15 +120,16 @@ class Container:
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
-        match self.hierarchy.parse_key(key):
-            case ChunkKey() as chunk:
-                return (yield from self._located(self.chunks.exists(chunk), chunk.path))
-            case MetadataKey() as document:
-                node = yield from self.node(document.path)
-                return node is not None and self.hierarchy.has(document, node)
-            case None:
-                other = yield from self._located(self.hierarchy.other_file(key), key)
-                return other is not None
+        parsed = self.hierarchy.parse_key(key)
+        try:
+            if isinstance(parsed, ChunkKey):
+                return (yield from self.chunks.exists(parsed))
+            if isinstance(parsed, MetadataKey):
+                node = yield from self.chunks.node_anew(parsed.path)
+                return node is not None and self.hierarchy.has(parsed, node)
+            return (yield from self.hierarchy.other_file(key)) is not None
+        except N5Error as err:
+            raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def node(self, path: str) -> Steps[Node | None]:
         """Read the node at a path, anew.
@@ -146,7 +149,7 @@ class Container:
         N5Error
             The node is there, but broken or not supported.
         """
-        return (yield from self._located(self.chunks.node_anew(path), path))
+        return (yield from self._locating(self.chunks.node_anew(path), path))
 
     def dataset_of(self, key: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of a chunk whose blocks hold the elements of the array, as they are.
@@ -167,7 +170,7 @@ class Container:
         if not isinstance(chunk, ChunkKey) or chunk.path in self.memory.chunk_names:
             return None
         steps = self.chunks.dataset_anew if anew else self.chunks.dataset
-        view = yield from self._located(steps(chunk.path), chunk.path)
+        view = yield from self._locating(steps(chunk.path), chunk.path)
         if view is None or not view.whole_blocks:
             return None
         if view.element is not None and not view.element.is_stored_as_is:
@@ -179,17 +182,17 @@ class Container:
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Name what lies directly below a path, sorted; broken children only cause a warning."""
         if self.chunks.has_stamps:
-            return (yield from self._located(self.hierarchy.names(path), path))[0]
+            return (yield from self._locating(self.hierarchy.names(path), path))[0]
         # documents that cost a request are kept for who opens the children next
         known = self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
-        names, nodes = yield from self._located(self.hierarchy.names(path, group), path)
+        names, nodes = yield from self._locating(self.hierarchy.names(path, group), path)
         self.memory.keep_listed(nodes)
         return names
 
     def keys_below(self, path: str) -> Steps[Sequence[str]]:
         """Name every key in a directory; ``""`` stands for all."""
-        return (yield from self._located(self.hierarchy.keys_below(path), path))
+        return (yield from self._locating(self.hierarchy.keys_below(path), path))
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing at or below a path."""
@@ -235,10 +238,10 @@ class Container:
         if only_new and (yield from self.exists(key)):
             return
         if isinstance(parsed, ChunkKey):
-            yield from self._located(self.chunks.write(parsed, value), parsed.path)
+            yield from self._locating(self.chunks.write(parsed, value), parsed.path)
         else:
             steps = self._write_document(parsed, bytes(value), only_new=only_new)
-            yield from self._located(steps, parsed.path)
+            yield from self._locating(steps, parsed.path)
 
     def _write_document(self, key: MetadataKey, value: bytes, *, only_new: bool) -> Steps[None]:
         document = parse_document(key, value)
@@ -262,9 +265,9 @@ class Container:
         """Remove a document or a chunk; one that is not there is none to remove."""
         match self.hierarchy.parse_key(key):
             case ChunkKey() as chunk:
-                yield from self._located(self.chunks.remove(chunk), chunk.path)
+                yield from self._locating(self.chunks.remove(chunk), chunk.path)
             case MetadataKey() as document:
-                yield from self._located(self._remove_document(document), document.path)
+                yield from self._locating(self._remove_document(document), document.path)
             case None:
                 pass
 
@@ -293,14 +296,18 @@ class Container:
 
     # ------------------------------------------------------------------ messages
 
-    def _located[T](self, steps: Steps[T], path: str) -> Steps[T]:
-        """Run a flow, and let its errors name the container and, if they do not yet, the path."""
+    def _locating[T](self, steps: Steps[T], path: str) -> Steps[T]:
+        """Run a flow, and let its errors name the container and the path."""
         try:
             return (yield from steps)
         except N5Error as err:
-            if not err.where.startswith(self.name):
-                err.where = f"{self.name}: {err.where or path or '/'}"
-            raise
+            raise self._located(err, path) from err.__cause__
+
+    def _located(self, err: N5Error, path: str) -> N5Error:
+        """Let an error name the container and, if it does not yet, the path."""
+        if not err.where.startswith(self.name):
+            err.where = f"{self.name}: {err.where or path or '/'}"
+        return err
 
     def locate(self, key: str) -> str:
         """Name what a Zarr key stands for, in N5's terms, for messages.

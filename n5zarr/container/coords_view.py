@@ -1,12 +1,12 @@
-"""A container as Zarr with its axes as coordinates, for ``xr.open_zarr``; nothing of it is stored.
+"""A container with its axes as coordinates: the keys of ``N5Store(..., coords=True)``.
 
-What xarray makes a Dataset of is a group here:
+xarray opens each group as a Dataset. So here
 
-- a group whose datasets agree in the axes that they share: they are its arrays;
-- each dataset of any other group, such as a pyramid: a group with one array of its own name.
+- a group whose datasets agree in the axes that they share holds them as its arrays;
+- each dataset of any other group, such as a pyramid, is a group with one array of its own name.
 
-Beside the arrays stand one-dimensional ones with the positions along their axes, computed when they
-are read.
+Beside the arrays are one-dimensional ones with the positions along their axes. They are computed
+when they are read; nothing is stored.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = ["CoordsGroup", "CoordsView"]
 
 _CHUNK = 2**20
 _LONGEST = 2**27  # xarray holds them all in memory
-# what xarray takes for time since an event, or for a length of time, if it is a plural
+# units that xarray decodes as lengths of time; the singular it leaves alone
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """Positions along an axis, as an array."""
+    """The positions along an axis, as a one-dimensional array."""
 
     dim: str
     axis: Axis
@@ -51,8 +51,10 @@ class _Coordinate:
 
     def document(self) -> dict[str, JSON]:
         unit = self.axis.unit
-        # what xarray would take for dates is left out
-        shown = unit[:-1] if unit in _TIME else None if unit and " since " in unit else unit
+        if unit in _TIME:
+            unit = unit[:-1]
+        elif unit and " since " in unit:
+            unit = None  # xarray would decode the positions as dates
         is_text = self.axis.labels is not None
         chunk = self.size if is_text else _CHUNK
         codec: JSON = {"name": "vlen-utf8"} if is_text else _LITTLE
@@ -65,7 +67,7 @@ class _Coordinate:
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": "" if is_text else 0.0,
             "codecs": [codec],
-            "attributes": {"units": shown} if shown else {},
+            "attributes": {"units": unit} if unit else {},
             "dimension_names": [self.dim],
         }
 

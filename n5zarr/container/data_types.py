@@ -1,4 +1,4 @@
-"""Zarr's data types as elements, and their v2 and v3 spelling; through zarr's own classes."""
+"""Zarr's data types: parsed by zarr's own classes into elements, and spelled for v2 and v3."""
 
 from __future__ import annotations
 

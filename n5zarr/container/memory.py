@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import MetadataKey, ZarrFormat
 
-__all__ = ["Creation", "Memory", "Node"]
+__all__ = ["Creation", "Known", "Memory", "Node"]
 
 type Node = DatasetView | GroupAttributes
 
@@ -47,7 +47,9 @@ class Creation(NamedTuple):
         return (self.data_type, self.block_size) == (dataset.type_name, dataset.block_size)
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
+    """The last node read at a path, and the stamp of its document."""
+
     node: Node
     stamp: object
 
@@ -85,7 +87,7 @@ class Memory:
         Key, block and chunk of the last shard: zarr asks for it in many small ranges.
     """
 
-    nodes: dict[str, _Known] = field(default_factory=dict)
+    nodes: dict[str, Known] = field(default_factory=dict)
     served: dict[MetadataKey, bytes] = field(default_factory=dict)
     listed: dict[str, _Listed] = field(default_factory=dict)
     created: dict[str, Creation] = field(default_factory=dict)
@@ -114,20 +116,15 @@ class Memory:
 
     def dataset(self, path: str) -> DatasetView | None:
         """Return the last node read at a path if it is a dataset."""
-        known = self.nodes.get(path)
-        return known.node if known is not None and isinstance(known.node, DatasetView) else None
-
-    def stamp(self, path: str) -> object:
-        """Return the stamp of the document of the last node read at a path."""
-        known = self.nodes.get(path)
-        return None if known is None else known.stamp
+        node = self.node(path)
+        return node if isinstance(node, DatasetView) else None
 
     def keep(self, path: str, node: Node | None, stamp: object) -> None:
         """Remember a node, or that there is none."""
         if node is None:
             self.nodes.pop(path, None)
         else:
-            self.nodes[path] = _Known(node, stamp)
+            self.nodes[path] = Known(node, stamp)
 
     def keep_listed(self, nodes: Mapping[str, Node]) -> None:
         """Remember nodes for who opens them right after they are listed."""

@@ -94,4 +94,4 @@ def join(*parts: str) -> str:
     >>> join("", "em/s0", "attributes.json")
     'em/s0/attributes.json'
     """
-    return "/".join(part for part in parts if part)
+    return "/".join(filter(None, parts))

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which costs a microsecond for each block
 class Get:
     """Ask for the value of a key; the answer is bytes-like, or None when there is none.
 
@@ -47,7 +47,7 @@ class Get:
     settled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stamp:
     """Ask for what differs once the value of a key has been written.
 
@@ -57,14 +57,14 @@ class Stamp:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Exists:
     """Ask whether a key has a value; the answer is a bool."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class List:
     """Ask for what a directory holds; the answer is a list of :class:`Entry`, or None.
 
@@ -76,7 +76,7 @@ class List:
     few: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Put:
     """Ask to replace the value of a key, as a whole; the answer is None."""
 
@@ -84,7 +84,7 @@ class Put:
     data: BufferLike
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Update:
     """Ask to replace the value of a key by what a function makes of it; the answer is the new one.
 
@@ -96,7 +96,7 @@ class Update:
     change: Callable[[bytes | None], bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Remove:
     """Ask to remove a key; the answer is None.
 
@@ -107,14 +107,14 @@ class Remove:
     prune: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RemoveTree:
     """Ask to remove a directory and all that is in it; the answer is None."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileThatNames:
     """Ask for the nearest file in a directory, or in those above it, that names this directory.
 
@@ -136,14 +136,14 @@ class FileThatNames:
     named: Callable[[bytes], str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Work:
     """Ask to call a function that takes long, off the event loop; the answer is its result."""
 
     function: Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Warn:
     """Ask to tell the user something, once; the answer is None."""
 
