@@ -53,7 +53,7 @@ CHECKED = ("gzip", "zlib", "bzip2", "xz", "lz4")
 """Compressions whose streams carry a checksum that the codecs compare."""
 UNANNOUNCED = ("zlib", "bzip2")
 """Compressions whose streams announce no length: the default presentation passes them on."""
-OF_DAMAGED_STREAMS = (N5BlockError, ValueError, OSError, zlib.error, lzma.LZMAError)
+OF_DAMAGED_STREAMS = (N5BlockError, ValueError, OSError, EOFError, zlib.error, lzma.LZMAError)
 """What zarr's codecs raise, which are handed the streams in the default presentation, and we."""
 
 type Corruption = Callable[[bytes], bytes]
