@@ -1,11 +1,44 @@
-"""Profiles of hypothesis, long with N5ZARR_HYPOTHESIS=nightly; a mark of xarray's tests."""
+"""For all tests: profiles of hypothesis, a mark of xarray's tests, and which skips are right.
+
+``N5ZARR_HYPOTHESIS=nightly`` takes long. ``N5ZARR_REQUIRE_PEERS=1``, as in CI, makes a test fail
+that would be skipped because something is missing that can be had: a peer, an extra, the compiled
+kernel. Only the skips that ``RIGHT_SKIPS`` lists remain.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+# Reasons of skips, as regular expressions, and why nothing that could be installed would help.
+RIGHT_SKIPS = {
+    "no timers": "the system has no such signals",
+    "no locks of open files here": "the system has none",
+    "locks that exclude Java's": "they are Linux's",
+    "there are no such (locks|signals)": "the system is Windows",
+    "Linux counts what is read": "other systems do not",
+    "this Python's zlib is not the zlib of Java": "its streams are right, and others",
+    "the wrapped store has no synchronous methods": "the test is of those",
+    "as the server with lists": "the same test runs there",
+    "fsspec (has no conditional writing|does not ask for it|cannot ask for changes only)": (
+        "the test is of obstore"
+    ),
+    # of xarray's own tests
+    "requires (cftime|netcdf)": "calendars and netCDF4 files are no matter of a Zarr store",
+    "float32 will be treated as float64 in zarr": "xarray's, of every Zarr store",
+    "uint8 data can't be written to non-NetCDF4 data": "xarray's, of every Zarr store",
+    "No unlimited_dims handled in zarr": "xarray's, of every Zarr store",
+    "Unsupported with zarr_format=[23]": "xarray's; the test is of the other format",
+    "This works on pre ZDtype Zarr-Python": "xarray's, of every Zarr store",
+}
+REQUIRED = os.environ.get("N5ZARR_REQUIRE_PEERS", "") not in ("", "0")
 
 settings.register_profile(
     "default", max_examples=50, deadline=None, derandomize=True, database=None
@@ -29,3 +62,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             fits = all(parameters.get(name) == value for name, value in wanted.items())
             if mark.kwargs.get("condition", True) and fits:
                 item.add_marker(pytest.mark.skip(reason=mark.kwargs["reason"]))
+
+
+def is_right(reason: str) -> bool:
+    """Whether a skip for this reason is right where all peers are installed."""
+    return any(re.match(f"(Skipped: )?{known}", reason) for known in RIGHT_SKIPS)
+
+
+def fail_if_missing(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure if it is for something that is missing and must be there."""
+    if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        details = report.longrepr
+        reason = str(details[2]) if isinstance(details, tuple) else str(details)
+        if not is_right(reason):
+            report.outcome = "failed"
+            report.longrepr = f"N5ZARR_REQUIRE_PEERS is set, but this is skipped: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Require peers of each test."""
+    report = yield
+    if REQUIRED:
+        fail_if_missing(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Require peers of each module of tests."""
+    report = yield
+    if REQUIRED:
+        fail_if_missing(report)
+    return report

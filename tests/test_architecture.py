@@ -1,81 +1,313 @@
-"""Imports point one way: errors, format, codecs, translate, then what knows zarr."""
+"""The rules that the package is built by: layers, sizes, and what only one place may do."""
 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "n5zarr"
-MODULES = sorted(PACKAGE.rglob("*.py"))
-
-LAYERS = (
-    "errors",
-    "_zarr_private",
-    "format",
-    "codecs",
-    "conventions",
-    "zarr_view",
-    "storage",
-    "container",
-    "store",
-    "arrays",
-    "xarray",
-    "hdmf",
-    "__init__",
-    "cli",
-    "__main__",
+from tests.structure import (
+    LAYERS,
+    MAX_MODULE,
+    PACKAGE,
+    REPOSITORY,
+    Module,
+    cycles,
+    functions,
+    imported_names,
+    imports_of,
+    map_line,
+    module_graph,
+    read_modules,
+    room,
+    top_level,
+    upward,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MODULES = read_modules(REPOSITORY)
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
-PURE = ("errors", "format", "codecs", "zarr_view", "conventions")
+# What is no subject of its own: the package's names, its command, the private names of zarr.
+BESIDES = {"__init__", "__main__", "_zarr_private"}
+MAX_NAMES = 12
+MAX_FUNCTION = 60  # lines, with its docstring
+
+PURE = ("errors", "format", "codecs", "conventions", "zarr_view")
 IMPURE = {"zarr", "xarray", "asyncio", "os", "pathlib", "fsspec"}
+COMPRESSION_LIBRARIES = {
+    "numcodecs", "deflate", "isal", "zlib", "lzma", "bz2", "lz4", "PIL", "cramjam",
+}  # fmt: skip
+
+# Sizes above the limits, in lines. An entry may only shrink, and goes when it is not needed.
+LONG_MODULES = {
+    "n5zarr.container.nodes": 602,
+    "n5zarr.storage.url": 467,
+    "n5zarr.store.n5_store": 996,
+    "n5zarr.xarray.update": 495,
+    "n5zarr.xarray.write": 510,
+}
+LONG_FUNCTIONS = {
+    # most of their lines are the docstrings of public functions
+    "n5zarr.arrays.creating.create_array": 120,
+    "n5zarr.arrays.opening.open_node": 82,
+    "n5zarr.codecs.block.decode_block": 65,
+    "n5zarr.container.updates.write_document": 63,
+    "n5zarr.hdmf.conversion.convert": 81,
+    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 64,
+    "n5zarr.xarray.bdv.open_bdv": 68,
+    "n5zarr.xarray.pyramids.open_level": 68,
+    "n5zarr.xarray.write.to_n5": 118,
+}
+# Modules that import others of the package inside functions, with the reason.
+LATE_IMPORTS = {
+    ("n5zarr.__main__", "n5zarr.cli.app"): "typer is an extra: its absence is one plain line",
+    ("n5zarr.cli.app", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
+}
+# Modules outside of storage that ask for the class of a store. An entry goes when it is not needed.
+ASKS_FOR_LOCAL_STORE = {"n5zarr.store.n5_store", "n5zarr.hdmf.backend"}
+
+every_module = pytest.mark.parametrize("module", MODULES.values(), ids=list(MODULES))
+every_package = pytest.mark.parametrize(
+    "module",
+    [m for m in MODULES.values() if m.path.stem == "__init__" and m.name != PACKAGE],
+    ids=lambda module: module.name,
+)
 
 
-def layer(module: str) -> str:
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else "__init__"
+def roots(module: Module) -> set[str]:
+    return {name.split(".")[0] for name in imported_names(module.tree)}
 
 
-def imports(path: Path) -> set[str]:
-    names = set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            inner = {f"n5zarr.{alias.name}" for alias in node.names}
-            names |= inner if node.module == "n5zarr" else {node.module or ""}
-    return names
+# ------------------------------------------------------------------------------------- layers
 
 
-def module_name(path: Path) -> str:
-    return "n5zarr." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+def test_every_name_at_the_top_level_has_its_own_layer() -> None:
+    assert sorted(LAYERS) == top_level(REPOSITORY)
+    assert len(set(LAYERS)) == len(LAYERS)
+    assert len(set(LAYERS) - BESIDES) <= MAX_NAMES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_a_module_imports_only_from_its_own_layer_or_below(path: Path) -> None:
-    own = layer(module_name(path))
-    for name in imports(path):
-        if name == "n5zarr" or name.startswith("n5zarr."):
-            other = layer(name)
-            assert other == own or RANK[other] < RANK[own], f"{own} imports {name}"
+@every_module
+def test_a_module_imports_only_from_its_own_layer_or_below(module: Module) -> None:
+    imported = {each.target for each in imports_of(module, MODULES)}
+    assert upward({module.name: imported}, RANK) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_pure_modules_do_no_input_or_output(path: Path) -> None:
-    if layer(module_name(path)) in PURE:
-        assert not {name.split(".")[0] for name in imports(path)} & IMPURE
+@every_module
+def test_every_import_of_the_package_names_a_module_of_it(module: Module) -> None:
+    names = [name for name in imported_names(module.tree) if name.split(".")[0] in (PACKAGE, "")]
+    assert all(name in MODULES or name.rpartition(".")[0] in MODULES for name in names), names
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_private_names_of_zarr_stand_in_one_module(path: Path) -> None:
-    private = {name for name in imports(path) if name.startswith(("zarr.core", "zarr._"))}
-    assert not private or path.name == "_zarr_private.py"
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert cycles(module_graph(MODULES)) == []
+
+
+def test_imports_inside_functions_are_listed_with_a_reason() -> None:
+    late = {
+        (name, each.target)
+        for name, module in MODULES.items()
+        for each in imports_of(module, MODULES)
+        if each.in_function
+    }
+    assert late == LATE_IMPORTS.keys()
+    assert all(LATE_IMPORTS.values())
+
+
+def test_storage_does_not_know_containers() -> None:
+    targets = {
+        room(each.target)
+        for module in MODULES.values()
+        if module.room == "storage"
+        for each in imports_of(module, MODULES)
+    }
+    assert targets <= {"storage", "codecs", "format", "errors", "_zarr_private"}
+
+
+@every_module
+def test_pure_modules_do_no_input_or_output(module: Module) -> None:
+    if module.room in PURE:
+        assert not roots(module) & IMPURE
 
 
 def test_formats_and_translations_know_no_compression_library() -> None:
-    for path in MODULES:
-        if layer(module_name(path)) in ("format", "conventions", "zarr_view"):
-            roots = {name.split(".")[0] for name in imports(path)}
-            assert not roots & {"numcodecs", "deflate", "isal", "zlib", "lzma", "bz2", "lz4", "PIL"}
+    for module in MODULES.values():
+        if module.room in ("format", "conventions", "zarr_view"):
+            assert not roots(module) & COMPRESSION_LIBRARIES, module.name
+
+
+# -------------------------------------------------------------------- what one place alone does
+
+
+def names_in(module: Module) -> Iterator[str]:
+    """Give the dotted names that a module imports or reads, such as ``zarr.core.sync``."""
+    yield from imported_names(module.tree)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute):
+            yield ast.unparse(node)
+
+
+@every_module
+def test_private_names_of_zarr_stand_in_one_module(module: Module) -> None:
+    private = {
+        name for name in names_in(module) if re.match(r"zarr\.(core\b|(\w+\.)*_(?!_))", name)
+    }
+    assert not private or module.room == "_zarr_private"
+
+
+def asks_for_local_store(module: Module) -> bool:
+    """Whether a module calls ``isinstance(..., LocalStore)`` or compares a type with it."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Compare | ast.Call) and (
+            isinstance(node, ast.Compare) or ast.unparse(node.func) in ("isinstance", "issubclass")
+        ):
+            parts = [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.Call)]
+            if any(re.search(r"\bLocalStore\b", ast.unparse(part)) for part in parts):
+                return True
+    return False
+
+
+def test_only_storage_asks_whether_a_store_is_local() -> None:
+    asking = {
+        name
+        for name, module in MODULES.items()
+        if module.room != "storage" and asks_for_local_store(module)
+    }
+    assert asking == ASKS_FOR_LOCAL_STORE
+
+
+# -------------------------------------------------------------------------------------- sizes
+
+
+def too_long(sizes: dict[str, int], limit: int, exceptions: dict[str, int]) -> list[str]:
+    """Say what is longer than it may be, and which exceptions are not needed any more."""
+    allowed = {name: exceptions.get(name, limit) for name in sizes}
+    lines = [
+        f"{name} has {n} lines, at most {allowed[name]}; split it"
+        for name, n in sizes.items()
+        if n > allowed[name]
+    ]
+    return lines + [
+        f"{name} needs no exception any more; take it off the list"
+        for name in exceptions
+        if sizes.get(name, 0) <= limit
+    ]
+
+
+def test_no_module_is_too_long() -> None:
+    sizes = {name: module.n_lines for name, module in MODULES.items()}
+    assert too_long(sizes, MAX_MODULE, LONG_MODULES) == []
+
+
+def test_no_function_is_too_long() -> None:
+    sizes = {
+        f"{name}.{function.name}": function.n_lines
+        for name, module in MODULES.items()
+        for function in functions(module)
+    }
+    assert too_long(sizes, MAX_FUNCTION, LONG_FUNCTIONS) == []
+
+
+# ---------------------------------------------------------------------------------- docstrings
+
+
+@every_package
+def test_a_package_says_what_it_knows_may_import_and_must_not(module: Module) -> None:
+    paragraphs = (ast.get_docstring(module.tree) or "").split("\n\n")
+    assert len(paragraphs) >= 2
+    text = " ".join(paragraphs[1].split())
+    assert re.search(r"^Knows .* May import .* Must not ", text), text
+
+
+@every_module
+def test_a_module_begins_with_what_it_is_for(module: Module) -> None:
+    assert module.summary.endswith(".")
+
+
+def test_the_map_of_contributing_is_complete() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    is_entry = re.compile(r" *- `(\w+/)*(\w+\.py)?`: ")
+    there = [line for line in text.splitlines() if is_entry.match(line)]
+    wanted = [map_line(module) for module in MODULES.values()]
+    message = "\n".join(
+        [
+            "the map in CONTRIBUTING.md: `uv run python -m tests.structure --write-map` mends it",
+            *(f"add:    {line}" for line in wanted if line not in there),
+            *(f"remove: {line}" for line in there if line not in wanted),
+        ]
+    )
+    assert sorted(there) == sorted(wanted), message
+    assert len(text.splitlines()) <= 220
+
+
+# ------------------------------------------------------------------------------ lean imports
+
+REFUSE = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in REFUSED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+USE_PURE_PACKAGES = """
+import importlib, pkgutil
+import numpy as np
+
+for package in ("n5zarr.format", "n5zarr.codecs", "n5zarr.conventions", "n5zarr.zarr_view"):
+    path = importlib.import_module(package).__path__
+    for module in pkgutil.iter_modules(path, package + "."):
+        importlib.import_module(module.name)
+        print(module.name)
+
+from n5zarr import format, codecs
+from n5zarr.conventions.find import describe_axes
+from n5zarr.conventions.model import Axis
+from n5zarr.zarr_view.keys import MetadataKey, parse_key
+
+assert format.grid_shape((7, 5), (3, 2)) == (3, 3)
+block = np.arange(6, dtype=">u2").reshape(2, 3)
+raw = {"type": "raw"}
+data = codecs.encode_block(block, compression=raw)
+assert (codecs.decode_block(data, data_type="uint16", compression=raw) == block).all()
+axis = Axis(name="x", scale=4.0, translation=2.0, unit="nm")
+assert "transform" in describe_axes("cosem", [axis], "s0").attributes
+assert isinstance(parse_key("a/zarr.json", 3), MetadataKey)
+"""
+
+
+def run_without(packages: set[str], code: str) -> str:
+    """Run code in a process in which some packages cannot be found; give what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"REFUSED = {packages!r}\n{REFUSE}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_process_without_zarr_cannot_import_it() -> None:
+    code = "try:\n    import zarr.storage\nexcept ModuleNotFoundError as err:\n    print(err)"
+    assert run_without({"zarr"}, code) == "No module named 'zarr'\n"
+
+
+def test_the_pure_packages_work_without_zarr() -> None:
+    imported = run_without({"zarr"}, USE_PURE_PACKAGES).split()
+    pure = {name for name, m in MODULES.items() if m.room in PURE and name.count(".") == 2}
+    assert set(imported) == pure
+
+
+def test_n5zarr_is_imported_without_zarr_and_xarray() -> None:
+    assert run_without({"zarr", "xarray"}, "import n5zarr; print(n5zarr.__name__)") == "n5zarr\n"

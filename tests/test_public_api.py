@@ -1,20 +1,25 @@
-"""The public names; growing them is a visible change."""
+"""The public names and their parameters, literally: a change of them is a visible change here."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from typing import Any
 
 import numcodecs
+import pytest
+import xarray as xr
+import zarr.abc.store
 import zarr.registry
 
 import n5zarr
 import n5zarr.format
 
-
-def test_the_public_names_are_these() -> None:
-    assert set(n5zarr.__all__) == {
+NAMES = {
+    "n5zarr": {
         "Block",
         "CacheOptions",
         "N5Block",
@@ -32,10 +37,323 @@ def test_the_public_names_are_these() -> None:
         "read_block",
         "sample_path",
         "to_n5",
+    },
+    "n5zarr.xarray": set[str](),
+    "n5zarr.hdmf": {
+        "N5IO",
+        "NWBN5IO",
+        "convert",
+        "differences",
+    },
+    "n5zarr.format": {
+        "ATTRIBUTES_JSON",
+        "AxisOrder",
+        "BlockHeader",
+        "BlockMode",
+        "Compression",
+        "DataType",
+        "DatasetAttributes",
+        "GroupAttributes",
+        "JSON",
+        "block_extent",
+        "block_path",
+        "check_version",
+        "compression_to_json",
+        "grid_shape",
+        "is_dataset",
+        "normalize_path",
+        "parse_attributes",
+        "parse_compression",
+        "parse_json",
+        "parse_version",
+        "to_c",
+        "to_n5",
+    },
+    "n5zarr.errors": {
+        "KINDS",
+        "Kind",
+        "N5AttributesError",
+        "N5BlockError",
+        "N5Error",
+        "N5FormatError",
+        "N5MissingDependencyError",
+        "N5UnrepresentableError",
+        "N5UnsupportedError",
+        "N5Warning",
+        "Problem",
+    },
+}
+
+# Parameters with their defaults; after "*" by name only. Not of enumerations, aliases and warnings.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "n5zarr.Block": ("header", "data"),
+    "n5zarr.CacheOptions": ("*", "bytes=268435456", "recheck='open'"),
+    "n5zarr.N5Block": ("dtype", "block_shape", "compression=None"),
+    "n5zarr.N5BlockCodec": ("compression=<factory>", "axis_order='C'"),
+    "n5zarr.N5Error": ("message", "*", "kind", "where=''"),
+    "n5zarr.N5Store": (
+        "store",
+        "*",
+        "read_only=False",
+        "codecs='zarr'",
+        "zarr_format=3",
+        "axis_order='C'",
+        "coords=False",
+        "storage_options=None",
+        "backend='fsspec'",
+        "cache=None",
+        "forbidden_is_missing=False",
+    ),
+    "n5zarr.create_array": (
+        "store",
+        "*",
+        "path=''",
+        "shape",
+        "dtype",
+        "chunks='auto'",
+        "chunk_aspect_ratio=None",
+        "compression=mappingproxy({'type': 'gzip'})",
+        "fill_value=None",
+        "axes=None",
+        "units=None",
+        "resolution=None",
+        "offset=None",
+        "attributes=None",
+        "axis_order='C'",
+        "overwrite=False",
+        "storage_options=None",
+    ),
+    "n5zarr.decode_block": ("data", "*", "data_type", "compression", "axis_order='C'"),
+    "n5zarr.encode_block": ("array", "*", "compression", "axis_order='C'"),
+    "n5zarr.errors.N5AttributesError": ("problems", "*", "where=''"),
+    "n5zarr.errors.N5BlockError": ("message", "*", "kind", "where=''"),
+    "n5zarr.errors.N5Error": ("message", "*", "kind", "where=''"),
+    "n5zarr.errors.N5FormatError": ("message", "*", "kind", "where=''"),
+    "n5zarr.errors.N5MissingDependencyError": ("package", "purpose", "extra"),
+    "n5zarr.errors.N5UnrepresentableError": ("message", "*", "kind", "where=''"),
+    "n5zarr.errors.N5UnsupportedError": ("message", "*", "kind", "where=''"),
+    "n5zarr.errors.Problem": ("loc", "message", "kind='member'"),
+    "n5zarr.format.BlockHeader": ("*", "mode", "block_shape=()", "n_elements=None"),
+    "n5zarr.format.DatasetAttributes": (
+        "*",
+        "dimensions",
+        "block_size",
+        "data_type",
+        "compression",
+        "attributes",
+        "record=None",
+        "has_block_size=True",
+        "numpy_type=None",
+    ),
+    "n5zarr.format.GroupAttributes": ("*", "attributes", "record=None"),
+    "n5zarr.format.block_extent": ("dimensions", "block_size", "grid_position"),
+    "n5zarr.format.block_path": ("grid_position",),
+    "n5zarr.format.check_version": ("value",),
+    "n5zarr.format.compression_to_json": ("compression",),
+    "n5zarr.format.grid_shape": ("dimensions", "block_size"),
+    "n5zarr.format.is_dataset": ("document",),
+    "n5zarr.format.normalize_path": ("path",),
+    "n5zarr.format.parse_attributes": ("document", "*", "is_root=True"),
+    "n5zarr.format.parse_compression": ("value", "loc=('compression',)"),
+    "n5zarr.format.parse_json": ("data",),
+    "n5zarr.format.parse_version": ("value",),
+    "n5zarr.format.to_c": ("values_n5",),
+    "n5zarr.format.to_n5": ("values_c",),
+    "n5zarr.hdmf.N5IO": ("*args", "**kwargs"),
+    "n5zarr.hdmf.NWBN5IO": ("*args", "**kwargs"),
+    "n5zarr.hdmf.convert": (
+        "source",
+        "target",
+        "*",
+        "to=None",
+        "overwrite=False",
+        "verify=True",
+        "progress=None",
+    ),
+    "n5zarr.hdmf.differences": ("first", "second", "*", "report=None"),
+    "n5zarr.open": (
+        "store",
+        "mode='r'",
+        "*",
+        "path=''",
+        "axis_order='C'",
+        "storage_options=None",
+        "dtype=None",
+        "ndim=None",
+        "shape=None",
+        "chunks=None",
+        "compression=None",
+        "assume_metadata=None",
+        "delete_existing=False",
+    ),
+    "n5zarr.open_bdv": (
+        "store",
+        "*",
+        "path=''",
+        "xml=None",
+        "registrations=True",
+        "axis_order='C'",
+        "storage_options=None",
+    ),
+    "n5zarr.open_level": (
+        "store",
+        "resolution=None",
+        "*",
+        "path=''",
+        "level=None",
+        "axis_order='C'",
+        "convention=None",
+        "storage_options=None",
+        "**options",
+    ),
+    "n5zarr.pyramid_levels": (
+        "store",
+        "path=''",
+        "*",
+        "axis_order='C'",
+        "convention=None",
+        "storage_options=None",
+    ),
+    "n5zarr.read_block": ("store", "path", "grid_position"),
+    "n5zarr.sample_path": (),
+    "n5zarr.to_n5": (
+        "data",
+        "store",
+        "*",
+        "group=''",
+        "convention='cosem'",
+        "compression=mappingproxy({'type': 'gzip'})",
+        "chunks=None",
+        "compute=True",
+        "mode=None",
+        "region=None",
+        "append_dim=None",
+        "storage_options=None",
+    ),
+}
+
+# Public methods of N5Store, without those that it has from zarr's Store as they are.
+STORE_METHODS: dict[str, tuple[str, ...]] = {
+    "as_mapping": ("self",),
+    "clear": ("self",),
+    "close": ("self",),
+    "delete": ("self", "key"),
+    "delete_dir": ("self", "prefix"),
+    "delete_sync": ("self", "key"),
+    "exists": ("self", "key"),
+    "get": ("self", "key", "prototype", "byte_range=None"),
+    "get_partial_values": ("self", "prototype", "key_ranges"),
+    "get_sync": ("self", "key", "*", "prototype=None", "byte_range=None"),
+    "getsize_prefix": ("self", "prefix"),
+    "is_empty": ("self", "prefix"),
+    "list": ("self",),
+    "list_dir": ("self", "prefix"),
+    "list_prefix": ("self", "prefix"),
+    "set": ("self", "key", "value"),
+    "set_if_not_exists": ("self", "key", "value"),
+    "set_sync": ("self", "key", "value"),
+    "with_read_only": ("self", "read_only=False"),
+}
+STORE_PROPERTIES = {
+    "axis_order",
+    "codecs",
+    "coords",
+    "root",
+    "store",
+    "supports_consolidated_metadata",
+    "supports_deletes",
+    "supports_listing",
+    "supports_writes",
+    "zarr_format",
+}
+
+# Helpers of the package itself: public to its modules, and no part of what users may rely on.
+STORE_INTERNALS = {
+    "assuming", "block_name", "hierarchy", "keys_below", "local_dataset", "locate", "read_buffer",
+    "read_node", "reopened", "run", "warn", "warned",
+}  # fmt: skip
+
+ACCESSOR_METHODS: dict[str, tuple[str, ...]] = {
+    "crop": ("self", "**between"),
+    "level": ("self", "k"),
+}
+ACCESSOR_PROPERTIES = {"convention", "voxel_size"}
+
+MODULES = list(NAMES)
+
+
+def parameters(function: Any) -> tuple[str, ...]:
+    """Give the parameters of a function, as in its definition but without types."""
+    signature = inspect.signature(function)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
+    kinds = {p.kind for p in bare}
+    names = [str(p) for p in bare]
+    if inspect.Parameter.POSITIONAL_ONLY in kinds:
+        names.insert(sum(p.kind is p.POSITIONAL_ONLY for p in bare), "/")
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        first = next(k for k, p in enumerate(bare) if p.kind is p.KEYWORD_ONLY)
+        names.insert(first + ("/" in names), "*")
+    assert text == f"({', '.join(names)})"
+    return tuple(names)
+
+
+def public(cls: type) -> dict[str, Any]:
+    """Give the public members of a class that are not zarr's own, as they are defined."""
+    inherited = {name for name in dir(zarr.abc.store.Store) if name not in STORE_METHODS}
+    return {
+        name: inspect.getattr_static(cls, name)
+        for name in dir(cls)
+        if not name.startswith("_")
+        and name not in STORE_INTERNALS
+        and not (
+            name in inherited
+            and inspect.getattr_static(cls, name)
+            is inspect.getattr_static(zarr.abc.store.Store, name)
+        )
     }
-    assert set(n5zarr.__all__) <= set(dir(n5zarr))
-    for name in (*n5zarr.__all__, *n5zarr.format.__all__):
-        assert hasattr(n5zarr, name) or name in vars(n5zarr.format)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_public_names_are_these(module: str) -> None:
+    loaded = importlib.import_module(module)
+    names = set(getattr(loaded, "__all__", ()))
+    assert names == NAMES[module]
+    assert names <= set(dir(loaded))
+
+
+def test_the_public_functions_have_these_parameters() -> None:
+    now = {
+        name: parameters(
+            getattr(importlib.import_module(name.rpartition(".")[0]), name.split(".")[-1])
+        )
+        for name in PARAMETERS
+    }
+    assert now == PARAMETERS
+
+
+def test_every_public_function_and_class_is_listed_with_its_parameters() -> None:
+    for module in MODULES:
+        for name in NAMES[module]:
+            value = getattr(importlib.import_module(module), name)
+            if inspect.isfunction(value):
+                assert f"{module}.{name}" in PARAMETERS
+
+
+def test_the_store_has_these_methods() -> None:
+    members = public(n5zarr.N5Store)
+    methods = {name for name, value in members.items() if not isinstance(value, property)}
+    assert methods == STORE_METHODS.keys()
+    assert members.keys() - methods == STORE_PROPERTIES
+    assert {name: parameters(getattr(n5zarr.N5Store, name)) for name in methods} == STORE_METHODS
+
+
+def test_the_accessor_has_these_methods() -> None:
+    accessor = type(xr.Dataset().n5)
+    members = public(accessor)
+    methods = {name for name, value in members.items() if not isinstance(value, property)}
+    assert {name: parameters(getattr(accessor, name)) for name in methods} == ACCESSOR_METHODS
+    assert members.keys() - methods == ACCESSOR_PROPERTIES
 
 
 def test_public_names_have_docstrings() -> None:

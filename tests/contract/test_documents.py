@@ -470,7 +470,6 @@ def test_an_array_that_was_replaced_is_not_written_with_old_codecs(tmp_path: Pat
 # ---------------------------------------------------------------------- refusals
 
 
-@pytest.mark.filterwarnings("ignore")  # zarr's, of rectilinear chunks
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -547,7 +546,11 @@ def test_an_array_is_created_with_all_that_n5_can_say(tmp_path: Path) -> None:
         np.testing.assert_array_equal(opened(path, "em/s0")[:], values)
 
 
-@pytest.mark.filterwarnings("ignore")  # zarr's, of data types without a specification
+# zarr warns of data types that its specification does not have
+@pytest.mark.filterwarnings(
+    "ignore:The data type .* does not have a Zarr V3 specification"
+    ":zarr.errors.UnstableSpecificationWarning"
+)
 @pytest.mark.parametrize("dtype", ["bool", "f2", "c8", "M8[s]", "S3", "U2", "i4,f8", str])
 @pytest.mark.parametrize("shape", [(3, 5), ()])
 def test_other_dtypes_are_created_too(tmp_path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
@@ -711,7 +714,10 @@ def test_writing_through_every_presentation_is_the_same(
         np.testing.assert_array_equal(found[...], expected)
 
 
-@pytest.mark.filterwarnings("ignore")  # of data types without a specification
+@pytest.mark.filterwarnings(
+    "ignore:The data type .* does not have a Zarr V3 specification"
+    ":zarr.errors.UnstableSpecificationWarning"
+)
 @pytest.mark.parametrize("values", [[True, False], [0j, 1j], ["", "b"], [0.0, 1.5]])
 def test_xarray_masks_no_default_in_format_2(tmp_path: Path, values: list[Any]) -> None:
     dataset = xr.Dataset({"v": ("x", values)})

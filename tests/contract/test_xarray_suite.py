@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of xarray's tests, which provoke them
+# what xarray's tests provoke
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:The data type .* does not have a Zarr V3 specification"
+        ":zarr.errors.UnstableSpecificationWarning"
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:Consolidated metadata is currently not part:zarr.errors.ZarrUserWarning"
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:variable None will be stored as signed integers:xarray.SerializationWarning"
+    ),
+]
 backends: Any = importlib.import_module("xarray.tests.test_backends")
 fixtures: Any = importlib.import_module("xarray.tests.conftest")
 use_dask, time_unit = fixtures.use_dask, fixtures.time_unit

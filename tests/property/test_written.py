@@ -9,7 +9,6 @@ import lzma
 import math
 import struct
 import tempfile
-import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,13 @@ from zarr.storage import MemoryStore
 from n5zarr import N5Store
 
 # zarr's own warnings, of data types without a specification and of sharding
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:The data type .* does not have a Zarr V3 specification"
+        ":zarr.errors.UnstableSpecificationWarning"
+    ),
+    pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec disables"),
+]
 
 get_codec: Any = numcodecs.get_codec
 
@@ -342,8 +347,7 @@ def test_native_types_are_read_by_tensorstore_z5py_and_a_plain_decoder(
 ) -> None:
     shape, chunks = geometry
     values = data.draw(npst.arrays(dtype, shape))
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
         array = zarr.create_array(
             N5Store(f"{folder}/c.n5"),
             name="g/a",

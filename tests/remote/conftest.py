@@ -14,7 +14,9 @@ from urllib.parse import quote
 import aiohttp
 import boto3
 import numpy as np
+import obstore
 import pytest
+from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped] # no stubs
 
 import n5zarr
 from n5zarr import N5Store
@@ -27,6 +29,9 @@ KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "
 PATIENCE = 60.0  # seconds: a busy machine is not a fault
 
 
+FSSPEC_ERRORS = (OSError, aiohttp.ClientError, BotoCoreError)  # s3fs passes on botocore's
+
+
 @dataclass
 class Place:
     """A container on a server, and how it is opened."""
@@ -35,6 +40,11 @@ class Place:
     url: str
     proxy: servers.Proxy
     waiting: Callable[[float], dict[str, Any]]  # for so many seconds for an answer
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What the backend raises where the network or the server fails."""
+        return (obstore.exceptions.BaseError,) if "obstore" in self.name else FSSPEC_ERRORS
 
     @cached_property
     def options(self) -> dict[str, Any]:
