@@ -12,10 +12,10 @@ from zarr.buffer import cpu, default_buffer_prototype
 from n5zarr._zarr_private import ArrayV3Metadata, async_group, set_pipeline
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
+from n5zarr.arrays.local_dataset import local_dataset
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
-from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         NDArrayLikeOrScalar,
         OrthogonalSelection,
     )
-    from n5zarr.container.block_location import LocalDataset
+    from n5zarr.arrays.local_dataset import LocalDataset
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
@@ -177,14 +177,12 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
 
     def _dataset(self, *, to_write: bool) -> LocalDataset | None:
         """Find the dataset if the kernel can read or write it."""
-        store = self.store
-        if not isinstance(store, N5Store) or (to_write and store.read_only):
-            return None
         if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
             return None
         if not to_write and not self.config.read_missing_chunks:
             return None
-        dataset = store.local_dataset(f"{self.path}/c/0".lstrip("/"), anew=to_write)
+        key = f"{self.path}/c/0".lstrip("/")
+        dataset = local_dataset(self.store, key, to_write=to_write)
         if dataset is None or not kernel.can_do(dataset):
             return None
         view = dataset.view  # which may be of another dataset by now

@@ -29,8 +29,8 @@ from n5zarr.format.order import present
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from n5zarr.arrays.local_dataset import LocalDataset
     from n5zarr.codecs.buffers import BufferLike, Scratch
-    from n5zarr.container.block_location import LocalDataset
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["can_do", "is_compiled", "read_box", "write_box"]

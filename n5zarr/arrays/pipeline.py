@@ -26,6 +26,7 @@ from n5zarr._zarr_private import (
     FusedCodecPipeline,
     register_pipeline,
 )
+from n5zarr.arrays.local_dataset import local_dataset
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_numeric, encode_parts, fit
 from n5zarr.codecs.buffers import scratch
@@ -35,7 +36,6 @@ from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.storage import files
 from n5zarr.store.block_codec import N5BlockCodec
-from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from zarr.abc.codec import ArrayBytesCodec
 
     from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
+    from n5zarr.arrays.local_dataset import LocalDataset
     from n5zarr.codecs.buffers import Scratch
-    from n5zarr.container.block_location import LocalDataset
 
 __all__ = ["N5CodecPipeline"]
 
@@ -120,10 +120,7 @@ class N5CodecPipeline(FusedCodecPipeline):
         if not batch or len(self.codecs) != 1 or not isinstance(self.codecs[0], N5BlockCodec):
             return None
         place = batch[0][0]
-        store = getattr(place, "store", None)
-        if not isinstance(store, N5Store) or (to_write and store.read_only):
-            return None
-        return store.local_dataset(place.path, anew=to_write)
+        return local_dataset(getattr(place, "store", None), place.path, to_write=to_write)
 
 
 def _dealt[Item, Result](

@@ -9,17 +9,14 @@ from n5zarr.codecs.compress import usable
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
-from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.zarr_view.dataset_view import Content, DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import ChunkKey
 
-__all__ = ["BlockLocation", "LocalDataset"]
+__all__ = ["BlockLocation"]
 
 
 class BlockLocation(NamedTuple):
@@ -89,36 +86,3 @@ class BlockLocation(NamedTuple):
             return usable(block[header.n_bytes :], n_bytes, dataset.compression) is None
         except N5BlockError:
             return True
-
-
-class LocalDataset(NamedTuple):
-    """A dataset in local files, and how the keys of its chunks become paths of its blocks.
-
-    Parameters
-    ----------
-    directory : str
-        Of the dataset, with a separator at its end.
-    n_prefix : int
-        How many characters of a chunk's key come before its coordinates.
-    view : DatasetView
-        How the dataset is shown.
-    locate : callable
-        Names the block of a chunk's key, for messages.
-    """
-
-    directory: str
-    n_prefix: int
-    view: DatasetView
-    locate: Callable[[str], str]
-
-    def block_path(self, key: str) -> str:
-        """Return the path of the block of a chunk."""
-        coords = key[self.n_prefix :].split("/")
-        return self.directory + "/".join(present(coords, self.view.axis_order))
-
-    def extent(self, key: str) -> tuple[int, ...]:
-        """Return what of a chunk lies inside the dataset, in the order that is shown."""
-        coords = tuple(map(int, key[self.n_prefix :].split("/")))
-        position = self.view.grid_position(coords)
-        dataset = self.view.dataset
-        return self.view.presented(block_extent(dataset.dimensions, dataset.block_size, position))

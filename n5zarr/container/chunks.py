@@ -219,11 +219,12 @@ class Chunks:
             The array is another one by now (``kind="changed"``).
         """
         location = self.location(chunk)
-        if location is None or not location.is_full:
-            view = yield from self.dataset_anew(chunk.path)
-        else:
+        if location is not None and location.is_full:
             view = yield from self.dataset(chunk.path)
-        location = BlockLocation.of(chunk, view)
+        else:  # others may have made the dataset, or made it larger
+            view = yield from self.dataset_anew(chunk.path)
+        if location is None or view is not location.view:
+            location = BlockLocation.of(chunk, view)
         if location is None or not location.in_grid:
             grid = "there is no such array" if view is None else f"its grid is {view.grid}"
             message = f"chunk {chunk.coords}: expected a chunk of an array, but {grid}"

@@ -110,7 +110,7 @@ class CoordsView:
         self.container = container
 
     @property
-    def _groups(self) -> dict[str, CoordsGroup]:
+    def _groups(self) -> dict[str, object]:
         return self.container.memory.coords_groups
 
     def read(self, key: str) -> Steps[BufferLike | None]:
@@ -219,11 +219,12 @@ class CoordsView:
         return None if group is None else group.members
 
     def _group(self, path: str) -> Steps[CoordsGroup | None]:
-        group = self._groups.get(path)
-        if group is None:
-            group = yield from self._read_group(path)
-            if group is not None:
-                self._groups[path] = group
+        known = self._groups.get(path)
+        if isinstance(known, CoordsGroup):
+            return known
+        group = yield from self._read_group(path)
+        if group is not None:
+            self._groups[path] = group
         return group
 
     def _read_group(self, path: str) -> Steps[CoordsGroup | None]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.coords_view import CoordsGroup
     from n5zarr.format.attributes import DatasetAttributes, GroupAttributes
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
@@ -78,7 +77,7 @@ class Memory:
     assumed : dict, optional
         Documents that a user gives in place of those in the container.
     coords_groups : dict, optional
-        What the groups of a view with coordinates hold.
+        What the groups of a view with coordinates hold, see :mod:`n5zarr.container.coords_view`.
     warned : set of str, optional
         What the user has been told.
     version_checked, has_root : bool, optional
@@ -93,7 +92,7 @@ class Memory:
     created: dict[str, Creation] = field(default_factory=dict)
     chunk_names: dict[str, ChunkNames] = field(default_factory=dict)
     assumed: dict[str, bytes] = field(default_factory=dict)
-    coords_groups: dict[str, CoordsGroup] = field(default_factory=dict)
+    coords_groups: dict[str, object] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
     version_checked: bool = False
     has_root: bool = False

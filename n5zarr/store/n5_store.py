@@ -16,7 +16,6 @@ from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByt
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
-from n5zarr.container.block_location import LocalDataset
 from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
@@ -180,6 +179,11 @@ class N5Store(Store):
             raise AttributeError(message)
         return self._storage.root
 
+    @property
+    def local_root(self) -> Path | None:
+        """The resolved local path of the container; None elsewhere."""
+        return self._storage.root
+
     def __str__(self) -> str:
         return self._container.name
 
@@ -293,26 +297,6 @@ class N5Store(Store):
     def ask[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container from outside of an event loop, whatever storage needs."""
         return self.run_sync(steps) if self._storage.supports_sync else sync(self.run(steps))
-
-    def local_dataset(self, key: str, *, anew: bool = False) -> LocalDataset | None:
-        """Find the dataset of a chunk, if it is of whole blocks in local files.
-
-        Parameters
-        ----------
-        key : str
-            Of a chunk.
-        anew : bool, optional
-            Whether its document is read again: others may have made it larger.
-        """
-        if self._storage.root is None or self.coords:
-            return None
-        dataset = self.run_sync(self._container.dataset_of(key, anew=anew))
-        if dataset is None:
-            return None
-        path, view = dataset
-        directory = f"{self._storage.root}/{path}/" if path else f"{self._storage.root}/"
-        n_prefix = len(f"{path}/c/".lstrip("/"))
-        return LocalDataset(directory, n_prefix, view, self._container.locate)
 
     def locate(self, key: str) -> str:
         """Name what a Zarr key stands for, in N5's terms, for messages."""
