@@ -1,12 +1,18 @@
-/* Boxes of a local dataset, block by block, without the interpreter's lock.
+/* Read and write boxes of a local dataset, block by block, without the interpreter's lock.
  *
- * Only the ordinary case is done here: a file that can be opened, a header of mode 0 with the size
- * that the place of the block has, a payload that decodes to exactly what the header says. Whatever
- * else is found is left to Python, which reads the block again and does what is right or says what
- * is wrong: its place in the grid is returned.
+ * This file handles the ordinary block only: a file that opens, a header of mode 0 with the shape
+ * that the grid position asks for, a payload that decodes to exactly the size that the header
+ * gives. Any other block is left to Python: its grid position is returned, and
+ * arrays/pipeline.py handles the block again, or raises an error that says what is wrong.
  *
- * There is no decompressor here. Those of the libraries that Python uses, too, are called through
- * the addresses that codecs/native.py finds (see `use`); without one, the Python function is called.
+ * This file has no decompressor. It calls those of the libraries that the Python codecs use,
+ * through the addresses that arrays/native.py gives to `use`. Without the addresses of its library,
+ * a dataset is left to Python. Compressions that have no library here call the Python codec.
+ *
+ * Sizes: `check_arguments` checks every buffer and number that Python passes, once for a box, and
+ * raises ValueError. Sizes that come from a file are checked where they are read. Below these
+ * checks, a block has at most MAX_BYTES bytes, `stored` and `elements` are large enough for it, and
+ * what is wanted of it lies inside of the array.
  *
  * Everything is in N5 order: the first axis varies fastest.
  */
@@ -15,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,11 +33,18 @@
 #include <unistd.h>
 
 enum { MAX_NDIM = 64, MAX_NAME = 24 * MAX_NDIM + 64, MAX_HEADER = 4 + 4 * MAX_NDIM };
-enum { GROUP = 1 << 18, NEAR = 1 << 12 }; /* bytes read at once of a raw block, or in vain */
-enum { TILE = 16, PATIENCE = 50 };        /* elements; milliseconds between looks for signals */
-enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER };
-enum { SNAPPY = 2, ZSTANDARD = 4 }; /* formats of blosc */
-enum { RECENT = 20000000 }; /* nanoseconds: what is written twice in a tick has one time */
+/* Bytes of a block: sums and products of sizes never overflow, not even in the ints of blosc. */
+enum { MAX_BYTES = 1 << 30 };
+/* GROUP: bytes of a raw block that one call reads. NEAR: a wanted part that begins this many bytes
+ * after the header, or fewer, is read together with it. */
+enum { GROUP = 1 << 18, NEAR = 1 << 12 };
+enum { TILE = 16, PATIENCE = 50 }; /* elements; milliseconds between checks for signals */
+enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER, N_KINDS }; /* as in kernel.py */
+enum { BLOSC_HEADER = 16, MAX_SPLITS = 16, MIN_STREAM = 128 }; /* as in blosc.py */
+enum { COPIED = 2, RESERVED = 8, NOT_SPLIT = 16 };             /* flags of blosc */
+enum { SNAPPY = 2, ZSTANDARD = 4 };                            /* formats of blosc */
+enum { RECENT = 20000000 }; /* nanoseconds: two writes in one tick of the clock have one time */
+enum { UNIQUE = 16 };       /* characters of the name of a file that is not yet renamed */
 #ifdef __APPLE__
 #define st_mtim st_mtimespec
 #endif
@@ -54,19 +68,23 @@ static struct {
                           size_t, int);
 } library;
 
-static PyObject *use(PyObject *self, PyObject *args)
+enum { N_FUNCTIONS = sizeof library / sizeof(void *) };
+
+static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    void **slots = (void **)&library;
+    void *address[N_FUNCTIONS];
     Py_ssize_t n = PyTuple_Size(args);
-    if (n != (Py_ssize_t)(sizeof library / sizeof *slots)) {
-        PyErr_SetString(PyExc_TypeError, "one address for each function, 0 where there is none");
+    if (n != N_FUNCTIONS) {
+        PyErr_Format(PyExc_TypeError, "use: expected %d addresses, 0 for a function that is not"
+                     " available, got %zd", (int)N_FUNCTIONS, n);
         return NULL;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        slots[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args, i));
-        if (slots[i] == NULL && PyErr_Occurred())
+        address[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args, i));
+        if (address[i] == NULL && PyErr_Occurred())
             return NULL;
     }
+    memcpy(&library, address, sizeof library);
     Py_RETURN_NONE;
 }
 
@@ -76,7 +94,7 @@ typedef struct {
     int64_t n, from, to; /* elements; bytes from one to the next */
 } Axis;
 
-/* A call of memcpy costs as much as the short rows of small blocks. */
+/* Copy bytes. Rows of small blocks are short: a call of memcpy would double their cost. */
 static inline void copy_bytes(char *to, const char *from, int64_t n)
 {
     if (n > 256) {
@@ -131,7 +149,7 @@ static void copy_axes(char *to, const char *from, const Axis *axis, int ndim, in
     } else if (ndim == 1) {
         copy_row(to, axis->to, from, axis->from, axis->n, item, swap);
     } else if (ndim == 2 && (axis[1].to != item || axis[1].from != item)) {
-        /* a transposition, in tiles: lines of the cache are used while they are there */
+        /* a transposition: in tiles, so that each cache line is used while it is in the cache */
         for (int64_t i = 0; i < axis[0].n; i += TILE)
             for (int64_t j = 0; j < axis[1].n; j += TILE) {
                 int64_t m = axis[0].n - i < TILE ? axis[0].n - i : TILE;
@@ -151,11 +169,11 @@ static void copy_axes(char *to, const char *from, const Axis *axis, int ndim, in
     }
 }
 
-/* Copy a box; axes first to last vary ever slower where they lie in a block. */
+/* Copy a box of elements; `n` and the strides have the first axis fastest. */
 static void copy_box(char *to, const int64_t *to_stride, const char *from,
                      const int64_t *from_stride, const int64_t *n, int ndim, int item, int swap)
 {
-    Axis axis[MAX_NDIM]; /* slowest first, axes that continue one another made one */
+    Axis axis[MAX_NDIM]; /* slowest first; neighbours that are contiguous are merged */
     int used = 0;
     for (int d = ndim - 1; d >= 0; d--) {
         Axis now = {n[d], from_stride[d], to_stride[d]};
@@ -169,7 +187,7 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
         else
             axis[used++] = now;
     }
-    /* where the array's fastest axis is not the block's, it goes next to it, for the tiles */
+    /* the array's fastest axis goes next to the block's, so that both are copied in tiles */
     for (int k = 0; k + 2 < used; k++) {
         Axis last = axis[used - 1], moved = axis[k];
         if ((last.to != item && last.from == item && moved.to == item)
@@ -187,14 +205,16 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
 typedef struct {
     int ndim, item, swap, kind, directory;
     int64_t block[MAX_NDIM], dimensions[MAX_NDIM], start[MAX_NDIM], stop[MAX_NDIM];
-    int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* of the grid */
+    int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* grid positions */
+    int64_t n_full;                                     /* bytes of a block that is not cut off */
     char *array;
     int64_t stride[MAX_NDIM];
     char fill[8]; /* one element, as it is stored */
-    char *stored, *elements;
-    int64_t n_stored, n_elements; /* bytes that these hold */
+    char *stored, *elements; /* memory for a file and for the elements of a block */
+    int64_t n_stored, n_elements; /* bytes of these */
+    PyObject *stored_owner, *elements_owner;
     void *inflater, *unzstd, *zstd;
-    PyObject *decompress, *compress; /* called where there is no library */
+    PyObject *decompress, *compress; /* the Python codec, for kind OTHER */
     PyThreadState *thread;
     int has_raised;
     /* writing */
@@ -204,13 +224,14 @@ typedef struct {
 } Box;
 
 typedef struct {
-    int64_t position[MAX_NDIM];                   /* in the grid */
-    int64_t extent[MAX_NDIM];                     /* what of the block lies in the dataset */
-    int64_t offset[MAX_NDIM], n[MAX_NDIM];        /* what of it is wanted */
-    int64_t shape[MAX_NDIM], stride[MAX_NDIM];    /* of the stored block; strides in bytes */
-    int64_t n_bytes;                              /* of its elements */
-    int is_inside, is_whole;
-    char *target; /* where the wanted part begins in the array */
+    int64_t position[MAX_NDIM];                /* in the grid */
+    int64_t extent[MAX_NDIM];                  /* the part of the block inside of the dataset */
+    int64_t offset[MAX_NDIM], n[MAX_NDIM];     /* the part of the block that is wanted */
+    int64_t shape[MAX_NDIM], stride[MAX_NDIM]; /* of the stored block; strides in bytes */
+    int64_t n_bytes;                           /* of its elements */
+    int is_inside;                             /* whether the dataset has all that is wanted */
+    int is_whole;                              /* whether all that the dataset has is wanted */
+    char *target;                              /* where the wanted part begins in the array */
     char name[MAX_NAME];
 } Block;
 
@@ -270,7 +291,7 @@ static uint32_t big_endian(const char *bytes)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* Compare a header with what it should be; N5 4.0.0, item 9. */
+/* Parse a header, N5 4.0.0, item 9; 0 if it is not of mode 0 with the full shape or the extent. */
 static int parse_header(const Box *box, Block *block, const char *header)
 {
     int64_t shape[MAX_NDIM];
@@ -285,7 +306,7 @@ static int parse_header(const Box *box, Block *block, const char *header)
     if (!is_full && !is_extent)
         return 0;
     set_shape(box, block, shape);
-    return block->is_inside;
+    return 1;
 }
 
 static void put_header(const Box *box, const Block *block, char *header)
@@ -314,7 +335,7 @@ static void fill_part(const Box *box, const Block *block)
              box->swap);
 }
 
-/* Offset in bytes of the first and after the last element that is wanted of some slowest rows. */
+/* Give the bytes from the first to after the last wanted element of some rows (slowest axis). */
 static void wanted_range(const Box *box, const Block *block, int64_t row, int64_t n_rows,
                          int64_t *begin, int64_t *end)
 {
@@ -327,13 +348,25 @@ static void wanted_range(const Box *box, const Block *block, int64_t row, int64_
     }
 }
 
-static void scatter(const Box *box, const Block *block, const char *elements)
+/* Copy what is wanted to the array; `from` is the first wanted element. */
+static void scatter_from(const Box *box, const Block *block, const char *from)
 {
-    const char *from = elements;
-    for (int d = 0; d < box->ndim; d++)
-        from += block->offset[d] * block->stride[d];
     copy_box(block->target, box->stride, from, block->stride, block->n, box->ndim, box->item,
              box->swap);
+}
+
+static int64_t wanted_offset(const Box *box, const Block *block)
+{
+    int64_t offset = 0;
+    for (int d = 0; d < box->ndim; d++)
+        offset += block->offset[d] * block->stride[d];
+    return offset;
+}
+
+/* Copy what is wanted to the array, from all elements of the block. */
+static void scatter(const Box *box, const Block *block, const char *elements)
+{
+    scatter_from(box, block, elements + wanted_offset(box, block));
 }
 
 /* Read what is wanted of an uncompressed block, some rows of its slowest axis at a time. */
@@ -347,7 +380,7 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
         int64_t stride = is_known ? block->stride[slowest] : 0;
         int64_t n_rows = !is_known ? after - row : high(1, low(after - row, GROUP / stride));
         Block part = *block;
-        if (!is_known) { /* the header, and as much after it as is likely to be wanted */
+        if (!is_known) { /* read the header and, if the wanted part begins near it, that too */
             int64_t n = low(size, box->n_stored);
             set_shape(box, block, block->extent);
             wanted_range(box, block, row, n_rows, &begin, &end);
@@ -357,7 +390,7 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
                 return LEFT;
             wanted_range(box, block, row, n_rows, &begin, &end);
             is_known = 1;
-            if (header + end <= n) { /* and that was all */
+            if (header + end <= n) { /* all that is wanted has been read */
                 scatter(box, block, box->stored + header);
                 return DONE;
             }
@@ -370,37 +403,41 @@ static int read_raw(const Box *box, Block *block, int file, int64_t size)
         part.target += (row - block->offset[slowest]) * box->stride[slowest];
         part.offset[slowest] = row;
         part.n[slowest] = n_rows;
-        scatter(box, &part, box->stored - begin);
+        scatter_from(box, &part, box->stored); /* which starts at the first wanted element */
         row += n_rows;
     }
     return DONE;
 }
 
-/* As blosc has its numbers, and as is every machine that blosc 1 runs on. */
 static int64_t little_endian(const char *bytes)
 {
-    uint32_t number;
-    memcpy(&number, bytes, 4);
-    return number;
+    const unsigned char *b = (const unsigned char *)bytes;
+    return (int64_t)b[0] | (int64_t)b[1] << 8 | (int64_t)b[2] << 16 | (int64_t)b[3] << 24;
 }
 
-/* Whether a blosc buffer is one piece: where only some of its blocks are decoded, nothing else
- * finds out that the header is damaged. Its blocks, in any order, fill it to the last byte. */
+/* Whether blosc splits its full blocks into one stream for each byte of an item. */
+static int is_split(const char *from)
+{
+    int64_t item = (unsigned char)from[3], size = little_endian(from + 8);
+    return !(from[2] & NOT_SPLIT) && item > 0 && item <= MAX_SPLITS && size / item >= MIN_STREAM;
+}
+
+/* Whether the blocks of a blosc buffer, in any order, fill it to its last byte. Where only some
+ * blocks are decoded, no other check notices that the header is damaged. */
 static int is_consistent(const char *from, int64_t n, int64_t n_packed)
 {
     int flags = (unsigned char)from[2];
     int64_t item = (unsigned char)from[3], size = little_endian(from + 8);
-    if (flags & 8 || item == 0 || size < 1 || size > n)
+    if (flags & RESERVED || item == 0 || size < 1 || size > n)
         return 0;
-    if (flags & 2) /* not compressed; its length has been compared */
+    if (flags & COPIED) /* not compressed; the caller has compared its length */
         return 1;
-    int64_t n_blocks = (n + size - 1) / size, table = 16 + 4 * n_blocks, used = table;
-    int is_split = !(flags & 16) && item <= 16 && size / item >= 128;
-    if (table > n_packed || (is_split && size % item != 0))
+    int64_t n_blocks = (n + size - 1) / size, table = BLOSC_HEADER + 4 * n_blocks, used = table;
+    if (table > n_packed)
         return 0;
     for (int64_t k = 0; k < n_blocks; k++) {
-        int64_t n_streams = is_split && (k + 1) * size <= n ? item : 1;
-        int64_t at = little_endian(from + 16 + 4 * k), begin = at;
+        int64_t n_streams = is_split(from) && (k + 1) * size <= n ? item : 1;
+        int64_t at = little_endian(from + BLOSC_HEADER + 4 * k), begin = at;
         for (; n_streams > 0; n_streams--) {
             if (at < table || at > n_packed - 4)
                 return 0;
@@ -413,17 +450,20 @@ static int is_consistent(const char *from, int64_t n, int64_t n_packed)
     return used == n_packed;
 }
 
-/* Decode as blosc.py does: numcodecs' blosc trusts its header. */
+/* Decode a blosc buffer, at least from `begin` to `end`. c-blosc trusts the header: it is checked
+ * first, as blosc.py does. */
 static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_t begin,
                    int64_t end)
 {
     unsigned char version = (unsigned char)from[0], flags = (unsigned char)from[2];
     int64_t item = (unsigned char)from[3], n_packed = little_endian(from + 12);
-    int is_copied = flags & 2, format = flags >> 5;
-    if (version < 1 || version > 2 || little_endian(from + 4) != n || n_packed < 16
-        || n_packed > n_from || (is_copied && n_packed != n + 16))
+    int is_copied = flags & COPIED, format = flags >> 5;
+    if (version < 1 || version > 2 || little_endian(from + 4) != n || n_packed < BLOSC_HEADER
+        || n_packed > n_from || (is_copied && n_packed != n + BLOSC_HEADER))
         return 0;
-    if (!is_copied && (format == SNAPPY || format > ZSTANDARD)) /* c-blosc prints what it lacks */
+    if (is_split(from) && little_endian(from + 8) % item != 0) /* the streams leave a gap */
+        return 0;
+    if (!is_copied && (format == SNAPPY || format > ZSTANDARD)) /* c-blosc would print a message */
         return 0;
     if (library.blosc_getitem && 2 * (end - begin) < n && is_consistent(from, n, n_packed)
         && n % item == 0) {
@@ -435,13 +475,13 @@ static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_
     return library.blosc_decompress(from, to, (size_t)n, 1) == n;
 }
 
-/* Decode a payload, at least the elements from `begin` to `end`, in bytes, into their places. */
+/* Decode a payload to its places in `to`, at least the bytes from `begin` to `end`. */
 static int decode(Box *box, const Block *block, const char *from, int64_t n_from, char *to,
                   int64_t begin, int64_t end)
 {
     size_t used, made, n = (size_t)block->n_bytes, n_in = (size_t)n_from;
     switch (box->kind) {
-    case GZIP: /* what follows the first member is looked at by Python */
+    case GZIP: /* Python decodes payloads of more than one member */
         return library.gunzip(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n
                && used == n_in;
     case ZLIB:
@@ -449,23 +489,33 @@ static int decode(Box *box, const Block *block, const char *from, int64_t n_from
     case ZSTD:
         return library.zstd_decompress(box->unzstd, to, n, from, n_in) == n;
     default:
-        return n_from >= 16 && unblosc(from, n_from, to, (int64_t)n, begin, end);
+        return n_from >= BLOSC_HEADER && unblosc(from, n_from, to, (int64_t)n, begin, end);
     }
 }
 
-/* Decode by the Python function, and do with the elements what has to be done. */
-static int decode_python(Box *box, Block *block, const char *from, int64_t n_from, char *to)
+/* Give a memoryview of some bytes. It refers to their owner: Python may keep it, in a traceback. */
+static PyObject *view_of(PyObject *owner, int64_t begin, int64_t n)
+{
+    PyObject *whole = PyMemoryView_FromObject(owner);
+    PyObject *part = whole ? PySequence_GetSlice(whole, begin, begin + n) : NULL;
+    Py_XDECREF(whole);
+    return part;
+}
+
+/* Decode by the Python codec, to `to` or, without it, what is wanted to the array. */
+static int decode_python(Box *box, const Block *block, const char *from, int64_t n_from, char *to)
 {
     int result = LEFT;
     Py_buffer view;
     PyEval_RestoreThread(box->thread);
-    PyObject *payload = PyMemoryView_FromMemory((char *)from, n_from, PyBUF_READ);
+    PyObject *payload = view_of(box->stored_owner, from - box->stored, n_from);
     PyObject *n = PyLong_FromLongLong(block->n_bytes);
-    PyObject *found = payload && n
-                          ? PyObject_CallFunctionObjArgs(box->decompress, payload, n, NULL)
-                          : NULL;
-    /* None: damaged, or there is no library; anything raised ends it all, be it a signal's */
-    if (found && found != Py_None && PyObject_GetBuffer(found, &view, PyBUF_SIMPLE) == 0) {
+    PyObject *decoded = payload && n
+                            ? PyObject_CallFunctionObjArgs(box->decompress, payload, n, NULL)
+                            : NULL;
+    /* None: the payload is damaged, or its library is missing. An exception ends the whole box: a
+     * signal handler may have raised it. */
+    if (decoded && decoded != Py_None && PyObject_GetBuffer(decoded, &view, PyBUF_SIMPLE) == 0) {
         if (view.len == block->n_bytes) {
             if (to)
                 memcpy(to, view.buf, (size_t)view.len);
@@ -476,22 +526,25 @@ static int decode_python(Box *box, Block *block, const char *from, int64_t n_fro
         PyBuffer_Release(&view);
     }
     box->has_raised = PyErr_Occurred() != NULL;
-    Py_XDECREF(found);
+    Py_XDECREF(decoded);
     Py_XDECREF(n);
     Py_XDECREF(payload);
     box->thread = PyEval_SaveThread();
     return result;
 }
 
-/* Wait for a program that writes a file in place under a lock, as Java does, if one may be at it. */
+/* Wait for a program that writes the file in place under a lock, as Java does. The lock is taken
+ * only where the time of the file says that a program may be writing it now. */
 static int settle(int file, struct stat *status, int *is_locked)
 {
     struct timespec now;
     *is_locked = 0;
     if (fstat(file, status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
         return 0;
-    int64_t age = (int64_t)(now.tv_sec - status->st_mtim.tv_sec) * 1000000000
-                  + (now.tv_nsec - status->st_mtim.tv_nsec);
+    int64_t written = status->st_mtim.tv_sec; /* any number: a difference could overflow */
+    if (written < now.tv_sec - 1 || written > now.tv_sec + 1)
+        return 1;
+    int64_t age = (now.tv_sec - written) * 1000000000 + (now.tv_nsec - status->st_mtim.tv_nsec);
     if (age >= RECENT || age <= -RECENT)
         return 1;
 #ifdef F_OFD_SETLKW
@@ -503,7 +556,7 @@ static int settle(int file, struct stat *status, int *is_locked)
     return fstat(file, status) == 0;
 }
 
-/* Close a file; a process that was forked meanwhile must not keep its lock. */
+/* Unlock and close a file: a process that was forked meanwhile shares the lock. */
 static void close_file(int file, int is_locked)
 {
 #ifdef F_OFD_SETLKW
@@ -514,7 +567,7 @@ static void close_file(int file, int is_locked)
     close(file);
 }
 
-/* Whether nobody has written a file meanwhile; see files.py, which reads it again. */
+/* Whether no program has written the file since; files.py reads it again if one has. */
 static int is_unchanged(int file, const struct stat *before)
 {
     struct stat now;
@@ -523,7 +576,7 @@ static int is_unchanged(int file, const struct stat *before)
            && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
-/* Read a file, and its elements to `to` or, without it, what is wanted to the array. */
+/* Read a block: all its elements to `to` or, without it, what is wanted to the array. */
 static int read_block(Box *box, Block *block, char *to)
 {
     struct stat status;
@@ -562,10 +615,11 @@ static int read_block(Box *box, Block *block, char *to)
                 memcpy(to, payload, (size_t)block->n_bytes);
                 result = DONE;
             }
-        } else if (box->kind == OTHER) { /* the elements are those of Python, unless `to` is given */
+        } else if (block->n_bytes > box->n_elements) {
+            result = LEFT;
+        } else if (box->kind == OTHER) {
             result = decode_python(box, block, payload, n_payload, to);
-        } else if (block->n_bytes <= box->n_elements
-                   && decode(box, block, payload, n_payload, elements, begin, end)) {
+        } else if (decode(box, block, payload, n_payload, elements, begin, end)) {
             if (!to)
                 scatter(box, block, elements);
             result = DONE;
@@ -605,16 +659,17 @@ static int make_directories(const Box *box, Block *block)
     return 1;
 }
 
-/* Write under another name, and rename: nobody ever reads half of a block. */
-static int write_file(Box *box, Block *block, int64_t index, const char *payload, int64_t n_payload)
+/* Write a file under another name and rename it: no program ever reads half of a block. */
+static int write_file(const Box *box, Block *block, int64_t index, const char *payload,
+                      int64_t n_payload)
 {
     char header[MAX_HEADER], other[MAX_NAME];
     static const char digits[] = "0123456789abcdef";
     char *end = other + strlen(block->name);
     memcpy(other, block->name, strlen(block->name));
     *end++ = '.';
-    memcpy(end, box->unique, 16); /* and the index: 32 digits, as files.py has them */
-    end += 16;
+    memcpy(end, box->unique, UNIQUE); /* 32 digits with those of the index, as files.py expects */
+    end += UNIQUE;
     for (int k = 60; k >= 0; k -= 4)
         *end++ = digits[(uint64_t)index >> k & 15];
     memcpy(end, ".partial", 9);
@@ -634,12 +689,13 @@ static int write_file(Box *box, Block *block, int64_t index, const char *payload
     return LEFT;
 }
 
+/* Encode by the Python codec, and write. */
 static int write_python(Box *box, Block *block, int64_t index)
 {
     int result = LEFT;
     Py_buffer view;
     PyEval_RestoreThread(box->thread);
-    PyObject *data = PyMemoryView_FromMemory(box->elements, block->n_bytes, PyBUF_READ);
+    PyObject *data = view_of(box->elements_owner, 0, block->n_bytes);
     PyObject *packed = data ? PyObject_CallFunctionObjArgs(box->compress, data, NULL) : NULL;
     if (packed && packed != Py_None && PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE) == 0) {
         box->thread = PyEval_SaveThread();
@@ -662,7 +718,7 @@ static int write_one(Box *box, Block *block, int64_t index)
         size *= block->extent[d];
     if (size > box->n_elements)
         return LEFT;
-    if (!block->is_whole) { /* the rest of the block stays as it is */
+    if (!block->is_whole) { /* the elements beside the wanted part are kept */
         int result = read_block(box, block, box->elements);
         if (result == LEFT)
             return LEFT;
@@ -676,66 +732,199 @@ static int write_one(Box *box, Block *block, int64_t index)
                      box->item, 0);
     }
     set_shape(box, block, block->extent);
-    char *to = box->elements;
-    for (int d = 0; d < box->ndim; d++)
-        to += block->offset[d] * block->stride[d];
+    char *to = box->elements + wanted_offset(box, block);
     copy_box(to, block->stride, block->target, box->stride, block->n, box->ndim, box->item,
              box->swap);
     if (!box->keep_empty && is_all_fill(box, box->elements, block->n_bytes))
         return unlinkat(box->directory, block->name, 0) == 0 || is_missing(errno) ? DONE : LEFT;
-    int64_t n = (int64_t)block->n_bytes;
+    int64_t n = block->n_bytes;
     switch (box->kind) {
     case RAW:
         return write_file(box, block, index, box->elements, n);
     case ZSTD:
         n = (int64_t)library.zstd_compress(box->zstd, box->stored, (size_t)box->n_stored,
                                            box->elements, (size_t)n, box->level);
-        /* errors are the largest numbers, or negative ones */
+        /* errors are the largest unsigned numbers, here negative ones */
         return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
     case BLOSC:
+        if (n + BLOSC_HEADER > box->n_stored)
+            return LEFT;
         n = library.blosc_compress(box->level, box->shuffle, (size_t)box->item, (size_t)n,
-                                   box->elements, box->stored, (size_t)n + 16, box->cname,
-                                   (size_t)box->blosc_block, 1);
+                                   box->elements, box->stored, (size_t)n + BLOSC_HEADER,
+                                   box->cname, (size_t)box->blosc_block, 1);
         return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
     default:
         return write_python(box, block, index);
     }
 }
 
-/* ------------------------------------------------------------------ Python */
+/* ------------------------------------------------------------------ arguments */
 
-static int parse_geometry(Box *box, const Py_buffer *numbers, Py_buffer *array)
+/* Raise ValueError. */
+static int refuse(const char *format, ...)
 {
-    const int64_t *number = numbers->buf;
-    int64_t n = numbers->len / 8;
-    box->ndim = array->ndim;
-    if (box->ndim < 1 || box->ndim > MAX_NDIM || n != 4 * box->ndim)
-        return 0;
+    va_list values;
+    va_start(values, format);
+    PyErr_FormatV(PyExc_ValueError, format, values);
+    va_end(values);
+    return 0;
+}
+
+/* Give the letter of a format of one number in native byte order, else 0. */
+static char native_letter(const Py_buffer *view)
+{
     const uint16_t one = 1;
-    const char foreign = *(const char *)&one ? '>' : '<';
-    if (array->format && array->format[0] == foreign)
+    const char native = *(const char *)&one ? '<' : '>';
+    const char *format = view->format ? view->format : "B";
+    if (*format == '@' || *format == '=' || *format == '^' || *format == native)
+        format++;
+    return format[0] != 0 && format[1] == 0 ? format[0] : 0;
+}
+
+/* Get the memory of contiguous numbers in one dimension; formats as in the struct module. */
+static int get_numbers(PyObject *object, Py_buffer *view, const char *name, const char *formats,
+                       Py_ssize_t item, int flags)
+{
+    if (PyObject_GetBuffer(object, view, flags | PyBUF_ND | PyBUF_FORMAT) != 0)
         return 0;
-    box->item = (int)array->itemsize;
-    if (box->item != 1 && box->item != 2 && box->item != 4 && box->item != 8)
-        return 0;
+    char letter = native_letter(view);
+    if (view->ndim != 1 || view->itemsize != item || letter == 0 || !strchr(formats, letter))
+        return refuse("%s: expected one dimension of items of %zd bytes, formats '%s', got %d"
+                      " dimensions of items of %zd bytes, format '%s'", name, item, formats,
+                      view->ndim, view->itemsize, view->format ? view->format : "B");
+    return 1;
+}
+
+static int64_t number_at(const Py_buffer *view, Py_ssize_t i)
+{
+    int64_t number; /* the memory may not be aligned */
+    memcpy(&number, (const char *)view->buf + i * (Py_ssize_t)sizeof number, sizeof number);
+    return number;
+}
+
+static int check_array(Box *box, const Py_buffer *array)
+{
+    if (array->ndim < 1 || array->ndim > MAX_NDIM || !array->shape || !array->strides
+        || array->suboffsets)
+        return refuse("array: expected 1 to %d dimensions with strides, got %d dimensions",
+                      (int)MAX_NDIM, array->ndim);
+    Py_ssize_t item = array->itemsize;
+    if ((item != 1 && item != 2 && item != 4 && item != 8) || native_letter(array) == 0)
+        return refuse("array: expected numbers of 1, 2, 4 or 8 bytes in native byte order, got"
+                      " items of %zd bytes, format '%s'", item,
+                      array->format ? array->format : "B");
+    box->ndim = array->ndim;
+    box->item = (int)item;
     box->array = array->buf;
+    return 1;
+}
+
+/* Check the numbers that describe the box: block size, dimensions, begin, end. */
+static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *array)
+{
+    if (numbers->len != 4 * 8 * (Py_ssize_t)box->ndim)
+        return refuse("geometry: expected %d numbers for %d dimensions, got %zd", 4 * box->ndim,
+                      box->ndim, numbers->len / 8);
+    box->n_full = box->item;
     box->n_blocks = 1;
     for (int d = 0; d < box->ndim; d++) {
-        box->block[d] = number[d];
-        box->dimensions[d] = number[box->ndim + d];
-        box->start[d] = number[2 * box->ndim + d];
-        box->stop[d] = number[3 * box->ndim + d];
+        int64_t size = number_at(numbers, d), n = number_at(numbers, box->ndim + d);
+        int64_t start = number_at(numbers, 2 * box->ndim + d);
+        int64_t stop = number_at(numbers, 3 * box->ndim + d);
+        if (size < 1 || size > MAX_BYTES / box->n_full)
+            return refuse("geometry: expected a block of 1 to %d bytes, got block size %lld in"
+                          " dimension %d", (int)MAX_BYTES, (long long)size, d);
+        if (n < 0 || start < 0 || stop <= start || stop - start != array->shape[d])
+            return refuse("geometry: expected a box of %zd elements in dimension %d, got %lld to"
+                          " %lld of %lld", array->shape[d], d, (long long)start,
+                          (long long)stop, (long long)n);
+        box->block[d] = size;
+        box->dimensions[d] = n;
+        box->start[d] = start;
+        box->stop[d] = stop;
         box->stride[d] = array->strides[d];
-        if (box->block[d] < 1 || box->start[d] < 0 || box->stop[d] <= box->start[d]
-            || box->stop[d] - box->start[d] != array->shape[d])
-            return 0;
-        box->first[d] = box->start[d] / box->block[d];
-        box->count[d] = (box->stop[d] - 1) / box->block[d] + 1 - box->first[d];
+        box->n_full *= size;
+        box->first[d] = start / size;
+        box->count[d] = (stop - 1) / size + 1 - box->first[d];
         if (__builtin_mul_overflow(box->n_blocks, box->count[d], &box->n_blocks))
-            return 0;
+            return refuse("geometry: expected fewer than 2**63 blocks");
     }
     return 1;
 }
+
+/* Check that `stored` and `elements` hold the largest block. */
+static int check_memory(const Box *box, int to_write)
+{
+    int64_t n_stored = box->n_full, n_elements = box->n_full;
+    if (to_write) {
+        n_stored += BLOSC_HEADER; /* of what blosc does not compress */
+    } else if (box->kind == RAW) { /* see `read_raw` */
+        n_stored = low(n_stored, high(GROUP, n_stored / box->block[box->ndim - 1]));
+        n_elements = 0;
+    }
+    n_stored += n_header(box);
+    if (box->n_stored < n_stored)
+        return refuse("stored: expected at least %lld bytes, got %lld", (long long)n_stored,
+                      (long long)box->n_stored);
+    if (box->n_elements < n_elements)
+        return refuse("elements: expected at least %lld bytes, got %lld", (long long)n_elements,
+                      (long long)box->n_elements);
+    return 1;
+}
+
+typedef struct {
+    uintptr_t begin, end;
+} Span;
+
+static Span span_of(const Py_buffer *view)
+{
+    Span span = {(uintptr_t)view->buf, (uintptr_t)view->buf};
+    if (!view->strides || view->len == 0) {
+        span.end += (uintptr_t)view->len;
+        return span;
+    }
+    for (int d = 0; d < view->ndim; d++) {
+        Py_ssize_t last = (view->shape[d] - 1) * view->strides[d];
+        *(last < 0 ? &span.begin : &span.end) += (uintptr_t)last;
+    }
+    span.end += (uintptr_t)view->itemsize;
+    return span;
+}
+
+/* Check that no two buffers share memory: they are copied with memcpy. */
+static int check_apart(const Py_buffer *array, const Py_buffer *taken, const Py_buffer *stored,
+                       const Py_buffer *elements)
+{
+    Span span[] = {span_of(array), span_of(taken), span_of(stored), span_of(elements)};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            if (span[i].begin < span[j].end && span[j].begin < span[i].end
+                && span[i].begin < span[i].end && span[j].begin < span[j].end)
+                return refuse("array, taken, stored and elements: expected separate memory, got"
+                              " memory that is shared");
+    return 1;
+}
+
+/* Check all that this file relies on, of what Python has passed; see the top. */
+static int check_arguments(Box *box, int to_write, Py_ssize_t n_fill, const Py_buffer *geometry,
+                           const Py_buffer *array, const Py_buffer *taken)
+{
+    if (!check_array(box, array) || !check_geometry(box, geometry, array))
+        return 0;
+    if (box->kind < 0 || box->kind >= N_KINDS)
+        return refuse("kind: expected 0 to %d, got %d", N_KINDS - 1, box->kind);
+    if (n_fill != box->item)
+        return refuse("fill: expected %d bytes, as in the array, got %zd", box->item, n_fill);
+    if (taken->len != 8 || (uintptr_t)taken->buf % _Alignof(_Atomic int64_t) != 0
+        || number_at(taken, 0) < 0)
+        return refuse("taken: expected one aligned number >= 0, got %zd bytes", taken->len);
+    if (to_write && (strlen(box->unique) != UNIQUE
+                     || strspn(box->unique, "0123456789abcdef") != UNIQUE))
+        return refuse("unique: expected %d hexadecimal digits, got '%s'", (int)UNIQUE, box->unique);
+    return check_memory(box, to_write);
+}
+
+/* ------------------------------------------------------------------ Python */
 
 static int add_position(PyObject *left, const Box *box, const Block *block)
 {
@@ -750,22 +939,37 @@ static int add_position(PyObject *left, const Box *box, const Block *block)
     return !failed;
 }
 
+/* Make the decoders and encoders of a box; 0 where a library is missing, or memory. */
 static int open_libraries(Box *box, int to_write)
 {
-    int reads = box->kind == GZIP || box->kind == ZLIB;
-    box->inflater = reads && library.inflate_new ? library.inflate_new() : NULL;
-    box->unzstd = box->kind == ZSTD && library.zstd_new ? library.zstd_new() : NULL;
-    if (box->kind == ZSTD && to_write && library.zstd_writer_new)
+    switch (box->kind) {
+    case GZIP:
+    case ZLIB: /* the Python codec writes */
+        if (!library.inflate_new || !library.inflate_free || !library.gunzip || !library.inflate)
+            return 0;
+        box->inflater = library.inflate_new();
+        return box->inflater != NULL;
+    case ZSTD:
+        if (!library.zstd_new || !library.zstd_free || !library.zstd_decompress)
+            return 0;
+        box->unzstd = library.zstd_new();
+        if (!to_write)
+            return box->unzstd != NULL;
+        if (!library.zstd_writer_new || !library.zstd_writer_free || !library.zstd_compress)
+            return 0;
         box->zstd = library.zstd_writer_new();
-    int has_all = (!reads || (box->inflater && library.gunzip && library.inflate))
-                  && (box->kind != ZSTD || (box->unzstd && library.zstd_decompress))
-                  && (box->kind != ZSTD || !to_write || (box->zstd && library.zstd_compress))
-                  && (box->kind != BLOSC || library.blosc_decompress)
-                  && (box->kind != BLOSC || !to_write || library.blosc_compress);
-    return has_all;
+        return box->unzstd && box->zstd;
+    case BLOSC:
+        if (!library.blosc_decompress)
+            return 0;
+        return !to_write || (library.blosc_compress && box->blosc_block >= 0
+                             && box->blosc_block <= INT32_MAX);
+    default:
+        return 1;
+    }
 }
 
-static void close_libraries(Box *box)
+static void close_libraries(const Box *box)
 {
     if (box->inflater)
         library.inflate_free(box->inflater);
@@ -775,7 +979,7 @@ static void close_libraries(Box *box)
         library.zstd_writer_free(box->zstd);
 }
 
-/* Let handlers of signals run, now and then. */
+/* Whether an exception ends the box; now and then, let signal handlers run, which may raise one. */
 static int is_interrupted(Box *box, struct timespec *last)
 {
     struct timespec now;
@@ -791,34 +995,36 @@ static int is_interrupted(Box *box, struct timespec *last)
     return failed;
 }
 
-/* Do blocks, the next that nobody has taken, until none is left. */
+/* Claim blocks and read or write them, until none remain; other threads may claim some, too. */
 static PyObject *run(PyObject *args, int to_write)
 {
     const char *directory, *fill;
     Py_ssize_t n_fill;
-    Py_buffer numbers = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0};
-    PyObject *object, *left = NULL;
+    Py_buffer geometry = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0};
+    PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL;
     struct timespec last;
     Box box = {.cname = "", .unique = ""};
-    const char *format = to_write ? "yy*Oiy#iw*w*w*O(OiiiLss)" : "yy*Oiy#iw*w*w*O";
-    if (!PyArg_ParseTuple(args, format, &directory, &numbers, &object, &box.kind, &fill, &n_fill,
-                          &box.swap, &taken, &stored, &elements, &box.decompress,
-                          &box.compress, &box.keep_empty, &box.level, &box.shuffle,
+    const char *format = to_write ? "yOOiy#iOOOO(OiiiLss)" : "yOOiy#iOOOO";
+    if (!PyArg_ParseTuple(args, format, &directory, &geometry_owner, &array_owner, &box.kind, &fill,
+                          &n_fill, &box.swap, &taken_owner, &box.stored_owner, &box.elements_owner,
+                          &box.decompress, &box.compress, &box.keep_empty, &box.level, &box.shuffle,
                           &box.blosc_block, &box.cname, &box.unique))
         return NULL;
     int flags = PyBUF_STRIDES | PyBUF_FORMAT | (to_write ? 0 : PyBUF_WRITABLE);
-    if (PyObject_GetBuffer(object, &array, flags) != 0)
+    if (!get_numbers(geometry_owner, &geometry, "geometry", "lq", 8, 0)
+        || PyObject_GetBuffer(array_owner, &array, flags) != 0
+        || !get_numbers(taken_owner, &taken, "taken", "lq", 8, PyBUF_WRITABLE)
+        || !get_numbers(box.stored_owner, &stored, "stored", "Bbc", 1, PyBUF_WRITABLE)
+        || !get_numbers(box.elements_owner, &elements, "elements", "Bbc", 1, PyBUF_WRITABLE))
         goto end;
-    if (!parse_geometry(&box, &numbers, &array) || n_fill != box.item || taken.len != 8
-        || (to_write && strlen(box.unique) != 16)) {
-        PyErr_SetString(PyExc_ValueError, "not a box of blocks");
-        goto end;
-    }
-    memcpy(box.fill, fill, (size_t)n_fill);
     box.stored = stored.buf;
     box.n_stored = stored.len;
     box.elements = elements.buf;
     box.n_elements = elements.len;
+    if (!check_arguments(&box, to_write, n_fill, &geometry, &array, &taken)
+        || !check_apart(&array, &taken, &stored, &elements))
+        goto end;
+    memcpy(box.fill, fill, (size_t)n_fill);
     left = PyList_New(0);
     if (left == NULL)
         goto end;
@@ -833,7 +1039,7 @@ static PyObject *run(PyObject *args, int to_write)
         int64_t index = atomic_fetch_add(counter, 1);
         Block block;
         int result = LEFT;
-        if (index >= box.n_blocks)
+        if (index < 0 || index >= box.n_blocks) /* Python may have written any number there */
             break;
         find_block(&box, index, &block);
         if (is_able && !is_gone && block.is_inside) {
@@ -859,15 +1065,15 @@ static PyObject *run(PyObject *args, int to_write)
         Py_CLEAR(left);
 end:
     for (int k = 0; k < 5; k++) {
-        Py_buffer *views[] = {&numbers, &array, &taken, &stored, &elements};
+        Py_buffer *views[] = {&geometry, &array, &taken, &stored, &elements};
         if (views[k]->obj)
             PyBuffer_Release(views[k]);
     }
     return left;
 }
 
-static PyObject *read_box(PyObject *self, PyObject *args) { return run(args, 0); }
-static PyObject *write_box(PyObject *self, PyObject *args) { return run(args, 1); }
+static PyObject *read_box(PyObject *Py_UNUSED(self), PyObject *args) { return run(args, 0); }
+static PyObject *write_box(PyObject *Py_UNUSED(self), PyObject *args) { return run(args, 1); }
 
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},

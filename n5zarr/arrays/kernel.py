@@ -1,8 +1,8 @@
-"""Boxes of a local dataset through the compiled kernel, where there is one.
+"""Read and write boxes of a local dataset through the compiled kernel, where it is built.
 
-It reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without the
-interpreter's lock, on as many threads as zarr allows. What is not ordinary about a block it leaves
-to :mod:`n5zarr.arrays.pipeline`, which does the same in Python.
+The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
+the interpreter's lock, on as many threads as zarr allows. It leaves odd blocks to
+:mod:`n5zarr.arrays.pipeline`, which does the same in Python.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from n5zarr.format.order import present
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.arrays.local_dataset import LocalDataset
     from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.arrays.local_dataset import LocalDataset
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["can_do", "is_compiled", "read_box", "write_box"]
@@ -42,23 +42,23 @@ _SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster th
 
 def _load() -> Any:  # noqa: ANN401 - a module without types
     try:
-        found = import_module("n5zarr.arrays._kernel")
-    except ImportError:  # not built: no compiler, or a system that it is not made for
+        module = import_module("n5zarr.arrays._kernel")
+    except ImportError:  # not built: without a compiler, or on Windows
         return None
-    found.use(*addresses())
-    return found
+    module.use(*addresses())
+    return module
 
 
 _kernel = _load()
 
 
 def is_compiled() -> bool:
-    """Whether there is a kernel at all."""
+    """Whether the kernel is built."""
     return _kernel is not None
 
 
 def can_do(dataset: LocalDataset) -> bool:
-    """Whether there is a kernel for the blocks of a dataset."""
+    """Whether the kernel can read and write the blocks of a dataset."""
     view = dataset.view
     is_plain = view.n_parts is None and not view.is_scalar
     return is_compiled() and is_plain and 0 < view.full_n_bytes <= REUSED
@@ -72,9 +72,9 @@ def read_box(
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are view.
+        The blocks and their presentation.
     start : tuple of int
-        Where the box begins, in elements, in the order that is view.
+        First element of the box, in the presented order.
     out : numpy.ndarray
         Where its elements go: of the dataset's dtype in native byte order, not empty.
     fill_value : number
@@ -83,7 +83,7 @@ def read_box(
     Returns
     -------
     list of tuple of int
-        Grid positions of the blocks that were not read.
+        Grid positions of the blocks that are left to Python.
     """
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
     if isinstance(compression, Raw):
@@ -115,25 +115,25 @@ def write_box(
     *,
     keep_empty: bool,
 ) -> list[N5Tuple]:
-    """Write a box; blocks of which it is a part keep what else is in them.
+    """Write a box; a block that is partly in the box keeps its other elements.
 
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are view.
+        The blocks and their presentation.
     start : tuple of int
-        Where the box begins, in elements, in the order that is view.
+        First element of the box, in the presented order.
     value : numpy.ndarray
         Its elements: of the dataset's dtype in native byte order, not empty.
     fill_value : number
         What the elements of missing blocks are.
     keep_empty : bool
-        Whether blocks that hold nothing but the fill value are written; else they are removed.
+        Whether to write blocks of only the fill value; else they are removed.
 
     Returns
     -------
     list of tuple of int
-        Grid positions of the blocks that were not written.
+        Grid positions of the blocks that are left to Python.
     """
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
     n_stored = _most_packed(n_bytes) + len(dataset.view.full_header)
@@ -163,12 +163,12 @@ def write_box(
 def _decoder(
     compression: Compression, memory: Scratch
 ) -> Callable[[memoryview, int], BufferLike | None]:
-    """Give what decodes a payload where the kernel has no library for it."""
+    """Give the function that decodes payloads for which the kernel has no library."""
     return _or_none(partial(decompress_reused, compression=compression, memory=memory))
 
 
 def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
-    """Let a function give None where it would raise: then zarr's way is tried, and raises."""
+    """Turn N5Error into None: Python handles the block again, and raises where it should."""
 
     def careful(*args: P.args, **kwargs: P.kwargs) -> Result | None:
         try:
@@ -180,7 +180,7 @@ def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result |
 
 
 def _most_packed(n_bytes: int) -> int:
-    """Give a size that no compression of that many bytes exceeds, but in odd cases."""
+    """Give a size that payloads rarely exceed; larger ones are left to Python."""
     return n_bytes + n_bytes // 256 + 1024
 
 
@@ -201,7 +201,7 @@ def _kind(compression: Compression) -> int:
 def _what(
     dataset: LocalDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
 ) -> tuple[Any, ...]:
-    """Describe a box as both functions of the kernel need it."""
+    """Give the first arguments of both functions of the kernel; _kernel.c checks them."""
     view, attributes = dataset.view, dataset.view.dataset
     in_n5_order = array.T if view.axis_order == "C" else array
     begin = present(start, view.axis_order)
@@ -226,7 +226,7 @@ def _n_blocks(dataset: LocalDataset, start: tuple[int, ...], shape: tuple[int, .
 def _on_threads(
     work: Callable[[np.ndarray], list[N5Tuple]], n_blocks: int, n_bytes: int
 ) -> list[N5Tuple]:
-    """Let this thread and others take one block after the other."""
+    """Run ``work`` on this thread and others, each claiming blocks until none remain."""
     taken = np.zeros(1, "i8")
     left: list[N5Tuple] = []
 

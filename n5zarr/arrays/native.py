@@ -1,8 +1,9 @@
-"""Where the functions of the compression libraries are, for the compiled kernel.
+"""Find the C functions of the compression libraries for the compiled kernel.
 
-libdeflate, zstd and c-blosc are in the packages ``deflate`` and ``numcodecs`` that the codec
-modules use; their C functions can be called there without the interpreter. A package that is built
-so that they cannot be found has address 0: the kernel calls the codec module instead.
+The packages ``deflate`` and ``numcodecs``, which the codec modules use, contain libdeflate, zstd
+and c-blosc; the kernel calls their functions without the interpreter. Where a package is built in
+such a way that its functions are hidden, their addresses are 0, and the kernel leaves datasets of
+this compression to Python.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib.util import find_spec
 
 __all__ = ["addresses"]
 
-# in the order of `library` in _kernel.c
+# in the order of `library` in _kernel.c, which is called with these addresses unchecked
 _FUNCTIONS = {
     "deflate._deflate": (
         "libdeflate_alloc_decompressor",
@@ -42,16 +43,22 @@ def addresses() -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        Addresses in this process. All of a library are 0 if one of them is not found.
+        Addresses in this process. All of a library are 0 if one of them is missing.
     """
-    found: list[int] = []
-    for module, names in _FUNCTIONS.items():
-        try:
-            library = ctypes.CDLL(getattr(find_spec(module), "origin", ""))
-            found += [_address(getattr(library, name)) for name in names]
-        except (ImportError, OSError, AttributeError, TypeError):
-            found += [0] * len(names)
-    return tuple(found)
+    return tuple(
+        address for module, names in _FUNCTIONS.items() for address in _addresses_in(module, names)
+    )
+
+
+def _addresses_in(module: str, names: tuple[str, ...]) -> list[int]:
+    try:
+        spec = find_spec(module)
+        if spec is None or spec.origin is None:  # CDLL would search the whole process
+            return [0] * len(names)
+        library = ctypes.CDLL(spec.origin)
+        return [_address(getattr(library, name)) for name in names]
+    except (ImportError, OSError, AttributeError):
+        return [0] * len(names)
 
 
 def _address(function: object) -> int:

@@ -151,7 +151,7 @@ class _Reader:
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are view.
+        Where the blocks are, and how they are presented.
     codec : N5BlockCodec
         What reads a block that is not as it should be, or says why it cannot be read.
     out : numpy.ndarray
@@ -285,7 +285,7 @@ class _Writer:
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are view.
+        Where the blocks are, and how they are presented.
     value : zarr.abc.buffer.NDBuffer
         Where the elements come from.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -27,7 +28,7 @@ from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5Error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 
@@ -57,12 +58,16 @@ def name(compression: dict[str, Any]) -> str:
     return "-".join(map(str, compression.values()))
 
 
+def boxes_of(integer: Callable[[int, int], int], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Choose a box that is not empty; ``integer`` gives a number of a range, ends included."""
+    starts = [integer(0, n - 1) for n in shape]
+    return tuple(
+        slice(start, integer(start + 1, n)) for start, n in zip(starts, shape, strict=True)
+    )
+
+
 def boxes(draw: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    found = []
-    for n in shape:
-        start = draw(st.integers(0, n - 1))
-        found.append(slice(start, draw(st.integers(start + 1, n))))
-    return tuple(found)
+    return boxes_of(lambda low, high: draw(st.integers(low, high)), shape)
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -385,3 +390,209 @@ for name in ("raw", "gzip", "zstd", "blosc"):
     subprocess.run(  # the script above
         [sys.executable, "-c", script, str(tmp_path / "c.n5")], check=True, env=environment
     )
+
+
+def arguments(tmp_path: Path, **changes: Any) -> list[Any]:
+    """What :mod:`n5zarr.arrays.kernel` passes for a whole dataset, with changes."""
+    (tmp_path / "c.n5" / "d").mkdir(parents=True, exist_ok=True)
+    valid = {
+        "directory": bytes(tmp_path / "c.n5" / "d"),
+        "geometry": np.array([3, 4, 8, 6, 0, 0, 8, 6], "i8"),
+        "array": np.ones((6, 8), "u2").T,
+        "kind": 0,
+        "fill": b"\0\0",
+        "swap": 1,
+        "taken": np.zeros(1, "i8"),
+        "stored": bytearray(64),
+        "elements": bytearray(24),
+        "decompress": lambda *_: None,
+    }
+    assert changes.keys() <= valid.keys()
+    return list((valid | changes).values())
+
+
+OPTIONS: tuple[Any, ...] = (lambda data: data, True, 0, 0, 0, "lz4", "0123456789abcdef")
+SHARED = np.zeros(64, "u1")
+UNALIGNED = np.zeros(9, "u1")[1:].view("i8")
+MISTAKES: dict[str, dict[str, Any]] = {
+    "geometry: too short": {"geometry": np.array([3, 4, 8, 6, 0, 0, 8], "i8")},
+    "geometry: empty": {"geometry": np.zeros(0, "i8")},
+    "geometry: too long": {"geometry": np.array([3, 4, 8, 6, 0, 0, 8, 6, 1], "i8")},
+    "geometry: of bytes": {"geometry": bytes(64)},
+    "geometry: int32": {"geometry": np.array([3, 4, 8, 6, 0, 0, 8, 6] * 2, "i4")},
+    "geometry: float64": {"geometry": np.array([3, 4, 8, 6, 0, 0, 8, 6], "f8")},
+    "geometry: big-endian": {"geometry": np.array([3, 4, 8, 6, 0, 0, 8, 6], ">i8")},
+    "geometry: two dimensions": {"geometry": np.array([[3, 4, 8, 6], [0, 0, 8, 6]], "i8")},
+    "geometry: strided": {"geometry": np.repeat(np.array([3, 4, 8, 6, 0, 0, 8, 6], "i8"), 2)[::2]},
+    "block size 0": {"geometry": np.array([0, 4, 8, 6, 0, 0, 8, 6], "i8")},
+    "block size -1": {"geometry": np.array([3, -1, 8, 6, 0, 0, 8, 6], "i8")},
+    "block size -2**63": {"geometry": np.array([-(2**63), 4, 8, 6, 0, 0, 8, 6], "i8")},
+    "block size 2**63 - 1": {"geometry": np.array([2**63 - 1, 4, 8, 6, 0, 0, 8, 6], "i8")},
+    "block of 2**64 elements": {"geometry": np.array([2**32, 2**32, 8, 6, 0, 0, 8, 6], "i8")},
+    "block of 2**31 bytes": {"geometry": np.array([2**15, 2**15, 8, 6, 0, 0, 8, 6], "i8")},
+    "dimension -1": {"geometry": np.array([3, 4, -1, 6, 0, 0, 8, 6], "i8")},
+    "dimension -2**63": {"geometry": np.array([3, 4, 8, -(2**63), 0, 0, 8, 6], "i8")},
+    "begin -1": {"geometry": np.array([3, 4, 8, 6, -1, 0, 7, 6], "i8")},
+    "begin after the end": {"geometry": np.array([3, 4, 8, 6, 8, 0, 0, 6], "i8")},
+    "begin -2**63": {"geometry": np.array([3, 4, 8, 6, -(2**63), 0, 8, 6], "i8")},
+    "an empty box": {"geometry": np.array([3, 4, 8, 6, 8, 0, 8, 6], "i8")},
+    "a box larger than the array": {"geometry": np.array([3, 4, 80, 6, 0, 0, 80, 6], "i8")},
+    "a box smaller than the array": {"geometry": np.array([3, 4, 8, 6, 0, 0, 8, 5], "i8")},
+    "a huge box": {"geometry": np.array([3, 4, 8, 6, 0, 0, 2**63 - 1, 6], "i8")},
+    "array: one dimension": {"array": np.ones(48, "u2")},
+    "array: three dimensions": {"array": np.ones((8, 6, 1), "u2")},
+    "array: no dimension": {"array": np.ones((), "u2")},
+    "array: other shape": {"array": np.ones((6, 8), "u2")},
+    "array: empty": {"array": np.ones((8, 0), "u2")},
+    "array: other items": {"array": np.ones((8, 6), "u4")},
+    "array: items of 16 bytes": {"array": np.ones((8, 6), "c16"), "fill": bytes(16)},
+    "array: complex items of 8 bytes": {"array": np.ones((8, 6), "c8"), "fill": bytes(8)},
+    "array: records": {"array": np.ones((8, 6), "u1,u1")},
+    "array: items of no bytes": {"array": np.ones((8, 6), "V0"), "fill": b""},
+    "array: big-endian": {"array": np.ones((8, 6), ">u2")},
+    "array: without strides": {
+        "array": (ctypes.c_uint16 * 48)(),
+        "geometry": np.array([3, 48, 0, 48], "i8"),
+    },
+    "kind -1": {"kind": -1},
+    "kind 6": {"kind": 6},
+    "fill: too short": {"fill": b"\0"},
+    "fill: too long": {"fill": bytes(9)},
+    "fill: empty": {"fill": b""},
+    "taken: empty": {"taken": np.zeros(0, "i8")},
+    "taken: two numbers": {"taken": np.zeros(2, "i8")},
+    "taken: int32": {"taken": np.zeros(2, "i4")},
+    "taken: bytes": {"taken": bytearray(8)},
+    "taken: not aligned": {"taken": UNALIGNED},
+    "taken: -1": {"taken": np.array([-1], "i8")},
+    "taken: -2**63": {"taken": np.array([-(2**63)], "i8")},
+    "stored: empty": {"stored": bytearray()},
+    "stored: a byte too short": {"stored": bytearray(12 + 24 - 1)},
+    "stored: of uint16": {"stored": np.zeros(64, "u2")},
+    "stored: in elements": {"stored": SHARED, "elements": SHARED[40:]},
+    "stored: in the array": {"array": SHARED[:60].view("u2")[:1, None], "stored": SHARED,
+                             "geometry": np.array([3, 4, 8, 6, 0, 0, 1, 1], "i8")},
+}  # fmt: skip
+WHERE_DECODED: dict[str, dict[str, Any]] = {
+    "elements: empty": {"elements": bytearray()},
+    "elements: a byte too short": {"elements": bytearray(23)},
+    "elements: of uint16": {"elements": np.zeros(24, "u2")},
+}
+
+
+@pytest.mark.parametrize("function", ["read", "write"])
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES.keys())
+def test_arguments_that_do_not_fit(tmp_path: Path, function: str, mistake: dict[str, Any]) -> None:
+    call = arguments(tmp_path, **mistake)
+    options = [OPTIONS] if function == "write" else []
+    with pytest.raises(ValueError, match=r"expected|not C-contiguous"):
+        getattr(kernel._kernel, f"{function}_box")(*call, *options)
+    assert not list((tmp_path / "c.n5" / "d").glob("[0-9]*"))
+
+
+@pytest.mark.parametrize("kind", range(6))
+@pytest.mark.parametrize("mistake", WHERE_DECODED.values(), ids=WHERE_DECODED.keys())
+def test_memory_that_is_too_small(tmp_path: Path, kind: int, mistake: dict[str, Any]) -> None:
+    call = arguments(tmp_path, kind=kind, **mistake)
+    with pytest.raises(ValueError, match="elements: expected"):
+        kernel._kernel.write_box(*call, OPTIONS)
+    if kind:
+        with pytest.raises(ValueError, match="elements: expected"):
+            kernel._kernel.read_box(*call)
+
+
+@pytest.mark.parametrize("kind", range(6))
+def test_memory_of_the_size_that_is_needed(tmp_path: Path, kind: int) -> None:
+    n_header, n_bytes = 12, 24
+    written = arguments(
+        tmp_path, kind=kind, stored=bytearray(n_header + n_bytes + 16), elements=bytearray(n_bytes)
+    )
+    kernel._kernel.write_box(*written, OPTIONS)
+    array = np.zeros((6, 8), "u2").T
+    read = arguments(tmp_path, kind=kind, array=array, stored=bytearray(n_header + n_bytes))
+    kernel._kernel.read_box(*read)
+    with pytest.raises(ValueError, match="stored: expected at least 52 bytes, got 51"):
+        kernel._kernel.write_box(*arguments(tmp_path, stored=bytearray(51)), OPTIONS)
+    with pytest.raises(ValueError, match="stored: expected at least 36 bytes, got 35"):
+        kernel._kernel.read_box(*arguments(tmp_path, stored=bytearray(35)))
+
+
+@pytest.mark.parametrize("unique", ["", "0123456789abcde", "0123456789abcdef0", "../../../../../x"])
+def test_names_of_unfinished_files(tmp_path: Path, unique: str) -> None:
+    with pytest.raises(ValueError, match="unique: expected 16 hexadecimal digits"):
+        kernel._kernel.write_box(*arguments(tmp_path), (*OPTIONS[:-1], unique))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (99, 1, 0, "lz4"),
+        (-1, 1, 0, "lz4"),
+        (5, 7, 0, "lz4"),
+        (5, 1, -1, "lz4"),
+        (5, 1, 2**62, "lz4"),
+        (5, 1, 0, "no such"),
+    ],
+)
+def test_blosc_parameters_out_of_range_are_left_to_python(
+    tmp_path: Path, options: tuple[Any, ...]
+) -> None:
+    pack, keep, *_, unique = OPTIONS
+    left = kernel._kernel.write_box(*arguments(tmp_path, kind=4), (pack, keep, *options, unique))
+    assert len(left) == 6
+
+
+def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> None:
+    """Another program may have made the dataset smaller."""
+    geometry = np.array([3, 4, 0, 6, 0, 0, 8, 6], "i8")
+    array = np.ones((8, 6), "u2")
+    assert len(kernel._kernel.read_box(*arguments(tmp_path, geometry=geometry, array=array))) == 6
+    assert (array == 1).all()
+
+
+@pytest.mark.parametrize("n", [23, 25, 47, 48, 2000])
+def test_a_codec_that_gives_another_size(tmp_path: Path, n: int) -> None:
+    """A block with the full shape at the border: its elements do not fit into the memory."""
+    call = arguments(tmp_path, kind=5, decompress=lambda *_: bytes(n))
+    (tmp_path / "c.n5" / "d" / "2").mkdir(parents=True)
+    header = np.array([2, 3, 4], ">u4").tobytes()
+    (tmp_path / "c.n5" / "d" / "2" / "1").write_bytes(header + b"payload")
+    assert kernel._kernel.read_box(*call) == [(2, 1)]
+
+
+@pytest.mark.parametrize("kept", ["payload", "elements"])
+def test_memory_that_a_codec_keeps_stays_alive(tmp_path: Path, kept: str) -> None:
+    views: list[memoryview] = []
+
+    def keep(data: memoryview, *_: Any) -> bytes:
+        views.append(data)
+        return bytes(24)
+
+    write = (keep if kept == "elements" else bytes, *OPTIONS[1:])
+    kernel._kernel.write_box(*arguments(tmp_path, kind=5), write)
+    kernel._kernel.read_box(*arguments(tmp_path, kind=5, decompress=keep))
+    assert all(len(bytes(view)) >= 8 for view in views)
+    assert len(views) >= 2
+
+
+@pytest.mark.parametrize(
+    "addresses", [(), (0,) * 12, (0,) * 14, ("x",) * 13, (0,) * 12 + (2**64,), (0,) * 12 + (None,)]
+)
+def test_addresses_that_do_not_fit_change_nothing(
+    tmp_path: Path, addresses: tuple[Any, ...]
+) -> None:
+    with pytest.raises((TypeError, OverflowError)):
+        kernel._kernel.use(*addresses)
+    assert kernel._kernel.read_box(*arguments(tmp_path, kind=3)) == []
+
+
+@pytest.mark.parametrize("date", [-(2**62), -(2**40), 0, 2**40, 2**62])
+def test_files_of_any_date(tmp_path: Path, date: int) -> None:
+    array: Any = n5zarr.create_array(tmp_path / "c.n5", path="d", shape=(6,), dtype="u2")
+    array[...] = 7
+    block = tmp_path / "c.n5" / "d" / "0"
+    try:
+        os.utime(block, (date, date))
+    except (OSError, OverflowError):
+        pytest.skip("this file system has no such date")
+    assert array[...].tolist() == [7] * 6

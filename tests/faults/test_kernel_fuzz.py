@@ -1,0 +1,259 @@
+"""The compiled kernel and the Python path agree on random damage, and no argument crashes it.
+
+``.ci/kernel`` runs this file under the address and undefined behaviour sanitizers.
+``N5ZARR_STRESS=1`` runs it for ten minutes, with other seeds each time.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pytest
+
+import n5zarr
+from n5zarr.arrays import kernel, pipeline
+from n5zarr.codecs.buffers import Scratch
+from tests.contract.test_kernel import boxes_of, files, name, outcome, python_only
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+
+IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
+SECONDS = 600 if IS_LONG else 16
+FIRST_SEED = random.SystemRandom().randrange(2**32) if IS_LONG else 0
+COMPRESSIONS: list[dict[str, Any]] = [
+    {"type": "raw"},
+    {"type": "gzip", "level": 1},
+    {"type": "gzip", "useZlib": True, "level": 1},
+    {"type": "zstd", "level": 1},
+    {"type": "blosc", "cname": "blosclz", "clevel": 5, "shuffle": 1, "blocksize": 0},
+    {"type": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 2, "blocksize": 512},
+    {"type": "blosc", "cname": "lz4", "clevel": 0, "shuffle": 0, "blocksize": 512},
+    {"type": "blosc", "cname": "zlib", "clevel": 1, "shuffle": 1, "blocksize": 256},
+    {"type": "blosc", "cname": "zstd", "clevel": 1, "shuffle": 0, "blocksize": 1024},
+    {"type": "lz4"},
+]
+SHARE = SECONDS / (len(COMPRESSIONS) + 1)
+EDGES = (0, 1, 2, 7, 8, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1)
+"""Numbers at which sizes change sign, overflow or fall below a limit."""
+
+
+class Poisoned(Scratch):
+    """Memory of the exact size, never used before: whatever is read without being written shows."""
+
+    def __init__(self, poison: int) -> None:
+        super().__init__()
+        self._poison = poison
+
+    def bytes(self, n_bytes: int, purpose: str) -> memoryview:
+        return memoryview(np.full(n_bytes, self._poison, "u1"))
+
+
+@contextmanager
+def poisoned(poison: int) -> Iterator[None]:
+    """Let kernel and Python path work in memory that is full of a byte."""
+
+    @contextmanager
+    def lend() -> Iterator[Scratch]:
+        yield Poisoned(poison)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "scratch", lend)
+        patch.setattr(pipeline, "scratch", lend)
+        yield
+
+
+def seeds(seconds: float) -> Iterator[tuple[int, random.Random]]:
+    """Count on from the first seed until the time is up; a few seeds at least."""
+    end = time.monotonic() + seconds
+    for seed, rng in enumerate(map(random.Random, count(FIRST_SEED)), FIRST_SEED):
+        if seed >= FIRST_SEED + 3 and time.monotonic() > end:
+            return
+        yield seed, rng
+
+
+def damaged(rng: random.Random, block: bytes, others: list[bytes]) -> bytes:
+    """Change a stored block in one or two of the ways in which files break."""
+    data = bytearray(block)
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        # the sizes and flags of header and payload are in the first bytes
+        at = rng.randrange(min(len(data), rng.choice((12, 40, 100, len(data)))) or 1)
+        if rng.random() < 0.5:
+            change_value(rng, data, at)
+        else:
+            change_length(rng, data, at, rng.choice(others))
+    return bytes(data)
+
+
+def change_value(rng: random.Random, data: bytearray, at: int) -> None:
+    order: Literal["big", "little"] = rng.choice(("big", "little"))
+    match rng.randrange(4):
+        case 0:
+            data[at : at + 1] = rng.randbytes(1)
+        case 1:
+            data[at : at + 1] = bytes([(*data, 0)[at] ^ 1 << rng.randrange(8)])
+        case 2:
+            data[at : at + 4] = rng.choice(EDGES).to_bytes(4, order)
+        case _:  # near to a size that is there
+            number = int.from_bytes(data[at : at + 4], order) + rng.choice((-4, -1, 1, 4, 16))
+            data[at : at + 4] = (number % 2**32).to_bytes(4, order)
+
+
+def change_length(rng: random.Random, data: bytearray, at: int, other: bytes) -> None:
+    match rng.randrange(5):
+        case 0:
+            del data[at:]
+        case 1:
+            data += rng.randbytes(rng.choice((1, 4, 16, 300)))
+        case 2:
+            data[at:] = other[at:]
+        case 3:
+            data[at:at] = data[at : at + rng.choice((1, 4, 64))]
+        case _:
+            del data[at : at + rng.choice((1, 4, 64))]
+
+
+def create(rng: random.Random, root: Path, compression: dict[str, Any]) -> Any:
+    """Create a dataset of a few blocks, some of which are cut off at the border."""
+    ndim = rng.randrange(1, 4)
+    most = (3000, 60, 14)[ndim - 1]
+    chunks = tuple(rng.randrange(1, most) for _ in range(ndim))
+    shape = tuple(rng.randrange(1, 2 * n + 1) for n in chunks)
+    dtype = np.dtype(rng.choice(("u1", "i2", "u4", "f8")))
+    array = n5zarr.create_array(
+        root, path="d", shape=shape, chunks=chunks, dtype=dtype, compression=compression
+    )
+    array[...] = values(rng, shape, dtype)
+    return array
+
+
+def values(rng: random.Random, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    numbers = np.random.default_rng(rng.randrange(2**32))
+    return numbers.integers(0, rng.choice((3, 100)), shape).astype(dtype)
+
+
+def restore(root: Path, stored: dict[str, bytes]) -> None:
+    for key in files(root).keys() - stored.keys():
+        (root / key).unlink()
+    for key, data in stored.items():
+        (root / key).parent.mkdir(parents=True, exist_ok=True)
+        (root / key).write_bytes(data)
+
+
+def written(array: Any, box: Any, value: Any, root: Path, key: str) -> Any:
+    """Write, and give all files; after an error only the damaged one, others may be done or not."""
+    try:
+        array[box] = value
+    except n5zarr.N5Error as err:
+        return type(err), err.kind, str(err), files(root).get(key)
+    return files(root)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
+def test_damaged_blocks(tmp_path: Path, compression: dict[str, Any]) -> None:
+    for seed, rng in seeds(SHARE):
+        root = tmp_path / f"{seed}.n5"
+        array = create(rng, root, compression)
+        stored = files(root)
+        blocks = sorted(key for key in stored if not key.endswith(".json"))
+        for step in range(12):
+            where = f"seed {seed}, step {step}, {compression}"
+            key = rng.choice(blocks)
+            change = {key: damaged(rng, stored[key], [stored[other] for other in blocks])}
+            restore(root, stored | change)
+            box = boxes_of(rng.randint, array.shape)
+            with poisoned(0xAA):
+                result = outcome(array, box)
+            with poisoned(0x55), python_only():
+                expected = outcome(array, box)
+            if isinstance(expected, tuple) and compression["type"] == "blosc":
+                # of a blosc buffer the kernel decodes what is wanted: other damage is not noticed
+                with poisoned(0x55):
+                    expected = outcome(array, box)
+            assert result == expected, where
+            if step % 4 == 0:
+                value = values(rng, tuple(s.stop - s.start for s in box), array.dtype)
+                with poisoned(0xAA):
+                    result = written(array, box, value, root, key)
+                restore(root, stored | change)
+                with poisoned(0x55), python_only():
+                    assert result == written(array, box, value, root, key), where
+
+
+def some_number(rng: random.Random) -> int:
+    near = rng.choice((0, 1, 4, 6, 8, 64, 2**18, 2**30, 2**31, 2**32, 2**62, 2**63 - 1))
+    return max(-(2**63), min(2**63 - 1, rng.choice((1, 1, 1, -1)) * near + rng.randrange(-2, 3)))
+
+
+def random_arguments(rng: random.Random, root: Path, target: Any) -> list[Any]:
+    """Give arguments that fit the dataset of a random kind, up to two of them changed."""
+    kind = rng.randrange(5)
+    geometry = np.array([3, 4, 8, 6, 0, 0, 8, 6], "i8")
+    sizes = {"stored": 300, "elements": 24, "fill": 2, "taken": 1}
+    array = target.T
+    for _ in range(rng.randrange(3)):
+        match rng.randrange(4):
+            case 0:
+                geometry[rng.randrange(len(geometry))] = some_number(rng)
+            case 1:
+                geometry = np.resize(geometry, rng.randrange(1, 10))
+            case 2:
+                purpose = rng.choice(sorted(sizes))
+                sizes[purpose] = max(0, sizes[purpose] + rng.choice((-300, -24, -1, 1, 9)))
+            case _:
+                array = rng.choice((array[::-1], array[..., :3], array[:1], array[None]))
+    return [
+        bytes(root / str(kind)),
+        geometry,
+        array,
+        rng.choice((kind, kind, kind, 5, 6, -1)),
+        bytes(sizes["fill"]),
+        rng.randrange(-1, 3),
+        np.full(sizes["taken"], rng.choice((0, 0, 1, some_number(rng))), "i8"),
+        bytearray(sizes["stored"]),
+        bytearray(sizes["elements"]),
+        lambda *_: None,
+    ]
+
+
+def random_options(rng: random.Random) -> tuple[Any, ...]:
+    level, block = rng.choice((3, -1, 99, 2**31 - 1)), some_number(rng)
+    unique = rng.choice(("0123456789abcdef", "0123456789abcde", "../../../../../x"))
+    return lambda _: None, rng.randrange(2), level, 1, block, "lz4", unique
+
+
+def test_random_arguments(tmp_path: Path) -> None:
+    """Grid positions or ValueError, and nothing outside of the array is written."""
+    n_done = 0
+    for kind, compression in enumerate(COMPRESSIONS[:5]):
+        n5zarr.create_array(
+            tmp_path, path=str(kind), shape=(6, 8), chunks=(4, 3), dtype="u2",
+            compression=compression,
+        )[...] = np.arange(48).reshape(6, 8)  # fmt: skip
+    for seed, rng in seeds(SHARE):
+        around = np.full((10, 12), 77, rng.choice(("u2", "u2", "u2", "u1", "u4", "f8")))
+        target = around[2:8, 2:10]
+        call = random_arguments(rng, tmp_path, target)
+        function = kernel._kernel.read_box
+        if rng.random() < 0.3:
+            function = kernel._kernel.write_box
+            call.append(random_options(rng))
+        try:
+            left = function(*call)
+        except ValueError:
+            pass
+        else:
+            n_done += 1
+            assert len(left) <= target.size, f"seed {seed}"
+        target[...] = 77
+        assert (around == 77).all(), f"seed {seed}"
+    assert n_done
