@@ -1,19 +1,20 @@
 """``blosc``: one c-blosc 1 buffer.
 
 N5: ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``. Zarr: ``blosc``. The
-buffer describes itself. Java always compresses with an item size of 1, which makes its byte
-shuffle a no-op; written here with the real one, which every reader takes.
+buffer says its own parameters. Java compresses with an item size of 1, with which byte shuffle does
+nothing; n5zarr uses the item size of the elements, which every reader takes.
 
-numcodecs reads past the end of a cut buffer and returns what it finds there, and leaves open what
-no stream fills: the header is checked first. It is built without snappy: such buffers are unpacked
-stream by stream and put together again uncompressed, so that c-blosc undoes the shuffle.
+numcodecs reads past the end of a truncated buffer, and leaves memory uninitialized that no stream
+fills: the header is checked first. numcodecs is built without snappy: the streams of such a buffer
+are decompressed here and put into an uncompressed buffer, with which c-blosc undoes the shuffle.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numcodecs.blosc as library
 
@@ -24,6 +25,7 @@ from n5zarr.format.compression import Blosc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
@@ -194,7 +196,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     stream as long as its data is the data.
     """
     try:
-        import cramjam  # noqa: PLC0415 - optional
+        cramjam = import_module("cramjam")
     except ImportError as err:
         raise N5MissingDependencyError("cramjam", "blosc with snappy", "snappy") from err
     version, lz, flags, item_size, nbytes, block_size, _ = _HEADER.unpack_from(payload)
@@ -224,7 +226,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     return _HEADER.pack(version, lz, flags, item_size, nbytes, block_size, cbytes) + body
 
 
-def _plain_streams(block: memoryview, n_streams: int, n_bytes: int, cramjam: Any) -> bytes:  # noqa: ANN401
+def _plain_streams(block: memoryview, n_streams: int, n_bytes: int, cramjam: ModuleType) -> bytes:
     """Unpack the streams of a block."""
     parts: list[BufferLike] = []
     start = 0

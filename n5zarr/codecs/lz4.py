@@ -1,4 +1,4 @@
-"""``lz4``: Java's ``LZ4Block`` stream, and three other byte formats that go by the same name.
+"""``lz4``: Java's ``LZ4Block`` stream, and three other formats that programs write as ``lz4``.
 
 N5: ``{"type":"lz4","blockSize":65536}``. lz4-java's ``LZ4BlockOutputStream`` cuts the data into
 pieces of ``blockSize`` bytes and frames each::
@@ -10,15 +10,16 @@ pieces of ``blockSize`` bytes and frames each::
     4   XXH32 of the piece as it was, seed 0x9747b28c, of which Java keeps 28 bits
     ..  the piece
 
-and ends with a frame of no bytes. What other programs write under this name, told apart by trying:
-the LZ4 frame format (rust-n5), numcodecs' four bytes of length and an LZ4 block (zarr-python 2),
-and a bare LZ4 block (z5). Zarr: ``numcodecs.lz4``, so chunks of lz4 are always made anew.
+and ends with a frame of no bytes. Other programs write the LZ4 frame format (rust-n5), numcodecs'
+four bytes of length and an LZ4 block (zarr-python 2), or an LZ4 block (z5); these are told apart by
+trying. Zarr: ``numcodecs.lz4``, whose bytes differ from Java's, so no payload is a chunk.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import damaged
 from n5zarr.codecs.compression import Codec
@@ -27,6 +28,7 @@ from n5zarr.format.compression import Lz4
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from types import ModuleType
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
@@ -104,14 +106,11 @@ class Lz4Codec(Codec[Lz4]):
         return False
 
 
-def _libraries() -> tuple[Any, Any, Any]:
+def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:
     try:
-        import lz4.block  # noqa: PLC0415 - optional
-        import lz4.frame  # noqa: PLC0415 - optional
-        import xxhash  # noqa: PLC0415 - optional
+        return import_module("lz4.block"), import_module("lz4.frame"), import_module("xxhash")
     except ImportError as err:
         raise N5MissingDependencyError(err.name or "lz4", "lz4 compression", "lz4") from err
-    return lz4.block, lz4.frame, xxhash
 
 
 def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
@@ -124,7 +123,9 @@ def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
     return memoryview(data)[:n_bytes]
 
 
-def _java_pieces(payload: memoryview, block: Any, xxhash: Any) -> Iterator[BufferLike]:  # noqa: ANN401
+def _java_pieces(
+    payload: memoryview, block: ModuleType, xxhash: ModuleType
+) -> Iterator[BufferLike]:
     start = 0
     while len(payload) - start >= _FRAME.size:
         magic, token, n_stored, n_piece, checksum = _FRAME.unpack_from(payload, start)
@@ -143,7 +144,7 @@ def _java_pieces(payload: memoryview, block: Any, xxhash: Any) -> Iterator[Buffe
         yield piece
 
 
-def _piece(stored: memoryview, n_piece: int, method: int, block: Any) -> BufferLike:  # noqa: ANN401
+def _piece(stored: memoryview, n_piece: int, method: int, block: ModuleType) -> BufferLike:
     if method == _RAW:
         piece: BufferLike = stored
     else:

@@ -1,7 +1,7 @@
-"""What every convention says in its own way: the axes of a dataset and where its elements lie.
+"""The common model of all conventions: the axes of a dataset, with scale, translation and unit.
 
-Pixel centres, in the whole family: ``physical = scale * index + translation``, and index 0 is the
-centre of the first element.
+Coordinates are those of pixel centres: ``physical = scale * index + translation``, where index 0 is
+the centre of the first element.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPES = {"x": "space", "y": "space", "z": "space", "c": "channel", "t": "time"}
 
 
 class MisfitError(ValueError):
-    """What is written in the terms of a convention cannot be meant: says where and why."""
+    """Attributes of a convention that no dataset can have; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +169,13 @@ class Node:
 
     @property
     def level(self) -> int | None:
-        """The level of a pyramid that the name ``s<level>`` says."""
-        found = _LEVEL.fullmatch(self.path[-1]) if self.path else None
-        return None if found is None else int(found.group(1))
+        """The level in the pyramid, from the name ``s<level>``."""
+        level = _LEVEL.fullmatch(self.path[-1]) if self.path else None
+        return None if level is None else int(level.group(1))
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the axes in N5 order that stand on the dataset, if any do."""
+        """The names of the axes, in N5 order, from the attributes of the dataset."""
         if self.given_names is not None:
             return self.given_names
         found = derived_names(self.attributes, self.ndim)
