@@ -72,8 +72,8 @@ def _check(payload: memoryview, n_bytes: int) -> None:
 
 def _stream(payload: memoryview, n_bytes: int) -> str | None:
     """Name the compression whose stream this is."""
-    found = _BEGINNING.match(payload)
-    if found:
-        return found.lastgroup
+    beginning = _BEGINNING.match(payload)
+    if beginning:
+        return beginning.lastgroup
     before, after = announced_lengths(payload)  # of blosc, which has no magic
     return "blosc" if after == len(payload) and before >= n_bytes else None

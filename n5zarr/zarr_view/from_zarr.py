@@ -164,8 +164,8 @@ def members_of_v2(
     axis_order : {"C", "F"}
         The order in which the store presents axes.
     """
-    shown = {key: document.get(key) for key in ("compressor", "filters", "order")}
-    compression = nearest_v2(shown["compressor"], shown["filters"] or ())
+    given = {key: document.get(key) for key in ("compressor", "filters", "order")}
+    compression = nearest_v2(given["compressor"], given["filters"] or ())
     dataset, plain = plain_dataset(
         document["shape"], document["chunks"], element, compression, axis_order
     )
@@ -177,11 +177,11 @@ def members_of_v2(
         record=plain,
         zarr_format=2,
     ).derived_v2()
-    own = isinstance(shown["compressor"], Mapping) and (
-        shown["compressor"].get("id") == NUMCODECS_BLOCK
+    own = isinstance(given["compressor"], Mapping) and (
+        given["compressor"].get("id") == NUMCODECS_BLOCK
     )
-    follows = own or {**shown, "filters": shown["filters"] or None} == derived
-    recorded = {} if follows else shown
+    follows = own or {**given, "filters": given["filters"] or None} == derived
+    recorded = {} if follows else given
     if document["dtype"] != element.v2_dtype:
         recorded = recorded | {"dtype": document["dtype"]}
     record = Record(

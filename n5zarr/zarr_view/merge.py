@@ -96,7 +96,8 @@ class Change:
         """Whether an attribute would be taken for one of N5's own keys, and is not meant to be."""
         if self.is_of_array(raw):
             return key in _OWN_KEYS
-        if key == VERSION_KEY:  # what is a version is shown nowhere, but that of a root is one
+        # a value that is a version is hidden on groups; only the root's is the container's
+        if key == VERSION_KEY:
             return self.is_root != is_version(value)
         completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
         return completes or key == ZARR_KEY
@@ -170,13 +171,13 @@ def _check_group(raw: RawObject, change: Change) -> None:
 
 
 def _resize(raw: RawObject, members: Members) -> None:
-    found = parse_attributes(raw.values)
+    described = parse_attributes(raw.values)
     expected = f"a dataset of {members.element.stored} in blocks {members.block_size}"
     got = "a group"
-    if isinstance(found, DatasetAttributes):
+    if isinstance(described, DatasetAttributes):
         # of a type that N5 has no name for the blocks are known by their size only
-        stored = found.data_type if found.numpy_type is None else members.element.stored
-        got = f"a dataset of {stored} in blocks {found.block_size}"
+        stored = described.data_type if described.numpy_type is None else members.element.stored
+        got = f"a dataset of {stored} in blocks {described.block_size}"
     if got != expected:
         message = f"expected {expected} to resize, got {got}: another program has made it"
         raise N5Error(message, kind="changed")
@@ -321,9 +322,9 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     )
     plain = replace(record, dimension_names=None)
     given = change.attributes if isinstance(change.attributes, Mapping) else {}
-    found = derived_names(users, change.ndim)
+    names_given = derived_names(users, change.ndim)
     # an attribute of the users' must not disappear behind the names that it gives
-    is_users = found is not None and found[0] in given
+    is_users = names_given is not None and names_given[0] in given
     if _names_of(users, change.ndim) == names and not is_users:
         return plain
     # tensorstore refuses a dataset that has not one axis for each dimension
@@ -335,7 +336,7 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
             raw.set(AXES_KEY, as_axes)
             return plain
     if AXES_KEY not in given and AXES_KEY in users:
-        raw.remove(AXES_KEY)  # it was shown as names, which are others now
+        raw.remove(AXES_KEY)  # it was presented as names, which have changed
         users.pop(AXES_KEY)
         if _names_of(users, change.ndim) == names and not is_users:
             return plain
@@ -343,8 +344,8 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
 
 
 def _names_of(attributes: Mapping[str, JSON], ndim: int) -> list[str | None] | None:
-    found = derived_names(attributes, ndim)
-    return None if found is None else [name or None for name in found[1]]
+    names = derived_names(attributes, ndim)
+    return None if names is None else [name or None for name in names[1]]
 
 
 def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
