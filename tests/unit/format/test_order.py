@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.format.order import present, to_c, to_n5
+from n5zarr.format.order import from_presented, present, to_c, to_n5, transposition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,4 +36,9 @@ def test_the_two_are_inverse(values: Iterable[object]) -> None:
 )
 def test_what_is_shown_follows_the_axis_order(axis_order: str, shown: tuple[int, ...]) -> None:
     assert present((7, 5, 3), axis_order) == shown  # type: ignore[arg-type]
-    assert present(shown, axis_order) == (7, 5, 3)  # type: ignore[arg-type]
+    assert from_presented(shown, axis_order) == (7, 5, 3)  # type: ignore[arg-type]
+
+
+def test_a_transposition_lists_the_axes_last_to_first() -> None:
+    assert transposition(3) == [2, 1, 0]
+    assert transposition(0) == []
