@@ -1,4 +1,4 @@
-"""Every error and warning that n5zarr itself raises.
+"""Define every error and warning that n5zarr raises.
 
 ::
 
@@ -10,12 +10,12 @@
     ├── N5UnrepresentableError (+ ValueError)        valid Zarr, cannot be N5
     └── N5MissingDependencyError (+ ImportError)     an optional package is needed
 
-The branches are what a handler does next: mend the data, use another tool, change the request,
-install a package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
+Each branch tells what to do next: mend the data, use another tool, change the request, install a
+package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
 pass through untouched; a missing key is ``None``, never an error.
 
-A message reads ``<where>: <what>: expected ..., got ...``. The pure layers know what is wrong and
-the store knows where: it fills in :attr:`N5Error.where` as the error passes.
+A message reads ``<where>: <what>: expected ..., got ...``. The pure packages know what is wrong,
+the store knows where: it sets :attr:`N5Error.where` as the error passes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class N5Error(Exception):
     Parameters
     ----------
     message : str
-        What is wrong: the field, what was expected, what was found, and the way out.
+        The field, the expected value, the actual value, and what to do.
     kind : Kind
         Stable machine-readable category; messages may be reworded, kinds may not.
     where : str, optional
@@ -88,7 +88,7 @@ class N5Error(Exception):
         return _rebuild, (type(self), self.__dict__.copy())
 
     def located(self, where: str) -> Self:
-        """Say where it happened, unless that is known already.
+        """Set where the error happened, unless that is known already.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Problem:
     loc : tuple of str and int
         Path into the document, such as ``("blockSize", 2)``.
     message : str
-        What was expected and what was found.
+        The expected value and the actual one.
     kind : Kind
         Category, as on the error that carries the problem.
     """

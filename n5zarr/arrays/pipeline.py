@@ -28,7 +28,8 @@ from n5zarr._zarr_private import (
 )
 from n5zarr.arrays.local_dataset import local_dataset
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.block import decode_numeric, encode_parts, fit
+from n5zarr.codecs.block import decode_numeric, encode_parts
+from n5zarr.codecs.block import pad_or_truncate as fit
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error

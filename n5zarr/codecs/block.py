@@ -1,8 +1,10 @@
-"""Whole blocks: header and payload together.
+"""Decode and encode whole blocks, header and payload; pad truncated blocks to full size.
 
-N5 4.0.0, "File-system specification", item 9. What Java does beyond it, as here: the extent of a
-block is what its header says, smaller or larger than ``blockSize``; a varlength header with as
-many elements as its box is an ordinary block; bytes after the needed ones do no harm.
+N5 spec, "File-system specification", item 9.
+
+Java, and n5zarr: a block has the extent that its header says, smaller or larger than ``blockSize``.
+A varlength header whose number of elements is that of its extent makes an ordinary block. Bytes
+after the needed ones are ignored.
 
 Deviation: Java does not check the number of dimensions in the header.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +25,7 @@ from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import check_axis_order, present, to_c, to_n5
+from n5zarr.format.order import CTuple, check_axis_order, from_presented, to_c, to_n5
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.format.order import AxisOrder
 
 __all__ = [
     "Block",
@@ -42,19 +45,22 @@ __all__ = [
     "encode_block",
     "encode_parts",
     "encode_payload",
-    "fit",
+    "object_payload",
+    "pad_or_truncate",
     "parse_block",
 ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A block as it is stored, whatever its mode.
+    """A block of any mode, decompressed.
+
+    N5 spec, "File-system specification", item 9.
 
     Parameters
     ----------
     header : BlockHeader
-        Mode, box in N5 order, number of elements.
+        Mode, extent in N5 order, number of elements.
     data : numpy.ndarray, list of str or bytes
         The elements, flat, first axis of N5 order fastest: a 1-D array in native byte order for
         numbers, strings for ``string``, the bytes for ``object``.
@@ -65,12 +71,14 @@ class Block:
 
 
 def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
-    """Check that a header can belong to a dataset before anything is allocated.
+    """Check that a header fits the dataset, before memory is allocated for the block.
+
+    N5 spec, "File-system specification", items 7 (size) and 9 (mode, number of dimensions).
 
     Parameters
     ----------
     header : BlockHeader
-        What the block announces.
+        Of the block.
     ndim : int
         Number of dimensions of the dataset.
     data_type : DataType
@@ -105,7 +113,7 @@ def _payload(data: memoryview, header: BlockHeader, item_size: int, how: Compres
 
 
 def _strings(data: memoryview, header: BlockHeader, how: Compression) -> list[str]:
-    """Decode the strings of a block. Java: mode and number of elements do not matter."""
+    """Decode the strings of a block. Java ignores mode and number of elements, and so do we."""
     limit = max(2 * header.n_payload_elements, 2**26)
     payload = decompress_all(data[header.n_bytes :], limit, how)
     return split_strings(payload, math.prod(header.block_shape))
@@ -130,14 +138,14 @@ def decode_numeric(
     Returns
     -------
     numpy.ndarray
-        The box that the header announces, big-endian, shape in C order. A view of the decompressed
-        bytes, for ``raw`` of ``data``.
+        Extent as in the header, big-endian, shape in C order. A view of the decompressed bytes; for
+        ``raw`` a view of ``data``.
 
     Raises
     ------
     N5BlockError
-        Header or payload do not fit, or the block holds another number of elements than its box
-        (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``).
+        Header or payload do not fit the dataset, or the number of elements is not that of the
+        extent (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``).
     """
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, data_type)
@@ -147,7 +155,10 @@ def decode_numeric(
 
 
 def check_count(header: BlockHeader) -> None:
-    """Check that a block has as many elements as its box."""
+    """Check that the number of elements in a header is that of its extent.
+
+    N5 spec, "File-system specification", item 9 (varlength).
+    """
     n_box = math.prod(header.block_shape)
     if header.n_payload_elements != n_box:
         message = (
@@ -163,12 +174,12 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     Returns
     -------
     numpy.ndarray
-        The box that the header announces, dtype object, shape in C order.
+        Extent as in the header, dtype object, shape in C order.
 
     Raises
     ------
     N5BlockError
-        Header or payload do not fit.
+        Header or payload do not fit the dataset.
     """
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, DataType.STRING)
@@ -177,17 +188,17 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
 
 
 def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.ndarray:
-    """Decode a block of label multisets into arg-max labels.
+    """Decode a block of label multisets into the most frequent label of each voxel.
 
     Returns
     -------
     numpy.ndarray
-        The box that the header announces, big-endian uint64, shape in C order.
+        Extent as in the header, big-endian uint64, shape in C order.
 
     Raises
     ------
     N5BlockError
-        Header or payload do not fit.
+        Header or payload do not fit the dataset.
     """
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, DataType.UINT8)
@@ -195,40 +206,45 @@ def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.n
     return arg_max_labels(payload, math.prod(header.block_shape)).reshape(to_c(header.block_shape))
 
 
-def fit(block: np.ndarray, shape: tuple[int, ...], fill_value: object) -> np.ndarray:
-    """Bring a block to the shape of its grid cell: pad at the end, or crop.
+def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) -> np.ndarray:
+    """Pad a truncated block to full size, or truncate a block at the end of the dataset.
+
+    N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller. No
+    other function pads or truncates a block; the compiled kernel does it for itself.
 
     Parameters
     ----------
     block : numpy.ndarray
-        Any box, C order.
+        The elements of a block, C order.
     shape : tuple of int
-        Wanted shape, C order.
-    fill_value : object
-        Value of the elements that the block does not have.
+        The wanted extent, C order: larger than the block along some axes, smaller along others.
+    fill_value : object, optional
+        Value of the elements that are added.
 
     Returns
     -------
     numpy.ndarray
-        ``block`` itself when it has the shape, else a new array.
+        ``block`` itself when it has the shape, a view when it is truncated only, else a new array.
 
     Raises
     ------
     N5BlockError
-        The cell has 2 GiB or more, which no N5 block can have (``kind="header"``).
+        The shape has 2 GiB or more, which no N5 block can have (``kind="header"``).
     """
     if block.shape == shape:
         return block
+    common = tuple(slice(min(b, s)) for b, s in zip(block.shape, shape, strict=True))
+    if all(map(ge, block.shape, shape)):
+        return block[common]
     n_bytes = math.prod(shape) * block.dtype.itemsize
     if n_bytes > MAX_BLOCK_BYTES:
         raise _header(
             f"expected a full block of at most {MAX_BLOCK_BYTES} bytes, got blockSize "
             f"{to_n5(shape)} with {n_bytes}; n5zarr.read_block reads the block as it is"
         )
-    fitted = np.full(shape, fill_value, block.dtype)
-    common = tuple(slice(min(b, s)) for b, s in zip(block.shape, shape, strict=True))
-    fitted[common] = block[common]
-    return fitted
+    padded = np.full(shape, fill_value, block.dtype)
+    padded[common] = block[common]
+    return padded
 
 
 def parse_block(
@@ -250,23 +266,38 @@ def parse_block(
     Returns
     -------
     Block
-        A copy of the data.
+        With a copy of the data.
 
     Raises
     ------
     N5BlockError
-        Header or payload do not fit.
+        Header or payload do not fit the dataset.
     """
     view = memoryview(data)
     header = BlockHeader.from_bytes(view)
     check_header(header, ndim, data_type)
     if data_type is DataType.STRING:
         return Block(header, _strings(view, header, compression))
-    elements = _payload(view, header, data_type.item_size, compression)
     if data_type is DataType.OBJECT:
-        return Block(header, bytes(elements))
+        return Block(header, object_payload(view, compression))
+    elements = _payload(view, header, data_type.item_size, compression)
     flat = np.frombuffer(elements, data_type.dtype)
     return Block(header, flat.astype(data_type.dtype.newbyteorder("=")))
+
+
+def object_payload(data: memoryview, compression: Compression) -> bytes:
+    """Decode the bytes of an ``object`` block.
+
+    N5 spec, "File-system specification", item 9 (object).
+
+    Raises
+    ------
+    N5BlockError
+        Header or payload do not fit the dataset.
+    """
+    header = BlockHeader.from_bytes(data)
+    check_header(header, 0, DataType.OBJECT)
+    return bytes(_payload(data, header, 1, compression))
 
 
 def decode_block(
@@ -281,7 +312,7 @@ def decode_block(
     Parameters
     ----------
     data : bytes-like
-        The block as it is stored: header and payload.
+        The stored block: header and payload.
     data_type : str
         N5's name: ``"uint8"`` ... ``"float64"`` or ``"string"``.
     compression : mapping
@@ -292,20 +323,19 @@ def decode_block(
     Returns
     -------
     numpy.ndarray
-        A new array of the shape that the header announces, in native byte order; dtype object for
-        strings.
+        A new array with the extent of the header, in native byte order; dtype object for strings.
 
     Raises
     ------
     N5BlockError
-        Header or payload do not fit, or the number of elements is not that of the box; see
-        :func:`n5zarr.read_block` for such blocks.
+        Header or payload do not fit, or the number of elements is not that of the extent;
+        :func:`n5zarr.read_block` reads such blocks.
     N5AttributesError
-        The compression is unknown or misdescribed (``kind="compression"``).
+        The compression is unknown or has wrong members (``kind="compression"``).
 
     References
     ----------
-    N5 4.0.0, "File-system specification", item 9.
+    N5 spec, "File-system specification", item 9.
 
     Examples
     --------
@@ -326,7 +356,7 @@ def decode_block(
     header = BlockHeader.from_bytes(view)
     ndim = len(header.block_shape)
     if header.mode is not BlockMode.OBJECT and not ndim:
-        # what zeros begin with; only a dataset can tell that it has no dimensions
+        # zeros look like this header; only its dataset tells that a block has no dimensions
         raise _header(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
     if kind is DataType.STRING:
         block = decode_strings(view, ndim, how)
@@ -357,7 +387,7 @@ def encode_block(
     Parameters
     ----------
     array : numpy.ndarray
-        The box to store, at least 1-D: one of N5's numeric dtypes in any byte order, or strings
+        The elements, at least 1-D: one of N5's numeric dtypes in any byte order, or strings
         (dtype object, ``str`` or ``StringDType``).
     compression : mapping
         The ``compression`` object of the dataset; absent members take Java's defaults.
@@ -374,17 +404,17 @@ def encode_block(
     N5UnrepresentableError
         dtype, rank or size cannot be a block, or ``axis_order`` is unknown.
     N5AttributesError
-        The compression is unknown or misdescribed (``kind="compression"``).
+        The compression is unknown or has wrong members (``kind="compression"``).
 
     References
     ----------
-    N5 4.0.0, "File-system specification", item 9.
+    N5 spec, "File-system specification", item 9.
     """
     check_axis_order(axis_order)
     array = np.asarray(array)
     is_string = array.dtype.kind in "OUT"
     data_type = _named_data_type("string" if is_string else array.dtype.newbyteorder("=").name)
-    block_shape = present(array.shape, axis_order)
+    block_shape = from_presented(array.shape, axis_order)
     if not block_shape or not all(block_shape) or array.nbytes > MAX_BLOCK_BYTES:
         message = (
             f"block of shape {array.shape} and {array.nbytes} bytes: expected at least one "
@@ -396,33 +426,32 @@ def encode_block(
 
 
 def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compression) -> bytes:
-    """Encode a box in C order, of which the caller knows that it can be a block, into one piece.
-
-    See :func:`encode_parts`.
-    """
+    """Encode the elements of a block as :func:`encode_parts` does, into one bytes object."""
     return b"".join(encode_parts(array_c, data_type, compression))
 
 
 def encode_parts(
     array_c: np.ndarray, data_type: DataType, compression: Compression
 ) -> tuple[bytes, BufferLike]:
-    """Encode a box in C order, of which the caller knows that it can be a block.
+    """Encode the elements of a block, without checking that they can be one.
+
+    N5 spec, "File-system specification", item 9.
 
     Parameters
     ----------
     array_c : numpy.ndarray
-        The box, shape in C order.
+        The elements, shape in C order.
     data_type : DataType
-        What it holds.
+        Of the dataset.
     compression : Compression
         Of the dataset.
 
     Returns
     -------
     header, payload : bytes, bytes-like
-        Not put together, so that a raw payload need not be copied.
+        Apart, so that a raw payload is not copied.
     """
-    block_shape: N5Tuple = to_n5(array_c.shape)
+    block_shape = to_n5(CTuple(array_c.shape))
     if data_type is DataType.STRING:
         elements: BufferLike = join_strings(array_c.ravel().tolist())
         header = BlockHeader(

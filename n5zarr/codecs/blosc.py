@@ -1,27 +1,34 @@
 """``blosc``: one c-blosc 1 buffer.
 
 N5: ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``. Zarr: ``blosc``. The
-buffer describes itself. Java always compresses with an item size of 1, which makes its byte
-shuffle a no-op; written here with the real one, which every reader takes.
+buffer says its own parameters. Java compresses with an item size of 1, with which byte shuffle does
+nothing; n5zarr uses the item size of the elements, which every reader takes.
 
-numcodecs reads past the end of a cut buffer and returns what it finds there, and leaves open what
-no stream fills: the header is checked first. It is built without snappy: such buffers are unpacked
-stream by stream and put together again uncompressed, so that c-blosc undoes the shuffle.
+numcodecs reads past the end of a truncated buffer, and leaves memory uninitialized that no stream
+fills: the header is checked first. numcodecs is built without snappy: the streams of such a buffer
+are decompressed here and put into an uncompressed buffer, with which c-blosc undoes the shuffle.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numcodecs.blosc as library
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.format.compression import Blosc
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Blosc
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.format.lenient_json import JSON
 
 _HEADER = struct.Struct(
     "<BBBBIII"
@@ -31,47 +38,122 @@ _COPIED = 0x2  # flag: not compressed at all
 _SNAPPY_RATIO = 24  # no snappy stream expands further: 64 bytes for 3
 _NOT_SPLIT = 0x10  # flag: one stream per block; before there was one, also where limits forbid more
 _MAX_SPLITS, _MIN_STREAM = 16, 128  # streams of a block, bytes of each
+_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # Zarr v3's names of 0, 1 and 2
 _FORMATS = ("blosclz", "lz4", "snappy", "zlib", "zstd")  # bits 5 to 7 of the flags
 
 
-def compress(data: BufferLike, compression: Blosc, item_size: int) -> BufferLike:
-    """Compress into one buffer."""
-    c = compression
-    if c.cname not in library.list_compressors():
-        raise _no_such_library(c.cname)
-    packed: bytes = library.compress(
-        data, c.cname.encode(), c.clevel, c.shuffle, c.block_size, item_size
-    )
-    return packed
+class BloscCodec(Codec[Blosc]):
+    """Blosc 1."""
+
+    def compress(self, data: BufferLike, compression: Blosc, item_size: int) -> BufferLike:
+        """Compress into one buffer."""
+        c = compression
+        if c.cname not in library.list_compressors():
+            raise _no_such_library(c.cname)
+        packed: bytes = library.compress(
+            data, c.cname.encode(), c.clevel, c.shuffle, c.block_size, item_size
+        )
+        return packed
+
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Blosc) -> BufferLike:
+        """Decompress the buffer, whatever its parameters."""
+        flags, nbytes, cbytes = _read_header(payload)
+        if nbytes > max_unpacked(n_bytes):
+            raise damaged(f"expected a blosc buffer of {n_bytes} bytes, got one of {nbytes}")
+        buffer: BufferLike = payload[:cbytes]
+        if not flags & _COPIED and _format(flags) == "snappy":
+            buffer = _without_snappy(payload[:cbytes])
+        elif not flags & _COPIED and _format(flags) == "unknown":
+            raise damaged(f"expected a blosc buffer of a known format, got {flags >> 5}")
+        try:
+            unpacked: bytes = library.decompress(buffer)
+        except (RuntimeError, ValueError) as err:
+            raise damaged(f"expected a blosc buffer: {err}") from err
+        return memoryview(unpacked)[:n_bytes]
+
+    def usable(self, payload: memoryview, n_bytes: int, compression: Blosc) -> int | None:
+        """Compare the lengths in the header; None for what numcodecs cannot decompress."""
+        return _end_of_buffer(payload, n_bytes)
+
+    def store(self, data: BufferLike, compression: Blosc) -> BufferLike:
+        """Copy into an uncompressed buffer."""
+        stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)
+        return stored
+
+    def decompress_into(
+        self, payload: memoryview, n_bytes: int, memory: Scratch
+    ) -> memoryview | None:
+        """Decompress a buffer that announces ``n_bytes``."""
+        try:
+            end = _end_of_buffer(payload, n_bytes) if len(payload) >= _HEADER.size else None
+            if end is None:
+                return None
+            out = memory.bytes(n_bytes, "decompressed")
+            library.decompress(payload[:end], out)
+        except (RuntimeError, ValueError):
+            return None
+        return out
+
+    def shows_cuts(self, compression: Blosc) -> bool:
+        """Return True: the header has the length."""
+        return True
+
+    def check_writable(self, compression: Blosc) -> None:
+        """Raise for snappy, which numcodecs is built without."""
+        if compression.cname == "snappy":
+            message = "compression: blosc with snappy can only be read; use another one"
+            raise N5UnsupportedError(message, kind="compression")
+
+    def within_limits(self, compression: Blosc, item_size: int) -> Blosc:
+        """Replace shuffle -1, which tensorstore refuses, by what it means to numcodecs."""
+        if compression.shuffle != -1:
+            return compression
+        return replace(compression, shuffle=2 if item_size == 1 else 1)
+
+    def within_zarr_limits(self, compression: Blosc) -> Blosc:
+        """Replace snappy, which numcodecs is built without."""
+        return replace(compression, cname="lz4") if compression.cname == "snappy" else compression
+
+    def numcodec(self, compression: Blosc) -> dict[str, JSON]:
+        """Return the configuration of numcodecs' ``blosc``."""
+        return {
+            "id": "blosc",
+            "cname": compression.cname,
+            "clevel": compression.clevel,
+            "shuffle": compression.shuffle,
+            "blocksize": compression.block_size,
+        }
+
+    def zarr_codec(self, compression: Blosc) -> tuple[str, Mapping[str, JSON]]:
+        """Return ``blosc`` of Zarr v3, without ``typesize``, which depends on the elements."""
+        return "blosc", {
+            "cname": compression.cname,
+            "clevel": compression.clevel,
+            "shuffle": _SHUFFLES[compression.shuffle],
+            "blocksize": compression.block_size,
+        }
+
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Take ``blosc``, whose shuffle is a name in Zarr v3 and a number in numcodecs."""
+        if codec != "blosc":
+            return None
+        shuffle = configuration.get("shuffle", 1)
+        if isinstance(shuffle, str):
+            shuffle = _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else None
+        return {
+            "type": "blosc",
+            "cname": configuration.get("cname", "lz4"),
+            "clevel": configuration.get("clevel", 5),
+            "shuffle": shuffle,
+            "blocksize": configuration.get("blocksize", 0),
+        }
 
 
-def decompress(payload: memoryview, n_bytes: int, compression: Blosc) -> BufferLike:
-    """Decompress the buffer, whatever its parameters."""
+def _end_of_buffer(payload: memoryview, n_bytes: int) -> int | None:
+    """Return the length of a buffer that numcodecs decompresses to ``n_bytes``."""
     flags, nbytes, cbytes = _read_header(payload)
-    if nbytes > max_unpacked(n_bytes):
-        raise damaged(f"expected a blosc buffer of {n_bytes} bytes, got one of {nbytes}")
-    buffer: BufferLike = payload[:cbytes]
-    if not flags & _COPIED and _format(flags) == "snappy":
-        buffer = _without_snappy(payload[:cbytes])
-    elif not flags & _COPIED and _format(flags) == "unknown":
-        raise damaged(f"expected a blosc buffer of a known format, got {flags >> 5}")
-    try:
-        unpacked: bytes = library.decompress(buffer)
-    except (RuntimeError, ValueError) as err:
-        raise damaged(f"expected a blosc buffer: {err}") from err
-    return memoryview(unpacked)[:n_bytes]
-
-
-def decompress_to(payload: memoryview, out: memoryview) -> bool:
-    """Decompress a buffer that fills another one; False where there is anything else."""
-    end = usable(payload, len(out)) if len(payload) >= _HEADER.size else None
-    if end is None:
-        return False
-    try:
-        library.decompress(payload[:end], out)
-    except (RuntimeError, ValueError):
-        return False
-    return True
+    decodable = flags & _COPIED or _format(flags) in library.list_compressors()
+    return cbytes if nbytes == n_bytes and decodable else None
 
 
 def _read_header(payload: memoryview) -> tuple[int, int, int]:
@@ -114,7 +196,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     stream as long as its data is the data.
     """
     try:
-        import cramjam  # noqa: PLC0415 - optional
+        cramjam = import_module("cramjam")
     except ImportError as err:
         raise N5MissingDependencyError("cramjam", "blosc with snappy", "snappy") from err
     version, lz, flags, item_size, nbytes, block_size, _ = _HEADER.unpack_from(payload)
@@ -144,7 +226,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     return _HEADER.pack(version, lz, flags, item_size, nbytes, block_size, cbytes) + body
 
 
-def _plain_streams(block: memoryview, n_streams: int, n_bytes: int, cramjam: Any) -> bytes:  # noqa: ANN401
+def _plain_streams(block: memoryview, n_streams: int, n_bytes: int, cramjam: ModuleType) -> bytes:
     """Unpack the streams of a block."""
     parts: list[BufferLike] = []
     start = 0
@@ -170,16 +252,3 @@ def _no_such_library(cname: str) -> N5UnsupportedError:
     known = ", ".join(library.list_compressors())
     message = f"blosc: cname {cname!r}: expected one that numcodecs is built with: {known}"
     return N5UnsupportedError(message, kind="compression")
-
-
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Compare the lengths in the header; leave what numcodecs cannot do to :func:`decompress`."""
-    flags, nbytes, cbytes = _read_header(payload)
-    decodable = flags & _COPIED or _format(flags) in library.list_compressors()
-    return cbytes if nbytes == n_bytes and decodable else None
-
-
-def store(data: BufferLike) -> BufferLike:
-    """Copy into an uncompressed buffer."""
-    stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)
-    return stored

@@ -1,18 +1,4 @@
-"""What the codec modules share: types, the error of a damaged payload, bounded stream reading.
-
-Each codec module has four functions, found by name:
-
-``compress(data, compression, item_size)``
-    Bytes to payload, with the parameters of the compression.
-``decompress(payload, n_bytes, compression)``
-    Payload to its first ``n_bytes`` bytes, or fewer when there are no more; a damaged payload is an
-    :class:`~n5zarr.errors.N5BlockError`. Never holds much more than ``n_bytes``.
-``usable(payload, n_bytes)``
-    How many leading bytes of the payload are a stream that Zarr's codec of the same compression
-    decodes to ``n_bytes`` bytes, as far as can be told without decompressing; None where it is not.
-``store(data)``
-    The cheapest stream that Zarr's codec decodes to the data.
-"""
+"""What codecs share: types, reused memory, the error of a damaged payload, reading of streams."""
 
 from __future__ import annotations
 
@@ -49,20 +35,25 @@ class Decompressor(Protocol):
     """What :class:`bz2.BZ2Decompressor` and :class:`lzma.LZMADecompressor` have in common."""
 
     @property
-    def eof(self) -> bool: ...  # noqa: D102
+    def eof(self) -> bool:
+        """Whether the end of the stream has been reached."""
+
     @property
-    def unused_data(self) -> bytes: ...  # noqa: D102
-    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes: ...  # noqa: D102
+    def unused_data(self) -> bytes:
+        """The data after the end of the stream."""
+
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+        """Decompress at most ``max_length`` bytes of ``data`` and the rest of earlier data."""
 
 
 class Scratch:
-    """Memory for blocks that are handled one after the other: fresh memory costs page faults."""
+    """Memory that is used for one block after the other: new memory costs page faults."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
 
     def bytes(self, n_bytes: int, purpose: str) -> memoryview:
-        """Give the memory for a purpose; what the last call for it gave is overwritten."""
+        """Return the memory for a purpose; the last call's content for it is overwritten."""
         buffer = self._buffers.get(purpose)
         if buffer is None or buffer.nbytes < n_bytes:
             buffer = self._buffers[purpose] = np.empty(n_bytes, "u1")
@@ -76,8 +67,7 @@ _of_thread = threading.local()
 def scratch() -> Iterator[Scratch]:
     """Lend the memory of this thread until the end of the context.
 
-    Nobody else gets it meanwhile: a signal handler or a finalizer that runs on the same thread in
-    between works in memory of its own.
+    A signal handler or finalizer that runs on the same thread meanwhile gets memory of its own.
     """
     lent: Scratch = _of_thread.__dict__.pop("scratch", None) or Scratch()
     try:
@@ -92,12 +82,12 @@ def damaged(what: str) -> N5BlockError:
 
 
 def max_unpacked(n_bytes: int) -> int:
-    """Say how much a payload of ``n_bytes`` may decode to where it cannot be decoded in part."""
+    """Limit what a payload may decode to, where it cannot be decoded in part."""
     return 2 * n_bytes + 2**20
 
 
 def check_drained(n_bytes: int, n_surplus: int) -> None:
-    """Stop reading what nobody needs."""
+    """Raise when a stream holds far more than is needed."""
     if n_surplus > max_unpacked(n_bytes):
         raise damaged(f"expected {n_bytes} bytes, got more than {n_bytes + n_surplus}")
 

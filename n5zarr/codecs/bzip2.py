@@ -10,32 +10,46 @@ import bz2
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import damaged, read_streams
+from n5zarr.codecs.compression import Codec
+from n5zarr.format.compression import Bzip2
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Bzip2
+    from n5zarr.format.lenient_json import JSON
 
 
-def compress(data: BufferLike, compression: Bzip2, item_size: int) -> BufferLike:
-    """Compress into one stream."""
-    return bz2.compress(data, compression.block_size)
+class Bzip2Codec(Codec[Bzip2]):
+    """bzip2."""
 
+    def compress(self, data: BufferLike, compression: Bzip2, item_size: int) -> BufferLike:
+        """Compress into one stream."""
+        return bz2.compress(data, compression.block_size)
 
-def decompress(payload: memoryview, n_bytes: int, compression: Bzip2) -> BufferLike:
-    """Decompress what is needed."""
-    try:
-        return read_streams(bz2.BZ2Decompressor, payload, n_bytes)
-    except (OSError, EOFError, ValueError) as err:
-        if hasattr(err, "kind"):
-            raise
-        raise damaged(f"expected a bzip2 stream: {err}") from err
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> BufferLike:
+        """Decompress what is needed."""
+        try:
+            return read_streams(bz2.BZ2Decompressor, payload, n_bytes)
+        except (OSError, EOFError, ValueError) as err:
+            if hasattr(err, "kind"):
+                raise
+            raise damaged(f"expected a bzip2 stream: {err}") from err
 
+    def usable(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> int | None:
+        """Check the magic."""
+        return len(payload) if bytes(payload[:3]) == b"BZh" else None
 
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Check the magic."""
-    return len(payload) if bytes(payload[:3]) == b"BZh" else None
+    def store(self, data: BufferLike, compression: Bzip2) -> BufferLike:
+        """Compress at the cheapest level; there is no stored mode."""
+        return bz2.compress(data, 1)
 
+    def numcodec(self, compression: Bzip2) -> dict[str, JSON]:
+        """Return the configuration of numcodecs' ``bz2``."""
+        return {"id": "bz2", "level": compression.block_size}
 
-def store(data: BufferLike) -> BufferLike:
-    """Compress at the cheapest level; there is no stored mode."""
-    return bz2.compress(data, 1)
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Take numcodecs' ``bz2``."""
+        if codec != "bz2":
+            return None
+        return {"type": "bzip2", "blockSize": configuration.get("level", 9)}

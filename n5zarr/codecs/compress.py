@@ -1,18 +1,31 @@
-"""Payloads: from and to bytes, dispatched on the compression."""
+"""Compress and decompress payloads: pass each call to the codec of the compression.
+
+See `n5zarr.codecs.compression` for what a codec provides, and how to add one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
-from n5zarr.codecs import blosc, bzip2, gzip, jpeg, lz4, raw, xz, zstd
+from n5zarr.codecs.blosc import BloscCodec
 from n5zarr.codecs.buffers import REUSED, damaged
-from n5zarr.errors import N5UnsupportedError
-from n5zarr.format.compression import Blosc, Gzip, Raw, Zstd
+from n5zarr.codecs.bzip2 import Bzip2Codec
+from n5zarr.codecs.gzip import GzipCodec
+from n5zarr.codecs.jpeg import JpegCodec
+from n5zarr.codecs.lz4 import Lz4Codec
+from n5zarr.codecs.raw import RawCodec
+from n5zarr.codecs.xz import XzCodec
+from n5zarr.codecs.zstd import ZstdCodec
+from n5zarr.errors import N5AttributesError
+from n5zarr.format.compression import Raw, parse_compression
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.codecs.compression import Codec
     from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
 
 __all__ = [
     "check_writable",
@@ -20,25 +33,35 @@ __all__ = [
     "decompress",
     "decompress_all",
     "decompress_reused",
+    "numcodec",
     "passes",
     "shows_cuts",
     "store",
     "usable",
     "within_limits",
+    "within_zarr_limits",
+    "zarr_codec",
+    "zarr_to_compression",
 ]
 
+_xz = XzCodec()
 
-_MODULES: dict[str, Any] = {
-    "raw": raw,
-    "gzip": gzip,
-    "bzip2": bzip2,
-    "xz": xz,
-    "lzma": xz,
-    "lz4": lz4,
-    "blosc": blosc,
-    "zstd": zstd,
-    "jpeg": jpeg,
-}
+# N5 spec, "Extensible compression schemes". Sound: a codec is looked up by the type of its own
+# compression, so it never gets another one's.
+_CODECS = cast(
+    "Mapping[str, Codec[Compression]]",
+    {
+        "raw": RawCodec(),
+        "gzip": GzipCodec(),
+        "bzip2": Bzip2Codec(),
+        "xz": _xz,
+        "lzma": _xz,
+        "lz4": Lz4Codec(),
+        "blosc": BloscCodec(),
+        "zstd": ZstdCodec(),
+        "jpeg": JpegCodec(),
+    },
+)
 
 
 def compress(data: BufferLike, compression: Compression, item_size: int) -> BufferLike:
@@ -65,8 +88,7 @@ def compress(data: BufferLike, compression: Compression, item_size: int) -> Buff
     N5MissingDependencyError
         An optional package is needed.
     """
-    packed: BufferLike = _MODULES[compression.type].compress(data, compression, item_size)
-    return packed
+    return _CODECS[compression.type].compress(data, compression, item_size)
 
 
 def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> BufferLike:
@@ -77,15 +99,15 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     payload : memoryview
         What follows the header, as bytes.
     n_bytes : int
-        How many bytes the header announces; never much more is inflated.
+        How many bytes the header announces; never much more is decompressed.
     compression : Compression
         How it was compressed.
 
     Returns
     -------
     bytes-like
-        Exactly ``n_bytes``; as in Java, more in the payload does no harm, but for a compressed
-        stream under the name ``raw``.
+        Exactly ``n_bytes``. As in Java, a payload may hold more, unless the compression is ``raw``
+        and the payload is a compressed stream.
 
     Raises
     ------
@@ -98,7 +120,7 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
         return b""
     if len(payload) == 0:
         raise damaged(f"expected {n_bytes} bytes of {compression.type}, got an empty payload")
-    data: BufferLike = _MODULES[compression.type].decompress(payload, n_bytes, compression)
+    data = _CODECS[compression.type].decompress(payload, n_bytes, compression)
     if len(data) != n_bytes:
         raise damaged(f"expected {n_bytes} bytes, got {len(data)} (truncated write?)")
     return data
@@ -107,15 +129,14 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
 def decompress_reused(
     payload: memoryview, n_bytes: int, compression: Compression, memory: Scratch
 ) -> BufferLike:
-    """Decompress the payload of a block into memory that the next call uses again.
+    """Decompress the payload of a block, if possible into memory that the next call overwrites.
 
-    See :func:`decompress`, whose result is the caller's.
+    Otherwise as :func:`decompress`.
     """
-    to = getattr(_MODULES[compression.type], "decompress_to", None)
-    if to is not None and n_bytes and n_bytes <= REUSED:
-        buffer = memory.bytes(n_bytes, "decompressed")
-        if to(payload, buffer):
-            return buffer
+    if 0 < n_bytes <= REUSED:
+        data = _CODECS[compression.type].decompress_into(payload, n_bytes, memory)
+        if data is not None:
+            return data
     return decompress(payload, n_bytes, compression)
 
 
@@ -134,7 +155,7 @@ def decompress_all(payload: memoryview, limit: int, compression: Compression) ->
     Returns
     -------
     bytes-like
-        All that is in the payload.
+        Everything that the payload holds.
 
     Raises
     ------
@@ -148,14 +169,14 @@ def decompress_all(payload: memoryview, limit: int, compression: Compression) ->
     elif len(payload) == 0:
         raise damaged(f"expected a {compression.type} stream, got an empty payload")
     else:
-        data = _MODULES[compression.type].decompress(payload, limit, compression)
+        data = _CODECS[compression.type].decompress(payload, limit, compression)
     if len(data) >= limit:
         raise damaged(f"expected less than {limit} bytes, got more")
     return data
 
 
 def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int | None:
-    """Say how much of a payload Zarr's codec of the same compression can take as it is.
+    """Count the leading bytes of a payload that Zarr's codec of the same compression decodes.
 
     Parameters
     ----------
@@ -169,50 +190,44 @@ def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int |
     Returns
     -------
     int or None
-        Number of leading bytes; None when the chunk has to be made from the decoded block.
+        Number of bytes; None where the block has to be decoded to make the chunk.
 
     Raises
     ------
     N5BlockError
-        The payload is damaged in a way that needs no decoding to see (``kind="payload"``).
+        The payload is damaged, as can be told without decompressing it (``kind="payload"``).
     """
-    if isinstance(compression, Gzip) and compression.use_zlib:
-        return gzip.usable_zlib(payload, n_bytes)
-    n_usable: int | None = _MODULES[compression.type].usable(payload, n_bytes)
-    return n_usable
+    return _CODECS[compression.type].usable(payload, n_bytes, compression)
 
 
 def shows_cuts(compression: Compression) -> bool:
-    """Whether :func:`usable` finds out that the end of a payload is missing.
+    """Whether :func:`usable` notices that the end of a payload is missing.
 
     Examples
     --------
+    >>> from n5zarr.format.compression import Gzip
     >>> shows_cuts(Gzip()), shows_cuts(Gzip(use_zlib=True))
     (True, False)
     """
-    is_zlib = isinstance(compression, Gzip) and compression.use_zlib
-    return compression.type in ("raw", "gzip", "blosc", "zstd") and not is_zlib
+    return _CODECS[compression.type].shows_cuts(compression)
 
 
 def store(data: BufferLike, compression: Compression) -> BufferLike:
-    """Wrap data in the cheapest stream that Zarr's codec of a compression decodes.
+    """Wrap data in the stream of Zarr's codec that costs the least to make.
 
     Parameters
     ----------
     data : bytes-like
         What the stream must decode to.
     compression : Compression
-        The compression that is presented; its level does not matter.
+        The compression whose codec Zarr is told; its level does not matter.
 
     Returns
     -------
     bytes-like
         The stream.
     """
-    if isinstance(compression, Gzip) and compression.use_zlib:
-        return gzip.store_zlib(data)
-    stored: BufferLike = _MODULES[compression.type].store(data)
-    return stored
+    return _CODECS[compression.type].store(data, compression)
 
 
 def check_writable(compression: Compression) -> None:
@@ -223,21 +238,17 @@ def check_writable(compression: Compression) -> None:
     N5UnsupportedError
         It loses data, or there is no library that writes it (``kind="compression"``).
     """
-    snappy = isinstance(compression, Blosc) and compression.cname == "snappy"
-    if compression.type == "jpeg" or snappy:
-        name = "blosc with snappy" if snappy else compression.type
-        message = f"compression: {name} can only be read; use another one"
-        raise N5UnsupportedError(message, kind="compression")
+    _CODECS[compression.type].check_writable(compression)
 
 
 def within_limits(compression: Compression, item_size: int) -> Compression:
-    """Bring parameters into the range that every reader takes, with the same meaning.
+    """Bring parameters into the range that every N5 reader takes; the meaning stays.
 
     Parameters
     ----------
     compression : Compression
-        As it may stand in a document: zstd levels beyond the library's, which it cuts, and the
-        shuffle -1 of blosc, which depends on the elements. tensorstore refuses both.
+        As a document may have it: zstd levels that the library clamps, and blosc's shuffle -1,
+        which depends on the elements. tensorstore refuses both.
     item_size : int
         Bytes per element.
 
@@ -247,17 +258,11 @@ def within_limits(compression: Compression, item_size: int) -> Compression:
     >>> within_limits(Zstd(level=100), 2), within_limits(Blosc(shuffle=-1), 2).shuffle
     (Zstd(level=22), 1)
     """
-    match compression:
-        case Zstd(level=level):
-            return replace(compression, level=zstd.clamp_level(level))
-        case Blosc(shuffle=-1):  # as numcodecs takes it
-            return replace(compression, shuffle=2 if item_size == 1 else 1)
-        case _:
-            return compression
+    return _CODECS[compression.type].within_limits(compression, item_size)
 
 
 def passes(compression: Compression) -> bool:
-    """Whether the stream of Zarr's codec of the same compression is a payload as it is.
+    """Whether each stream of Zarr's codec is a payload, so that a chunk is stored as it is.
 
     Examples
     --------
@@ -265,4 +270,75 @@ def passes(compression: Compression) -> bool:
     >>> passes(Zstd()), passes(Lz4())
     (True, False)
     """
-    return compression.type not in ("lz4", "lzma", "jpeg")
+    return _CODECS[compression.type].passes(compression)
+
+
+# ---------------------------------------------------------------------- the codecs of Zarr
+
+
+def within_zarr_limits(compression: Compression, item_size: int) -> Compression:
+    """Bring parameters into the range that zarr-python accepts.
+
+    Examples
+    --------
+    >>> from n5zarr.format.compression import Gzip
+    >>> within_zarr_limits(Gzip(level=-1), 2)
+    Gzip(use_zlib=False, level=6)
+    """
+    limited = within_limits(compression, item_size)
+    return _CODECS[compression.type].within_zarr_limits(limited)
+
+
+def zarr_codec(compression: Compression) -> tuple[str, Mapping[str, JSON]] | None:
+    """Return name and configuration of the codec in a ``zarr.json``; None for no compression.
+
+    Examples
+    --------
+    >>> from n5zarr.format.compression import Zstd
+    >>> zarr_codec(Zstd())
+    ('zstd', {'level': 3, 'checksum': False})
+    """
+    return _CODECS[compression.type].zarr_codec(compression)
+
+
+def numcodec(compression: Compression) -> dict[str, JSON] | None:
+    """Return the configuration of numcodecs' codec, with ``id``; None for no compression.
+
+    Examples
+    --------
+    >>> from n5zarr.format.compression import Zstd
+    >>> numcodec(Zstd())
+    {'id': 'zstd', 'level': 3}
+    """
+    return _CODECS[compression.type].numcodec(compression)
+
+
+def zarr_to_compression(codec: str, configuration: Mapping[str, JSON]) -> Compression | None:
+    """Find the compression of N5 that is nearest to a codec of Zarr.
+
+    Parameters
+    ----------
+    codec : str
+        The name in a ``zarr.json``, or numcodecs' ``id``.
+    configuration : mapping
+        Its parameters.
+
+    Returns
+    -------
+    Compression or None
+        With default parameters where those of the codec are out of N5's range; None for a codec
+        that no compression of N5 comes near.
+
+    Examples
+    --------
+    >>> zarr_to_compression("numcodecs.bz2", {"level": 1})
+    Bzip2(block_size=1)
+    """
+    for own in _CODECS.values():
+        nearest = own.from_zarr(codec.removeprefix("numcodecs."), configuration)
+        if nearest is not None:
+            try:
+                return parse_compression(nearest)
+            except N5AttributesError:
+                return parse_compression({"type": nearest["type"]})
+    return None

@@ -13,16 +13,21 @@ compresses well to twice the size: so it is tried first, and kept where the data
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import deflate
 from isal import igzip_lib
 
 from n5zarr.codecs.buffers import check_drained, damaged
+from n5zarr.codecs.compression import Codec
+from n5zarr.format.compression import Gzip
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Gzip
+    from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\x1f\x8b\x08"
 _MEMBER_OVERHEAD = 18  # header and trailer, bytes
@@ -37,22 +42,82 @@ _HARDLY = 0.6  # of the size before: there the choice of the library does not ma
 _PIECE = 2**16  # bytes of surplus that are read at once
 
 
-def compress(data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
-    """Compress into one member or stream.
+class GzipCodec(Codec[Gzip]):
+    """gzip, and zlib with ``useZlib``."""
 
-    Level 0 stores, and 9 is the smallest that there is; between them see the module.
-    """
-    level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
-    if 0 < level < _SMALLEST:
-        container = igzip_lib.COMP_ZLIB if compression.use_zlib else igzip_lib.COMP_GZIP
-        fast = _if_hardly_compressed(memoryview(data), container)
-        if fast is not None:
-            return fast
-    if level == _SMALLEST:
-        level = _SMALLEST_OF_LIBDEFLATE
-    pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
-    packed: bytearray = pack(data, level)
-    return packed
+    def compress(self, data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
+        """Compress into one member or stream.
+
+        Level 0 stores, and 9 is the smallest that there is; between them see the module.
+        """
+        level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
+        if 0 < level < _SMALLEST:
+            container = igzip_lib.COMP_ZLIB if compression.use_zlib else igzip_lib.COMP_GZIP
+            fast = _if_hardly_compressed(memoryview(data), container)
+            if fast is not None:
+                return fast
+        if level == _SMALLEST:
+            level = _SMALLEST_OF_LIBDEFLATE
+        pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
+        packed: bytearray = pack(data, level)
+        return packed
+
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
+        """Inflate what is needed."""
+        use_zlib = compression.use_zlib
+        one_shot = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
+        fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be taken in vain
+        if fits and (use_zlib or _end_of_member(payload, n_bytes) is not None):
+            try:
+                inflated: bytearray = one_shot(payload, n_bytes)
+            except deflate.DeflateError:
+                inflated = bytearray()
+            if len(inflated) == n_bytes:
+                return inflated
+        try:
+            return _inflate(payload, n_bytes, use_zlib=use_zlib)
+        except zlib.error as err:
+            raise damaged(f"expected a {'zlib' if use_zlib else 'gzip'} stream: {err}") from err
+
+    def usable(self, payload: memoryview, n_bytes: int, compression: Gzip) -> int | None:
+        """Compare what can be compared without inflating."""
+        check = _end_of_zlib if compression.use_zlib else _end_of_member
+        return check(payload, n_bytes)
+
+    def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
+        """Wrap in stored deflate blocks."""
+        pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
+        stored: bytearray = pack(data, 0)
+        return stored
+
+    def shows_cuts(self, compression: Gzip) -> bool:
+        """Return whether it is gzip: zlib has no length at its end."""
+        return not compression.use_zlib
+
+    def within_zarr_limits(self, compression: Gzip) -> Gzip:
+        """Replace level -1, which zarr-python refuses, by what it means."""
+        return (
+            replace(compression, level=_DEFAULT_LEVEL) if compression.level == -1 else compression
+        )
+
+    def numcodec(self, compression: Gzip) -> dict[str, JSON]:
+        """Return the configuration of numcodecs' ``gzip`` or ``zlib``."""
+        return {"id": "zlib" if compression.use_zlib else "gzip", "level": compression.level}
+
+    def zarr_codec(self, compression: Gzip) -> tuple[str, Mapping[str, JSON]]:
+        """Return ``gzip``, or numcodecs' ``zlib``, which Zarr v3 does not specify."""
+        return "numcodecs.zlib" if compression.use_zlib else "gzip", {"level": compression.level}
+
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Take ``gzip`` and ``zlib``."""
+        level = configuration.get("level", _DEFAULT_LEVEL)
+        match codec:
+            case "gzip":
+                return {"type": "gzip", "level": level}
+            case "zlib":
+                return {"type": "gzip", "useZlib": True, "level": level}
+            case _:
+                return None
 
 
 def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
@@ -83,24 +148,6 @@ def _middle(data: memoryview, n_bytes: int) -> memoryview:
     return data[start : start + n_bytes]
 
 
-def decompress(payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
-    """Inflate what is needed."""
-    use_zlib = compression.use_zlib
-    one_shot = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
-    fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be taken in vain
-    if fits and (use_zlib or usable(payload, n_bytes) is not None):
-        try:
-            inflated: bytearray = one_shot(payload, n_bytes)
-        except deflate.DeflateError:
-            inflated = bytearray()
-        if len(inflated) == n_bytes:
-            return inflated
-    try:
-        return _inflate(payload, n_bytes, use_zlib=use_zlib)
-    except zlib.error as err:
-        raise damaged(f"expected a {'zlib' if use_zlib else 'gzip'} stream: {err}") from err
-
-
 def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> BufferLike:
     """Inflate member by member, with Java's rules for what may follow."""
     inflated = bytearray()
@@ -125,27 +172,15 @@ def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> BufferLike
             return inflated
 
 
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Compare magic and ISIZE, the length that stands at the end of a member."""
+def _end_of_member(payload: memoryview, n_bytes: int) -> int | None:
+    """Compare magic and ISIZE, the length of the data at the end of a member."""
     if len(payload) < _MEMBER_OVERHEAD or payload[:3] != _MAGIC:
         return None
     isize = int.from_bytes(payload[-4:], "little")
     return len(payload) if isize == n_bytes & 0xFFFFFFFF else None
 
 
-def store(data: BufferLike) -> BufferLike:
-    """Wrap in stored deflate blocks."""
-    stored: bytearray = deflate.gzip_compress(data, 0)
-    return stored
-
-
-def usable_zlib(payload: memoryview, n_bytes: int) -> int | None:
-    """Check the two header bytes; a zlib stream announces no size."""
+def _end_of_zlib(payload: memoryview, n_bytes: int) -> int | None:
+    """Check the two bytes of the header; a zlib stream does not announce its size."""
     fits = len(payload) >= 8 and payload[0] & 15 == 8 and (payload[0] << 8 | payload[1]) % 31 == 0
     return len(payload) if fits else None
-
-
-def store_zlib(data: BufferLike) -> BufferLike:
-    """Wrap in stored deflate blocks."""
-    stored: bytearray = deflate.zlib_compress(data, 0)
-    return stored

@@ -11,43 +11,57 @@ import io
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.format.compression import Jpeg
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Jpeg
+    from n5zarr.format.lenient_json import JSON
 
 
-def compress(data: BufferLike, compression: Jpeg, item_size: int) -> BufferLike:
-    """Refuse: lossy."""
-    message = "compression type 'jpeg': reading only, it loses data; use another compression"
-    raise N5UnsupportedError(message, kind="compression")
+class JpegCodec(Codec[Jpeg]):
+    """JPEG, which is decoded to raw chunks."""
+
+    def compress(self, data: BufferLike, compression: Jpeg, item_size: int) -> BufferLike:
+        """Refuse: lossy."""
+        raise _read_only()
+
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Jpeg) -> BufferLike:
+        """Decode the image into its pixels, row by row."""
+        try:
+            from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - optional
+        except ImportError as err:
+            raise N5MissingDependencyError("pillow", "jpeg compression", "jpeg") from err
+        try:
+            with Image.open(io.BytesIO(payload), formats=["JPEG"]) as image:
+                width, height = image.size
+                if image.mode != "L" or width * height > 2 * n_bytes:
+                    got = f"{width} x {height} pixels of mode {image.mode}"
+                    raise damaged(f"expected a grayscale JPEG of {n_bytes} pixels, got {got}")
+                return memoryview(image.tobytes())[:n_bytes]
+        except UnidentifiedImageError as err:
+            raise damaged(f"expected a JPEG image, got {bytes(payload[:8])!r}...") from err
+        except (OSError, SyntaxError, Image.DecompressionBombError) as err:
+            raise damaged(f"expected a JPEG image: {err}") from err
+
+    def store(self, data: BufferLike, compression: Jpeg) -> BufferLike:
+        """Return the data; the array is presented uncompressed."""
+        return data
+
+    def check_writable(self, compression: Jpeg) -> None:
+        """Raise: the compression is lossy."""
+        raise _read_only()
+
+    def numcodec(self, compression: Jpeg) -> dict[str, JSON] | None:
+        """Return None: Zarr has no such codec, so chunks are uncompressed."""
+        return None
+
+    def passes(self, compression: Jpeg) -> bool:
+        """Return False."""
+        return False
 
 
-def decompress(payload: memoryview, n_bytes: int, compression: Jpeg) -> BufferLike:
-    """Decode the image into its pixels, row by row."""
-    try:
-        from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - optional
-    except ImportError as err:
-        raise N5MissingDependencyError("pillow", "jpeg compression", "jpeg") from err
-    try:
-        with Image.open(io.BytesIO(payload), formats=["JPEG"]) as image:
-            width, height = image.size
-            if image.mode != "L" or width * height > 2 * n_bytes:
-                got = f"{width} x {height} pixels of mode {image.mode}"
-                raise damaged(f"expected a grayscale JPEG of {n_bytes} pixels, got {got}")
-            return memoryview(image.tobytes())[:n_bytes]
-    except UnidentifiedImageError as err:
-        raise damaged(f"expected a JPEG image, got {bytes(payload[:8])!r}...") from err
-    except (OSError, SyntaxError, Image.DecompressionBombError) as err:
-        raise damaged(f"expected a JPEG image: {err}") from err
-
-
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Never: Zarr has no such codec."""
-    return None
-
-
-def store(data: BufferLike) -> BufferLike:
-    """Return the data; the array is presented uncompressed."""
-    return data
+def _read_only() -> N5UnsupportedError:
+    message = "compression: jpeg can only be read, since it loses data; use another one"
+    return N5UnsupportedError(message, kind="compression")

@@ -1,4 +1,4 @@
-"""Paintera's label multisets, shown as the label that occurs most often in each voxel.
+"""Read Paintera's label multisets as the most frequent label of each voxel.
 
 imglib2-label-multisets ``LabelUtils``: the payload of a block with V voxels is
 

@@ -1,4 +1,4 @@
-"""``lz4``: Java's ``LZ4Block`` stream, and three other byte formats that go by the same name.
+"""``lz4``: Java's ``LZ4Block`` stream, and three other formats that programs write as ``lz4``.
 
 N5: ``{"type":"lz4","blockSize":65536}``. lz4-java's ``LZ4BlockOutputStream`` cuts the data into
 pieces of ``blockSize`` bytes and frames each::
@@ -10,24 +10,28 @@ pieces of ``blockSize`` bytes and frames each::
     4   XXH32 of the piece as it was, seed 0x9747b28c, of which Java keeps 28 bits
     ..  the piece
 
-and ends with a frame of no bytes. What other programs write under this name, told apart by trying:
-the LZ4 frame format (rust-n5), numcodecs' four bytes of length and an LZ4 block (zarr-python 2),
-and a bare LZ4 block (z5). Zarr: ``numcodecs.lz4``, so chunks of lz4 are always made anew.
+and ends with a frame of no bytes. Other programs write the LZ4 frame format (rust-n5), numcodecs'
+four bytes of length and an LZ4 block (zarr-python 2), or an LZ4 block (z5); these are told apart by
+trying. Zarr: ``numcodecs.lz4``, whose bytes differ from Java's, so no payload is a chunk.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError
+from n5zarr.format.compression import Lz4
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Lz4
+    from n5zarr.format.lenient_json import JSON
 
 _FRAME = struct.Struct("<8sBIII")
 _MAGIC = b"LZ4Block"
@@ -38,51 +42,75 @@ _MIN_LEVEL_BITS = 10
 _MIN_PIECE, _MAX_PIECE = 64, 2**25  # Java: limits of blockSize
 
 
-def _libraries() -> tuple[Any, Any, Any]:
+class Lz4Codec(Codec[Lz4]):
+    """lz4; numcodecs' codec of this name frames its data in another way."""
+
+    def compress(self, data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
+        """Frame the data as Java does."""
+        block, _, xxhash = _libraries()
+        size = min(max(compression.block_size, _MIN_PIECE), _MAX_PIECE)
+        level = max(0, (size - 1).bit_length() - _MIN_LEVEL_BITS)
+        view = memoryview(data)
+        parts: list[BufferLike] = []
+        for start in range(0, len(view), size):
+            piece = view[start : start + size]
+            packed = block.compress(piece, store_size=False)
+            method = _LZ4 if len(packed) < len(piece) else _RAW
+            stored = packed if method == _LZ4 else piece
+            checksum = xxhash.xxh32_intdigest(piece, _SEED) & _CHECKSUM_MASK
+            parts += [
+                _FRAME.pack(_MAGIC, method | level, len(stored), len(piece), checksum),
+                stored,
+            ]
+        return b"".join([*parts, _FRAME.pack(_MAGIC, _RAW | level, 0, 0, 0)])
+
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Lz4) -> BufferLike:
+        """Decompress any of the four byte formats."""
+        block, frame, xxhash = _libraries()
+        if payload[:8] == _MAGIC:
+            return _join(_java_pieces(payload, block, xxhash), n_bytes)
+        try:
+            if payload[:4] == _LZ4_FRAME_MAGIC:
+                return bytes(frame.LZ4FrameDecompressor().decompress(payload, max_length=n_bytes))
+            if int.from_bytes(payload[:4], "little") == n_bytes:
+                return bytes(block.decompress(payload[4:], uncompressed_size=n_bytes))
+        except (block.LZ4BlockError, RuntimeError):
+            pass  # a bare block may begin like either
+        try:
+            return bytes(block.decompress(payload, uncompressed_size=n_bytes))
+        except block.LZ4BlockError as err:
+            raise damaged(
+                "expected LZ4Block frames, an LZ4 frame or an LZ4 block, got neither"
+            ) from err
+
+    def store(self, data: BufferLike, compression: Lz4) -> BufferLike:
+        """Wrap in numcodecs' framing, as one run of literals."""
+        n_bytes = len(data)
+        if n_bytes < 15:
+            token = bytes([n_bytes << 4])
+        else:
+            full, rest = divmod(n_bytes - 15, 255)
+            token = b"\xf0" + b"\xff" * full + bytes([rest])
+        return struct.pack("<I", n_bytes) + token + bytes(data)
+
+    def numcodec(self, compression: Lz4) -> dict[str, JSON]:
+        """Return the configuration of numcodecs' ``lz4``."""
+        return {"id": "lz4", "acceleration": 1}
+
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Take numcodecs' ``lz4``."""
+        return {"type": "lz4"} if codec == "lz4" else None
+
+    def passes(self, compression: Lz4) -> bool:
+        """Return False: the framing differs."""
+        return False
+
+
+def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:
     try:
-        import lz4.block  # noqa: PLC0415 - optional
-        import lz4.frame  # noqa: PLC0415 - optional
-        import xxhash  # noqa: PLC0415 - optional
+        return import_module("lz4.block"), import_module("lz4.frame"), import_module("xxhash")
     except ImportError as err:
         raise N5MissingDependencyError(err.name or "lz4", "lz4 compression", "lz4") from err
-    return lz4.block, lz4.frame, xxhash
-
-
-def compress(data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
-    """Frame the data as Java does."""
-    block, _, xxhash = _libraries()
-    size = min(max(compression.block_size, _MIN_PIECE), _MAX_PIECE)
-    level = max(0, (size - 1).bit_length() - _MIN_LEVEL_BITS)
-    view = memoryview(data)
-    parts: list[BufferLike] = []
-    for start in range(0, len(view), size):
-        piece = view[start : start + size]
-        packed = block.compress(piece, store_size=False)
-        method = _LZ4 if len(packed) < len(piece) else _RAW
-        stored = packed if method == _LZ4 else piece
-        checksum = xxhash.xxh32_intdigest(piece, _SEED) & _CHECKSUM_MASK
-        parts += [_FRAME.pack(_MAGIC, method | level, len(stored), len(piece), checksum), stored]
-    return b"".join([*parts, _FRAME.pack(_MAGIC, _RAW | level, 0, 0, 0)])
-
-
-def decompress(payload: memoryview, n_bytes: int, compression: Lz4) -> BufferLike:
-    """Decompress any of the four byte formats."""
-    block, frame, xxhash = _libraries()
-    if payload[:8] == _MAGIC:
-        return _join(_java_pieces(payload, block, xxhash), n_bytes)
-    try:
-        if payload[:4] == _LZ4_FRAME_MAGIC:
-            return bytes(frame.LZ4FrameDecompressor().decompress(payload, max_length=n_bytes))
-        if int.from_bytes(payload[:4], "little") == n_bytes:
-            return bytes(block.decompress(payload[4:], uncompressed_size=n_bytes))
-    except (block.LZ4BlockError, RuntimeError):
-        pass  # a bare block may begin like either
-    try:
-        return bytes(block.decompress(payload, uncompressed_size=n_bytes))
-    except block.LZ4BlockError as err:
-        raise damaged(
-            "expected LZ4Block frames, an LZ4 frame or an LZ4 block, got neither"
-        ) from err
 
 
 def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
@@ -95,7 +123,9 @@ def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
     return memoryview(data)[:n_bytes]
 
 
-def _java_pieces(payload: memoryview, block: Any, xxhash: Any) -> Iterator[BufferLike]:  # noqa: ANN401
+def _java_pieces(
+    payload: memoryview, block: ModuleType, xxhash: ModuleType
+) -> Iterator[BufferLike]:
     start = 0
     while len(payload) - start >= _FRAME.size:
         magic, token, n_stored, n_piece, checksum = _FRAME.unpack_from(payload, start)
@@ -114,7 +144,7 @@ def _java_pieces(payload: memoryview, block: Any, xxhash: Any) -> Iterator[Buffe
         yield piece
 
 
-def _piece(stored: memoryview, n_piece: int, method: int, block: Any) -> BufferLike:  # noqa: ANN401
+def _piece(stored: memoryview, n_piece: int, method: int, block: ModuleType) -> BufferLike:
     if method == _RAW:
         piece: BufferLike = stored
     else:
@@ -125,19 +155,3 @@ def _piece(stored: memoryview, n_piece: int, method: int, block: Any) -> BufferL
     if len(piece) != n_piece:
         raise damaged(f"LZ4Block frame: expected {n_piece} bytes, got {len(piece)}")
     return piece
-
-
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Never: Zarr's codec of this name has another framing."""
-    return None
-
-
-def store(data: BufferLike) -> BufferLike:
-    """Wrap in numcodecs' framing, as one run of literals."""
-    n_bytes = len(data)
-    if n_bytes < 15:
-        token = bytes([n_bytes << 4])
-    else:
-        full, rest = divmod(n_bytes - 15, 255)
-        token = b"\xf0" + b"\xff" * full + bytes([rest])
-    return struct.pack("<I", n_bytes) + token + bytes(data)

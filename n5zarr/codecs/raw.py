@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from n5zarr.codecs.blosc import announced_lengths
 from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.compression import Codec
+from n5zarr.format.compression import Raw
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Raw
+    from n5zarr.format.lenient_json import JSON
 
 _BEGINNINGS = {
     "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",
@@ -27,21 +29,34 @@ _BEGINNINGS = {
 _BEGINNING = re.compile(b"|".join(b"(?P<%b>%b)" % (k.encode(), v) for k, v in _BEGINNINGS.items()))
 
 
-def compress(data: BufferLike, compression: Raw, item_size: int) -> BufferLike:
-    """Return the data."""
-    return data
+class RawCodec(Codec[Raw]):
+    """No compression: payload and stream are the elements."""
 
+    def compress(self, data: BufferLike, compression: Raw, item_size: int) -> BufferLike:
+        """Return the data."""
+        return data
 
-def decompress(payload: memoryview, n_bytes: int, compression: Raw) -> BufferLike:
-    """Return the first ``n_bytes``."""
-    _check(payload, n_bytes)
-    return payload[:n_bytes]
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Raw) -> BufferLike:
+        """Return the first ``n_bytes``."""
+        _check(payload, n_bytes)
+        return payload[:n_bytes]
 
+    def usable(self, payload: memoryview, n_bytes: int, compression: Raw) -> int | None:
+        """Return ``n_bytes`` unless the payload is shorter."""
+        _check(payload, n_bytes)
+        return n_bytes if len(payload) >= n_bytes else None
 
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Say how many bytes of the payload are the raw chunk."""
-    _check(payload, n_bytes)
-    return n_bytes if len(payload) >= n_bytes else None
+    def store(self, data: BufferLike, compression: Raw) -> BufferLike:
+        """Return the data."""
+        return data
+
+    def numcodec(self, compression: Raw) -> dict[str, JSON] | None:
+        """Return None: Zarr has no codec for it."""
+        return None
+
+    def shows_cuts(self, compression: Raw) -> bool:
+        """Return True: the length is known."""
+        return True
 
 
 def _check(payload: memoryview, n_bytes: int) -> None:
@@ -57,13 +72,8 @@ def _check(payload: memoryview, n_bytes: int) -> None:
 
 def _stream(payload: memoryview, n_bytes: int) -> str | None:
     """Name the compression whose stream this is."""
-    found = _BEGINNING.match(payload)
-    if found:
-        return found.lastgroup
+    beginning = _BEGINNING.match(payload)
+    if beginning:
+        return beginning.lastgroup
     before, after = announced_lengths(payload)  # of blosc, which has no magic
     return "blosc" if after == len(payload) and before >= n_bytes else None
-
-
-def store(data: BufferLike) -> BufferLike:
-    """Return the data."""
-    return data

@@ -157,9 +157,9 @@ def split_bytes(data: BufferLike, n_values: int) -> np.ndarray:
         The payload is not what :func:`join_bytes` writes, or holds another number of values
         (``kind="payload"``).
     """
-    n_found = int.from_bytes(bytes(data[:4]), "little")
-    if len(data) < 4 or n_found != n_values:
-        raise damaged(f"expected {n_values} values of bytes, got {n_found}")
+    n_stored = int.from_bytes(bytes(data[:4]), "little")
+    if len(data) < 4 or n_stored != n_values:
+        raise damaged(f"expected {n_values} values of bytes, got {n_stored}")
     try:
         values: np.ndarray = VLenBytes().decode(bytes(data))
     except (ValueError, RuntimeError) as err:

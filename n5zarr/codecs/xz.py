@@ -13,48 +13,88 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import damaged, read_streams
-from n5zarr.format.compression import Lzma
+from n5zarr.codecs.compression import Codec
+from n5zarr.format.compression import Lzma, Xz
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Xz
+    from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\xfd7zXZ\x00"
 _FLAGS = b"\x00\x01"  # integrity check: CRC32
 _CHUNK = 2**16  # bytes in an uncompressed LZMA2 chunk, at most
 
 
-def compress(data: BufferLike, compression: Xz | Lzma, item_size: int) -> BufferLike:
-    """Compress into one container, .xz with CRC64 as Java does."""
-    if isinstance(compression, Lzma):
-        form = lzma.FORMAT_ALONE if compression.format == lzma.FORMAT_ALONE else lzma.FORMAT_XZ
-        return lzma.compress(data, format=form)
-    return lzma.compress(data, preset=compression.preset)
+class XzCodec(Codec[Xz | Lzma]):
+    """.xz; and .lzma, which only zarr-python 2 writes."""
 
+    def compress(self, data: BufferLike, compression: Xz | Lzma, item_size: int) -> BufferLike:
+        """Compress into one container, .xz with CRC64 as Java does."""
+        if isinstance(compression, Lzma):
+            form = lzma.FORMAT_ALONE if compression.format == lzma.FORMAT_ALONE else lzma.FORMAT_XZ
+            return lzma.compress(data, format=form)
+        return lzma.compress(data, preset=compression.preset)
 
-def decompress(payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> BufferLike:
-    """Decompress what is needed."""
-    form = lzma.FORMAT_XZ if compression.type == "xz" else lzma.FORMAT_AUTO
-    try:
-        return read_streams(partial(lzma.LZMADecompressor, form), payload, n_bytes)
-    except lzma.LZMAError as err:
-        raise damaged(f"expected an {compression.type} stream: {str(err).lower()}") from err
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> BufferLike:
+        """Decompress what is needed."""
+        form = lzma.FORMAT_XZ if compression.type == "xz" else lzma.FORMAT_AUTO
+        try:
+            return read_streams(partial(lzma.LZMADecompressor, form), payload, n_bytes)
+        except lzma.LZMAError as err:
+            raise damaged(f"expected an {compression.type} stream: {str(err).lower()}") from err
 
+    def usable(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> int | None:
+        """Check magic and footer, and compare the size that stands in the index."""
+        if bytes(payload[:6]) != _MAGIC or bytes(payload[-2:]) != b"YZ":
+            return None
+        index_size = 4 * (int.from_bytes(payload[-8:-4], "little") + 1)
+        index = iter(payload[-12 - index_size + 1 : -12])  # after the zero that it begins with
+        try:
+            n_records = _read_varint(index)
+            sizes = [(_read_varint(index), _read_varint(index))[1] for _ in range(n_records)]
+        except StopIteration:
+            return None
+        return len(payload) if sum(sizes) == n_bytes else None
 
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Check magic and footer, and compare the size that stands in the index."""
-    if bytes(payload[:6]) != _MAGIC or bytes(payload[-2:]) != b"YZ":
-        return None
-    index_size = 4 * (int.from_bytes(payload[-8:-4], "little") + 1)
-    index = iter(payload[-12 - index_size + 1 : -12])  # after the zero that it begins with
-    try:
-        n_records = _read_varint(index)
-        sizes = [(_read_varint(index), _read_varint(index))[1] for _ in range(n_records)]
-    except StopIteration:
-        return None
-    return len(payload) if sum(sizes) == n_bytes else None
+    def store(self, data: BufferLike, compression: Xz | Lzma) -> BufferLike:
+        """Wrap in uncompressed LZMA2 chunks: a thousand times cheaper than preset 0.
+
+        See "The .xz File Format", version 1.2.0, sections 2 to 4; LZMA2 chunks as in liblzma.
+        """
+        view = memoryview(data)
+        chunks = b"".join(
+            # 1 resets the dictionary, 2 does not; sizes are stored less one
+            struct.pack(">BH", 1 if start == 0 else 2, min(_CHUNK, len(view) - start) - 1)
+            + bytes(view[start : start + _CHUNK])
+            for start in range(0, len(view), _CHUNK)
+        )
+        # one filter, LZMA2 (0x21), whose one property byte 0x08 is a dictionary of 64 KiB
+        header = _with_crc(bytes([2, 0, 0x21, 1, 0x08, 0, 0, 0]))
+        body = header + chunks + b"\0"
+        check = struct.pack("<I", zlib.crc32(view))
+        index = _with_crc(_padded(b"\0\x01" + _varint(len(body) + len(check)) + _varint(len(view))))
+        backward = struct.pack("<I", len(index) // 4 - 1) + _FLAGS
+        footer = struct.pack("<I", zlib.crc32(backward)) + backward + b"YZ"
+        stream_header = _MAGIC + _FLAGS + struct.pack("<I", zlib.crc32(_FLAGS))
+        return stream_header + _padded(body) + check + index + footer
+
+    def passes(self, compression: Xz | Lzma) -> bool:
+        """Return whether it is .xz, which numcodecs writes here."""
+        return isinstance(compression, Xz)
+
+    def numcodec(self, compression: Xz | Lzma) -> dict[str, JSON]:
+        """Return the configuration of numcodecs' ``lzma``, which writes .xz here."""
+        preset = compression.preset if isinstance(compression, Xz) else None
+        return {"id": "lzma", "format": 1, "check": -1, "preset": preset, "filters": None}
+
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Take numcodecs' ``lzma``."""
+        if codec != "lzma":
+            return None
+        preset = configuration.get("preset")
+        return {"type": "xz", "preset": 6 if preset is None else preset}
 
 
 def _read_varint(data: Iterator[int]) -> int:
@@ -65,29 +105,6 @@ def _read_varint(data: Iterator[int]) -> int:
         shift += 7
         if byte < 0x80:
             return value
-
-
-def store(data: BufferLike) -> BufferLike:
-    """Wrap in uncompressed LZMA2 chunks: a thousand times cheaper than preset 0.
-
-    See "The .xz File Format", version 1.2.0, sections 2 to 4; LZMA2 chunks as in liblzma.
-    """
-    view = memoryview(data)
-    chunks = b"".join(
-        # 1 resets the dictionary, 2 does not; sizes are stored less one
-        struct.pack(">BH", 1 if start == 0 else 2, min(_CHUNK, len(view) - start) - 1)
-        + bytes(view[start : start + _CHUNK])
-        for start in range(0, len(view), _CHUNK)
-    )
-    # one filter, LZMA2 (0x21), whose one property byte 0x08 is a dictionary of 64 KiB
-    header = _with_crc(bytes([2, 0, 0x21, 1, 0x08, 0, 0, 0]))
-    body = header + chunks + b"\0"
-    check = struct.pack("<I", zlib.crc32(view))
-    index = _with_crc(_padded(b"\0\x01" + _varint(len(body) + len(check)) + _varint(len(view))))
-    backward = struct.pack("<I", len(index) // 4 - 1) + _FLAGS
-    footer = struct.pack("<I", zlib.crc32(backward)) + backward + b"YZ"
-    stream_header = _MAGIC + _FLAGS + struct.pack("<I", zlib.crc32(_FLAGS))
-    return stream_header + _padded(body) + check + index + footer
 
 
 def _padded(data: bytes) -> bytes:

@@ -7,22 +7,23 @@ wrote frames without content size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
+from n5zarr.format.compression import Zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Zstd
+    from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.format.lenient_json import JSON
 
-MIN_LEVEL, MAX_LEVEL = -131072, 22
-
+_MIN_LEVEL, _MAX_LEVEL = -131072, 22
 _MAGIC = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50  # to ...5F
 _BLOCK = 2**17  # bytes that one block decodes to, at most
@@ -35,47 +36,100 @@ class _Frame:
     n_blocks: int
 
 
-def clamp_level(level: int) -> int:
+class ZstdCodec(Codec[Zstd]):
+    """Zstandard."""
+
+    def compress(self, data: BufferLike, compression: Zstd, item_size: int) -> BufferLike:
+        """Compress into one frame with content size and without checksum, as Java does."""
+        packed: bytes = library.compress(data, _clamp_level(compression.level))
+        return packed
+
+    def decompress(self, payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
+        """Decompress the frames that are needed."""
+        end, known, unknown = 0, 0, 0
+        for frame in _frames(payload):
+            end = frame.end
+            known += frame.content_size or 0
+            unknown += 0 if frame.content_size is not None else frame.n_blocks * _BLOCK
+            if known >= n_bytes:
+                break
+        if known + unknown > max_unpacked(n_bytes):
+            got = f"got frames of up to {known + unknown}"
+            raise damaged(f"expected frames of {n_bytes} bytes, {got}")
+        if end == 0:
+            raise damaged("expected a zstd frame, got none")
+        try:
+            unpacked: bytes = library.decompress(payload[:end])
+        except (RuntimeError, ValueError) as err:
+            raise damaged(f"expected zstd frames: {str(err).lower()}") from err
+        return memoryview(unpacked)[:n_bytes]
+
+    def usable(self, payload: memoryview, n_bytes: int, compression: Zstd) -> int | None:
+        """Compare the content size where one is announced; drop what follows the frame."""
+        return _end_of_only_frame(payload, n_bytes)
+
+    def store(self, data: BufferLike, compression: Zstd) -> BufferLike:
+        """Wrap in raw blocks of one frame."""
+        view = memoryview(data)
+        n_blocks = max(1, -(-len(view) // _BLOCK))
+        # single segment, content size in 8 bytes
+        parts = [_MAGIC.to_bytes(4, "little"), b"\xe0", len(view).to_bytes(8, "little")]
+        for i in range(n_blocks):
+            block = view[i * _BLOCK : (i + 1) * _BLOCK]
+            parts += [((i == n_blocks - 1) | len(block) << 3).to_bytes(3, "little"), bytes(block)]
+        return b"".join(parts)
+
+    def decompress_into(
+        self, payload: memoryview, n_bytes: int, memory: Scratch
+    ) -> memoryview | None:
+        """Decompress one frame that announces ``n_bytes``."""
+        try:
+            end = _end_of_only_frame(payload, n_bytes)
+            if end is None:
+                return None
+            out = memory.bytes(n_bytes, "decompressed")
+            library.decompress(payload[:end], out)
+        except (RuntimeError, ValueError):
+            return None
+        return out
+
+    def shows_cuts(self, compression: Zstd) -> bool:
+        """Return True: frames are walked over to their end."""
+        return True
+
+    def within_limits(self, compression: Zstd, item_size: int) -> Zstd:
+        """Clamp the level as Java's library does; tensorstore refuses others."""
+        return replace(compression, level=_clamp_level(compression.level))
+
+    def numcodec(self, compression: Zstd) -> dict[str, JSON]:
+        """Return the configuration of numcodecs' ``zstd``."""
+        return {"id": "zstd", "level": compression.level}
+
+    def zarr_codec(self, compression: Zstd) -> tuple[str, Mapping[str, JSON]]:
+        """Return ``zstd`` of Zarr v3."""
+        return "zstd", {"level": compression.level, "checksum": False}
+
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Take ``zstd``."""
+        if codec != "zstd":
+            return None
+        return {"type": "zstd", "level": configuration.get("level", 3)}
+
+
+def _clamp_level(level: int) -> int:
     """Bring a level into the range of the library, as Java's binding does."""
-    return min(max(level, MIN_LEVEL), MAX_LEVEL)
+    return min(max(level, _MIN_LEVEL), _MAX_LEVEL)
 
 
-def compress(data: BufferLike, compression: Zstd, item_size: int) -> BufferLike:
-    """Compress into one frame with content size and without checksum, as Java does."""
-    packed: bytes = library.compress(data, clamp_level(compression.level))
-    return packed
-
-
-def decompress(payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
-    """Decompress the frames that are needed."""
-    end, known, unknown = 0, 0, 0
-    for frame in _frames(payload):
-        end = frame.end
-        known += frame.content_size or 0
-        unknown += 0 if frame.content_size is not None else frame.n_blocks * _BLOCK
-        if known >= n_bytes:
-            break
-    if known + unknown > max_unpacked(n_bytes):
-        raise damaged(f"expected frames of {n_bytes} bytes, got frames of up to {known + unknown}")
-    if end == 0:
-        raise damaged("expected a zstd frame, got none")
+def _end_of_only_frame(payload: memoryview, n_bytes: int) -> int | None:
+    """Return the end of a payload's one frame; None unless it may decode to ``n_bytes``."""
     try:
-        unpacked: bytes = library.decompress(payload[:end])
-    except (RuntimeError, ValueError) as err:
-        raise damaged(f"expected zstd frames: {str(err).lower()}") from err
-    return memoryview(unpacked)[:n_bytes]
-
-
-def decompress_to(payload: memoryview, out: memoryview) -> bool:
-    """Decompress one frame that fills a buffer; False where there is anything else."""
-    try:
-        end = usable(payload, len(out))
-        if end is None:
-            return False
-        library.decompress(payload[:end], out)
-    except (RuntimeError, ValueError):
-        return False
-    return True
+        frames = list(_frames(payload))
+    except N5BlockError:
+        return None
+    if len(frames) != 1 or frames[0].content_size not in (None, n_bytes):
+        return None
+    return frames[0].end
 
 
 def _frames(payload: memoryview) -> Iterator[_Frame]:
@@ -115,26 +169,3 @@ def _frame(payload: memoryview, start: int) -> _Frame:
     # a 2-byte field counts from 256
     announced = content_size + 256 * (size_bytes == 2) if size_bytes else None
     return _Frame(end, announced, n_blocks)
-
-
-def usable(payload: memoryview, n_bytes: int) -> int | None:
-    """Compare the content size where one is announced; drop what follows the frame."""
-    try:
-        frames = list(_frames(payload))
-    except N5BlockError:
-        return None
-    if len(frames) != 1 or frames[0].content_size not in (None, n_bytes):
-        return None
-    return frames[0].end
-
-
-def store(data: BufferLike) -> BufferLike:
-    """Wrap in raw blocks of one frame."""
-    view = memoryview(data)
-    n_blocks = max(1, -(-len(view) // _BLOCK))
-    # single segment, content size in 8 bytes
-    parts = [_MAGIC.to_bytes(4, "little"), b"\xe0", len(view).to_bytes(8, "little")]
-    for i in range(n_blocks):
-        block = view[i * _BLOCK : (i + 1) * _BLOCK]
-        parts += [((i == n_blocks - 1) | len(block) << 3).to_bytes(3, "little"), bytes(block)]
-    return b"".join(parts)

@@ -1,4 +1,4 @@
-"""Axes, units, scale and offset in attributes: one module for each way of writing them.
+"""Read and write axes, units, scale and offset in attributes: one module per convention.
 
 Knows how attributes of a dataset, and of the groups above it, become one model of its axes
 (`model`), and back; and in which order conventions are tried (`find`). May import `format` and

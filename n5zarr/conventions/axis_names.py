@@ -1,4 +1,4 @@
-"""Names of axes in attributes: tensorstore's ``axes`` and xarray's ``_ARRAY_DIMENSIONS``."""
+"""Read names of axes in attributes: tensorstore's ``axes`` and xarray's ``_ARRAY_DIMENSIONS``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _XARRAY_KEY = "_ARRAY_DIMENSIONS"  # what xarray wrote through zarr-python 2
 
 
 def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple[str, ...]] | None:
-    """Find what names the axes: xarray's attribute (C order) or tensorstore's (N5 order).
+    """Read the names of the axes from xarray's attribute (C order) or tensorstore's (N5 order).
 
     Parameters
     ----------
     attributes : mapping
         The users' attributes.
     ndim : int
-        Number of dimensions that are shown.
+        Number of dimensions of the Zarr array.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple
 
 
 def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict[str, JSON]:
-    """Turn xarray's names of axes, which are in C order on disk, into the order shown, or back."""
+    """Convert xarray's names, in C order on disk, into the order that ``axis_order`` selects."""
     names = attributes.get(_XARRAY_KEY)
     if axis_order == "C" or not isinstance(names, list | tuple):
         return dict(attributes)
@@ -48,7 +48,7 @@ def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:
-    """Read one name per dimension, distinct where not empty; nothing if it is anything else."""
+    """Parse one name per dimension; empty unless the names are distinct, or empty, strings."""
     names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
     given = [name for name in names if name]
     fits = isinstance(value, list) and len(names) == len(value) == ndim

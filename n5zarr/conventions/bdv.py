@@ -1,8 +1,8 @@
-"""BigDataViewer and BigStitcher: ``setupN/timepointM/sK``; where views lie is in the XML.
+"""BigDataViewer and BigStitcher: ``setupN/timepointM/sK``, and an XML with the positions of views.
 
 ``BdvN5Format``, ``MipmapTransforms.getMipmapTransformDefault``; N5 order, three dimensions. The
-registration of a view, spimdata ``ViewRegistration``, takes elements of full resolution to the
-world; views without one have the voxel size.
+registration of a view (spimdata ``ViewRegistration``) maps elements of full resolution to world
+coordinates; views without one have the voxel size as scale.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOTHING = 1e-12  # what is left of a rotation by rounding
 
 
 def view_of(path: tuple[str, ...]) -> tuple[int, int] | None:
-    """Give the numbers of the setup and time point of a level; None for any other path.
+    """Parse the numbers of setup and time point from the path of a level; None for other paths.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def view_of(path: tuple[str, ...]) -> tuple[int, int] | None:
 
 
 def read(node: Node) -> Geometry | None:
-    """Read the place of a level in its setup; None for any other dataset."""
+    """Read scale and translation of a level of a setup; None for any other dataset."""
     if view_of(node.path) is None or node.ndim != 3:
         return None
     unit = None if node.view is None else node.view.unit
@@ -76,7 +76,7 @@ type _Numbers = Sequence[float]
 
 
 def _place(node: Node) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...]]:
-    """Find distance and first position at full resolution, and what they cannot say."""
+    """Return scale and translation at full resolution, and the rest of the registration."""
     view = node.view
     if view is not None and view.registration is not None:
         if not view.registration:
@@ -94,9 +94,10 @@ def _place(node: Node) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...
 
 
 def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...]]:
-    """Part a registration into scale and translation along each axis, and what is left.
+    """Split a registration into scale and translation along each axis, and a rotation or shear.
 
-    The first element stays where the registration has it: what is left turns the view around it.
+    Scale and translation map the first element to where the registration does; the rest turns the
+    view around it.
     """
     matrix = np.reshape(registration, (3, 4))
     linear, offset = matrix[:, :3], matrix[:, 3]
@@ -153,15 +154,15 @@ class Description:
     registrations: Mapping[tuple[int, int], tuple[float, ...]]
 
     def view(self, setup: int, timepoint: int) -> View:
-        """Say what is known of a setup at a time point."""
+        """Return what the XML says of a setup at a time point."""
         registration = self.registrations.get((setup, timepoint))
-        found = self.setups.get(setup)
-        if found is None or found.voxel_size is None:
-            unit = None if found is None or registration is None else found.unit
+        known = self.setups.get(setup)
+        if known is None or known.voxel_size is None:
+            unit = None if known is None or registration is None else known.unit
             return View(voxel_size=None, unit=unit, registration=registration)
-        if registration and self._is_in_elements(registration, found.voxel_size):
+        if registration and self._is_in_elements(registration, known.voxel_size):
             registration = tuple(value * self._finest for value in registration)
-        return View(voxel_size=found.voxel_size, unit=found.unit, registration=registration)
+        return View(voxel_size=known.voxel_size, unit=known.unit, registration=registration)
 
     @property
     def _finest(self) -> float:
@@ -169,14 +170,14 @@ class Description:
         return min(size for setup in self.setups.values() for size in setup.voxel_size or ())
 
     def _is_in_elements(self, registration: _Numbers, voxel_size: _Numbers) -> bool:
-        """Whether the world has BigStitcher's unit, an element of the finest resolution."""
+        """Whether world coordinates are in BigStitcher's unit, the finest voxel size."""
         lengths = np.linalg.norm(np.reshape(registration, (3, 4))[:, :3], axis=0)
         far = _difference(lengths * self._finest, voxel_size)
         return far < _NEAR and far < _difference(lengths, voxel_size)
 
 
 def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float:
-    """Say how different scales are, as a part of them."""
+    """Return the largest relative difference of two scales, as a logarithm."""
     if len(voxel_size) != 3 or not (lengths > 0).all() or min(voxel_size) <= 0:
         return math.inf
     return float(np.abs(np.log(lengths / voxel_size)).max())
@@ -219,7 +220,7 @@ def _setup(element: ElementTree.Element) -> Setup:
 
 
 def _registration(element: ElementTree.Element) -> tuple[float, ...]:
-    """Concatenate the transforms of a view: that which is listed last comes first."""
+    """Concatenate the transforms of a view; the one that is listed last is applied first."""
     matrices = []
     for transform in element.iterfind("ViewTransform"):
         affine = _numbers(transform.findtext("affine") or "")

@@ -1,7 +1,7 @@
-"""n5-universe's canonical form: ``spatialTransform`` on a dataset, or for it on the group above.
+"""n5-universe's canonical convention: ``spatialTransform``, on a dataset or on the group above it.
 
 ``CanonicalMetadataAdapter``, ``SpatialTransformAdapter``; N5 order. An affine transform that mixes
-axes gives no coordinates along them.
+axes is an error: there are no coordinates along single axes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read(node: Node) -> Geometry | None:
 
 
 def read_group(node: Node) -> Geometry | None:
-    """Read what ``multiscales``, an object, of the group above says of the dataset."""
+    """Read the dataset's entry in ``multiscales``, an object, of the group above."""
     for group in node.ancestors[:1]:
         datasets = mapping(group.get("multiscales")).get("datasets")
         for entry in datasets if isinstance(datasets, list) else ():
@@ -74,14 +74,14 @@ _MEMBERS = {
 
 
 def _steps(transform: Mapping[str, JSON], ndim: int) -> _Steps | None:
-    """Reduce a transform to scale and translation along each axis; None if it is no such one."""
+    """Reduce a transform to scale and translation along each axis; None if it mixes axes."""
     match transform.get("type"):
         case str(kind) if kind in _MEMBERS:
-            found = {name: numbers(transform.get(name), ndim) for name in _MEMBERS[kind]}
-            if None in found.values():
+            members = {name: numbers(transform.get(name), ndim) for name in _MEMBERS[kind]}
+            if None in members.values():
                 return None
-            offset = found.get("offset") or found.get("translation")
-            return found.get("scale") or (1.0,) * ndim, offset or (0.0,) * ndim
+            offset = members.get("offset") or members.get("translation")
+            return members.get("scale") or (1.0,) * ndim, offset or (0.0,) * ndim
         case "affine":
             return _diagonal(numbers(transform.get("affine"), ndim * (ndim + 1)), ndim)
         case "sequence":

@@ -2,8 +2,8 @@
 
 janelia-cosem/schemas ``multiscale.md``; n5-universe ``N5CosemMetadataParser``. The order is
 ``ordering`` there, and ``order`` in cellmap-schemas ``STTransform``. Scale and translation are
-absolute for each level. A redundant ``pixelResolution`` beside it is for Neuroglancer. Where a
-dataset has none, ``multiscales`` of the group may have it.
+those of each level. ``pixelResolution`` beside it repeats the scale for Neuroglancer. Where a
+dataset has no ``transform``, ``multiscales`` of the group may have it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(node: Node) -> Geometry | None:
 
 
 def read_group(node: Node) -> Geometry | None:
-    """Read what the nearest group above says of the dataset; None where none does."""
+    """Read the dataset's entry in ``multiscales`` of a group above; None where there is none."""
     for depth, group in enumerate(node.ancestors, 1):
         path = "/".join(node.path[-depth:])
         images = group.get("multiscales")

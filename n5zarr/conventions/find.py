@@ -1,9 +1,9 @@
-"""Which convention a dataset follows, in n5-universe's order.
+"""Find the convention that a dataset follows: try each, in n5-universe's order.
 
-COSEM, n5-viewer and canonical stand on the dataset; then what n5-universe does not know or reads
-from groups; ImageJ last, which is not among its parsers by default. Names alone come after all.
-COSEM's transforms on groups come before n5-viewer, since their levels have ``pixelResolution``,
-too; so has what render writes.
+First COSEM, n5-viewer and canonical on the dataset itself; then the conventions that n5-universe
+does not have or reads from groups; then ImageJ, which n5-universe does not try by default; last
+names of axes alone. COSEM on groups and render come before n5-viewer, because their levels have
+n5-viewer's ``pixelResolution`` too.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _KEYS = {
     for module in (bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render)
     for key in module.KEYS
 }
-# whatever they are, where a dataset follows the convention
+# left out whatever their values, where a dataset follows the convention
 _OWN_KEYS = {"funlib": funlib.KEYS, "imagej": imagej.KEYS}
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
@@ -81,14 +81,14 @@ WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
 
 
 class Written(NamedTuple):
-    """How a convention says where a dataset lies.
+    """Attributes that describe the axes of a dataset in one convention.
 
     Parameters
     ----------
     attributes : dict
-        Of the dataset.
+        For the dataset.
     image, level : dict or None
-        An image in ``multiscales`` of the group, and a member of its ``datasets``.
+        For the group above: an image of ``multiscales``, and the dataset's entry in ``datasets``.
     """
 
     attributes: dict[str, JSON]
@@ -97,16 +97,16 @@ class Written(NamedTuple):
 
 
 def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
-    """Write axes in the terms of a convention.
+    """Make the attributes that describe axes in one convention.
 
     Parameters
     ----------
     convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
-        Which one.
+        The convention.
     axes : sequence of Axis
-        In N5 order.
+        The axes, in N5 order.
     path : str
-        Of the dataset below its group.
+        Path of the dataset, relative to its group.
     """
     match convention:
         case "cosem":
@@ -121,61 +121,61 @@ def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
 
 
 class Found(NamedTuple):
-    """The axes of a dataset, and what was written of them that cannot be meant."""
+    """The axes of a dataset, and what is wrong with the attributes that describe them."""
 
     geometry: Geometry | None
     problems: tuple[str, ...]
 
 
 def find_geometry(node: Node, convention: str | None = None) -> Found:
-    """Find the axes of a dataset.
+    """Find the axes of a dataset in its attributes and those of the groups above it.
 
     Parameters
     ----------
     node : Node
-        The dataset and what stands above it.
+        The dataset and the groups above it.
     convention : str, optional
-        The only one to try.
+        The only convention to try.
 
     Returns
     -------
     Found
-        The geometry is None where no convention, or not the wanted one, says anything.
+        The geometry is None where no convention that was tried describes the axes.
     """
     problems: list[str] = []
-    found = None
+    geometry = None
     try:
         for name, read in CONVENTIONS:
-            found = read(node) if convention in (None, name) else None
-            if found is not None:
+            geometry = read(node) if convention in (None, name) else None
+            if geometry is not None:
                 break
-    except MisfitError as err:  # another convention would say half of it
+    except MisfitError as err:  # a later convention would see only a part of the attributes
         problems.append(str(err))
-        found = _names_only(node)
-    if found is not None:
-        found = replace(found, axes=_sensible(found.axes, problems))
-        if found.rest:
+        geometry = _names_only(node)
+    if geometry is not None:
+        geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
+        if geometry.rest:
             problems.append(
                 "the registration turns or shears: positions are along the axes of the view, and "
                 "the attribute 'registration' has the matrix that takes them to the world"
             )
-    return Found(found, tuple(dict.fromkeys(problems)))
+    return Found(geometry, tuple(dict.fromkeys(problems)))
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
-    """Take away from axes what cannot be meant, and say so."""
+    """Replace values that no axis can have by defaults, and report them."""
     kept: list[Axis] = []
-    for axis in axes:
-        name = axis.name
+    for given in axes:
+        axis, name = given, given.name
         if name and name in [other.name for other in kept]:
             problems.append(f"axes: expected distinct names, got {[a.name for a in axes]}")
-            axis = replace(axis, name="")  # noqa: PLW2901
+            axis = replace(axis, name="")
         if not axis.scale or not math.isfinite(axis.scale) or not math.isfinite(axis.translation):
             problems.append(
                 f"axis {name!r}: expected a distance of elements other than 0 and a position, got "
                 f"{axis.scale:g} and {axis.translation:g}"
             )
-            axis = replace(axis, scale=1.0, translation=0.0, unit=None)  # noqa: PLW2901
+            axis = replace(axis, scale=1.0, translation=0.0, unit=None)
         if axis.unit and not is_unit(axis.unit):
             problems.append(f"axis {name!r}: the unit {axis.unit!r} is none that is known")
         kept.append(axis)
@@ -183,16 +183,16 @@ def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
 
 
 def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) -> dict[str, JSON]:
-    """Leave out of the attributes of a dataset what its axes say.
+    """Return the attributes of a dataset without those that describe its axes.
 
-    They would be wrong after the first slice.
+    Those would be wrong as soon as the array is sliced.
 
     Parameters
     ----------
     attributes : mapping
         Of the dataset.
     geometry : Geometry or None
-        What was read from them, if anything was.
+        The axes that were read from them, if any.
     """
     if geometry is None or geometry.convention == "names":
         return dict(attributes)
@@ -205,7 +205,7 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
 
 
 def _says_axes(key: str, value: JSON, ndim: int) -> bool:
-    """Whether a value is one that a convention has under this key, and not a user's own."""
+    """Whether a value has the form that a convention has under this key, else it is a user's."""
     if isinstance(value, list):
         return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
     return isinstance(value, Mapping) and key in _OBJECTS

@@ -1,8 +1,9 @@
 """Funlib, daisy, gunpowder: ``voxel_size``, ``offset``, ``axis_names``, ``units``; **C order**.
 
-funlib.persistence ``MetaDataFormat``, ``prepare_ds``. The lists but ``axis_names`` have the axes of
-space only, whose names are without ``^``. An offset is that of a corner, and the same for all
-levels of a pyramid: from centre to centre there is the usual half, as in Neuroglancer.
+funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
+that are not of space end in ``^``, and the other lists leave these axes out. The offset is that of
+the corner of the first voxel, the same for all levels of a pyramid; centres of levels lie further,
+as in Neuroglancer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ KEYS = ("voxel_size", "offset", "axis_names", "units")
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``voxel_size`` and what belongs to it; None where there is none."""
+    """Read ``voxel_size``, ``offset``, ``units`` and names; None without ``voxel_size``."""
     size = node.attributes.get("voxel_size")
     if not isinstance(size, list):
         return None
@@ -61,7 +62,7 @@ def _from_centre_to_centre(
 def _placed(
     attributes: Mapping[str, JSON], is_space: Sequence[bool]
 ) -> tuple[Sequence[float], Sequence[float]]:
-    """Read the size of a voxel and the corner of the first, of each axis."""
+    """Read the size of a voxel and the corner of the first one, along each axis."""
     n = sum(is_space)
     offset = attributes.get("offset", [0] * n)
     return (
@@ -77,15 +78,15 @@ def _spread[T](
     is_space: Sequence[bool],
     other: T,
 ) -> Sequence[T]:
-    """Put the values of the axes of space where these are; of all axes only theirs are meant."""
+    """Assign values of the axes of space to these axes, and a default to all others."""
     n = sum(is_space)
-    found = read_list(value, n)
-    if found is None:
-        found = tuple(compress(read_list(value, len(is_space)) or (), is_space))
-    if len(found) != n:
+    values = read_list(value, n)
+    if values is None:
+        values = tuple(compress(read_list(value, len(is_space)) or (), is_space))
+    if len(values) != n:
         message = (
             f"{key}: expected {n} values, as many as there are axes of space, got {brief(value)}"
         )
         raise MisfitError(message)
-    given = iter(found)
+    given = iter(values)
     return [next(given) if space else other for space in is_space]

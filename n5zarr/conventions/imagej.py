@@ -15,12 +15,12 @@ KEYS = (*_SCALE.values(), "pixelUnit", "xOrigin", "yOrigin", "zOrigin", "fps")
 
 def read(node: Node) -> Geometry | None:
     """Read ImageJ's attributes; None where there are none."""
-    found = node.attributes
-    if not {"pixelWidth", "pixelUnit"} <= found.keys():
+    attributes = node.attributes
+    if not {"pixelWidth", "pixelUnit"} <= attributes.keys():
         return None
 
     def number(key: str, default: float) -> float:
-        value = found.get(key, default)
+        value = attributes.get(key, default)
         if not isinstance(value, int | float):
             message = f"{key}: expected a number, got {brief(value)}"
             raise MisfitError(message)
@@ -35,7 +35,7 @@ def read(node: Node) -> Geometry | None:
     if len(names) != node.ndim:
         message = f"numChannels, numSlices, numFrames: expected {node.ndim} axes, got {names}"
         raise MisfitError(message)
-    unit = found["pixelUnit"]
+    unit = attributes["pixelUnit"]
     axes = axes_of(
         node.ndim,
         names=names,

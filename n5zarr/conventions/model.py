@@ -1,7 +1,7 @@
-"""What every convention says in its own way: the axes of a dataset and where its elements lie.
+"""The common model of all conventions: the axes of a dataset, with scale, translation and unit.
 
-Pixel centres, in the whole family: ``physical = scale * index + translation``, and index 0 is the
-centre of the first element.
+Coordinates are those of pixel centres: ``physical = scale * index + translation``, where index 0 is
+the centre of the first element.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPES = {"x": "space", "y": "space", "z": "space", "c": "channel", "t": "time"}
 
 
 class MisfitError(ValueError):
-    """What is written in the terms of a convention cannot be meant: says where and why."""
+    """Attributes of a convention that no dataset can have; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What conventions look at: a dataset and what stands above it.
+    """The input of a convention: a dataset and the groups above it.
 
     Parameters
     ----------
@@ -169,17 +169,17 @@ class Node:
 
     @property
     def level(self) -> int | None:
-        """The level of a pyramid that the name ``s<level>`` says."""
-        found = _LEVEL.fullmatch(self.path[-1]) if self.path else None
-        return None if found is None else int(found.group(1))
+        """The level in the pyramid, from the name ``s<level>``."""
+        level = _LEVEL.fullmatch(self.path[-1]) if self.path else None
+        return None if level is None else int(level.group(1))
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the axes in N5 order that stand on the dataset, if any do."""
+        """The names of the axes, in N5 order, from the attributes of the dataset."""
         if self.given_names is not None:
             return self.given_names
-        found = derived_names(self.attributes, self.ndim)
-        return None if found is None else found[1]
+        names = derived_names(self.attributes, self.ndim)
+        return None if names is None else names[1]
 
 
 def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:
@@ -202,48 +202,50 @@ def texts(value: JSON, length: int) -> tuple[str, ...] | None:
 
 
 def brief(value: object) -> str:
-    """Show a value of a document in a message."""
+    """Shorten a value of a document for a message."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def numbers_at(
-    found: Mapping[str, JSON], key: str, length: int, within: str = ""
+    attributes: Mapping[str, JSON], key: str, length: int, within: str = ""
 ) -> tuple[float, ...] | None:
     """Read a list of numbers of a length, None where there is none.
 
     Parameters
     ----------
-    found : mapping
+    attributes : mapping
         Where the key stands.
     key : str
         Its name.
     length : int
         How many numbers there have to be.
     within : str, optional
-        What ``found`` is, for the message.
+        What ``attributes`` is, for the message.
 
     Raises
     ------
     MisfitError
         Something else stands there.
     """
-    return _given(found, key, numbers(found.get(key), length), f"{length} numbers", within)
+    return _given(
+        attributes, key, numbers(attributes.get(key), length), f"{length} numbers", within
+    )
 
 
 def texts_at(
-    found: Mapping[str, JSON], key: str, length: int, within: str = ""
+    attributes: Mapping[str, JSON], key: str, length: int, within: str = ""
 ) -> tuple[str, ...] | None:
     """Read a list of strings of a length, None where there is none; see :func:`numbers_at`."""
-    return _given(found, key, texts(found.get(key), length), f"{length} strings", within)
+    return _given(attributes, key, texts(attributes.get(key), length), f"{length} strings", within)
 
 
 def _given[T](
-    found: Mapping[str, JSON], key: str, read: T | None, expected: str, within: str
+    attributes: Mapping[str, JSON], key: str, read: T | None, expected: str, within: str
 ) -> T | None:
-    """Refuse what is there, but could not be read."""
-    if read is None and found.get(key) is not None:
-        message = f"{within}{key}: expected {expected}, got {brief(found[key])}"
+    """Raise MisfitError where an attribute is there, but could not be read."""
+    if read is None and attributes.get(key) is not None:
+        message = f"{within}{key}: expected {expected}, got {brief(attributes[key])}"
         raise MisfitError(message)
     return read
 
@@ -280,7 +282,7 @@ def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:
 def level_from(
     node: Node, resolution: Sequence[float], by: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Give distance and first position of the elements from the resolution on the dataset.
+    """Return scale and translation from the resolution on the dataset.
 
     It is that of full resolution, which the factors multiply. But fibsem-tools and cellmap-schemas
     write on each level its own: where that is the product already, of the factors and of what the
@@ -304,9 +306,9 @@ def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
     # with factors of its own a level may be n5-viewer's, whatever `s0` says
     is_complete = node.attributes.get("downsamplingFactors") is not None
     for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
-        for found in (resolution_in(attributes), numbers(attributes.get("resolution"))):
-            if found:
-                yield found
+        for resolution in (resolution_in(attributes), numbers(attributes.get("resolution"))):
+            if resolution:
+                yield resolution
 
 
 def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
@@ -344,7 +346,7 @@ def axes_of(
     translation: Sequence[float] = (),
     units: Sequence[str | None] | str | None = None,
 ) -> tuple[Axis, ...]:
-    """Put axes together, with default names; what is too short applies to the first axes.
+    """Make axes from lists, with default names; a list that is too short is for the first axes.
 
     Examples
     --------

@@ -62,16 +62,16 @@ def read(node: Node) -> Geometry | None:
 
 
 def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
-    for found in (value, *(group.get("pixelResolution") for group in node.ancestors[:2])):
-        unit = mapping(found).get("unit")
+    for resolution in (value, *(group.get("pixelResolution") for group in node.ancestors[:2])):
+        unit = mapping(resolution).get("unit")
         if isinstance(unit, str):
             return unit
     return _above(node, "units") or ("um" if isinstance(value, list) else None)
 
 
 def _above(node: Node, key: str) -> tuple[str, ...] | None:
-    found = (texts(group.get(key), node.ndim) for group in node.ancestors)
-    return next((listed for listed in found if listed), None)
+    names = (texts(group.get(key), node.ndim) for group in node.ancestors)
+    return next((listed for listed in names if listed), None)
 
 
 def _after(

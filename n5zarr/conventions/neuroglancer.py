@@ -1,9 +1,9 @@
 """TensorStore and Neuroglancer: ``axes``, ``units``, ``resolution``, of the array or any ancestor.
 
 tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order. The factors of
-levels stand on each, or as a list of lists on the group. Neuroglancer counts from the corner of a
-voxel, so that its levels are scaled without a shift; from centre to centre that is the usual half.
-An ``offset`` stands for the shift, as n5-universe's ``N5GenericSingleScaleMetadataParser`` has it.
+levels are on each level, or a list of lists on the group. Neuroglancer's coordinates are those of
+the corners of voxels, so centres lie half a voxel further. An ``offset`` replaces that shift, as in
+n5-universe's ``N5GenericSingleScaleMetadataParser``.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ def _resolution(
     units = _inherited(node, "units", texts_at)
     resolution = _inherited(node, "resolution", numbers_at)
     is_own = isinstance(node.attributes.get("resolution"), list)
-    found = _pixel_resolution(node)
-    if found is None or is_own or (resolution is not None and not found[2]):
+    nearest = _pixel_resolution(node)
+    if nearest is None or is_own or (resolution is not None and not nearest[2]):
         return resolution, units, is_own
-    resolution, value, is_own = found
+    resolution, value, is_own = nearest
     unit = mapping(value).get("unit")
     if isinstance(unit, str):
         return resolution, (unit,) * node.ndim, is_own
@@ -126,15 +126,15 @@ def _resolution(
 def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None:
     """Find ``pixelResolution`` of all axes: numbers, value, and whether it is the dataset's."""
     for depth, attributes in enumerate((node.attributes, *node.ancestors)):
-        found = resolution_in(attributes)
-        if found is not None and len(found) == node.ndim:
-            return found, attributes["pixelResolution"], not depth
+        resolution = resolution_in(attributes)
+        if resolution is not None and len(resolution) == node.ndim:
+            return resolution, attributes["pixelResolution"], not depth
     return None
 
 
 def _inherited_object(node: Node, key: str) -> Mapping[str, JSON]:
-    found = (mapping(attributes.get(key)) for attributes in (node.attributes, *node.ancestors))
-    return next((value for value in found if value), {})
+    objects = (mapping(attributes.get(key)) for attributes in (node.attributes, *node.ancestors))
+    return next((value for value in objects if value), {})
 
 
 def _labelled(axis: Axis, labels: Mapping[str, JSON], length: int) -> Axis:

@@ -34,14 +34,14 @@ KEYS = ()  # all of it stands on the group
 
 
 def read(node: Node) -> Geometry | None:
-    """Read what the nearest group above says of the dataset; None where none does."""
+    """Read the dataset's entry in ``multiscales`` of a group above; None where there is none."""
     for depth, group in enumerate(node.ancestors, 1):
         path = "/".join(node.path[-depth:])
         images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
         for image in images if isinstance(images, list) else ():
-            found = _read(node, mapping(image), path)
-            if found is not None:
-                return found
+            geometry = _read(node, mapping(image), path)
+            if geometry is not None:
+                return geometry
     return None
 
 
@@ -109,7 +109,7 @@ def _transform(
 
 
 def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """Make what ``multiscales`` says of an image and of one level of it, in N5 order.
+    """Make an image of ``multiscales`` and the entry of one of its levels, in N5 order.
 
     As n5-universe 3 writes it.
 

@@ -1,8 +1,8 @@
 """Render, of Janelia: ``translate`` beside ``pixelResolution`` and ``scales``; N5 order.
 
-render-app ``NeuroglancerAttributes``: on the group of the levels, or on a dataset alone, where in
-the aligned stack it begins, in elements of full resolution. Everything else is Neuroglancer's.
-Levels with COSEM's ``transform`` are where that says, for other tools, too.
+render-app ``NeuroglancerAttributes``: ``translate`` is where the dataset begins in the aligned
+stack, in elements of full resolution, on the group of the levels or on a single dataset. The rest
+is as in Neuroglancer. COSEM's ``transform`` on a level comes first, as in other tools.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def read(node: Node) -> Geometry | None:
     """Read ``translate`` of the dataset or the group above; None where there is none."""
     for attributes in (node.attributes, *node.ancestors[:1]):
         to = _offset(attributes, node.ndim)
-        found = None if to is None else n5viewer.read(node) or neuroglancer.read(node)
-        if to is not None and found is not None:
-            axes = zip(found.axes, to, strict=True)
+        geometry = None if to is None else n5viewer.read(node) or neuroglancer.read(node)
+        if to is not None and geometry is not None:
+            axes = zip(geometry.axes, to, strict=True)
             moved = (replace(axis, translation=axis.translation + t) for axis, t in axes)
             return Geometry(convention="render", axes=tuple(moved))
     return None
 
 
 def _offset(attributes: Mapping[str, JSON], ndim: int) -> tuple[float, ...] | None:
-    """Give the physical offset, of what render has written together."""
+    """Return the physical offset, where all attributes that render writes are there."""
     by = numbers(attributes.get("translate"), ndim)
     resolution = resolution_in(attributes)
     is_complete = resolution is not None and len(resolution) == ndim and "scales" in attributes

@@ -1,7 +1,9 @@
-"""``attributes.json``: what makes a node a dataset, and what the dataset is.
+"""Read ``attributes.json``: tell datasets from groups, and parse what describes a dataset.
 
-N5 4.0.0, "File-system specification", items 3 to 7, ``DatasetAttributesAdapter`` and, for the older
-rules, n5-3.5.1 ``DatasetAttributes.from``. N5's own keys and the users' stand in one flat object.
+N5 spec, "File-system specification", items 2 and 4. N5's own keys and the users' attributes are
+members of the same object.
+
+Java: ``DatasetAttributesAdapter``; for N5 before 4.0, n5-3.5.1 ``DatasetAttributes.from``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import grid_shape
 from n5zarr.format.lenient_json import as_integer
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.version import VERSION_KEY, is_version
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
 
 __all__ = [
     "ATTRIBUTES_JSON",
@@ -40,22 +42,27 @@ __all__ = [
 ]
 
 ATTRIBUTES_JSON = "attributes.json"
-ZARR_KEY = "zarr"
-"""The one key that n5zarr reserves, for what N5 has no word for."""
+"""N5 spec, "File-system specification", item 2: the name of the file in each directory."""
 
+ZARR_KEY = "zarr"
+"""The only key that n5zarr adds; holds what N5 cannot express, see `n5zarr.zarr_view.record`."""
+
+# N5 spec, "File-system specification", item 4; `compressionType` is N5 1.x, `codecs` Java N5 4
 DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAttributes:
-    """A node that is no dataset.
+    """A group that is not a dataset.
+
+    N5 spec, "File-system specification", item 2.
 
     Parameters
     ----------
     attributes : mapping
         The users' attributes, in the order of the document.
     record : JSON, optional
-        What stands under the reserved key; None where nothing does.
+        The value of :data:`ZARR_KEY`; None where it is absent.
     """
 
     attributes: Mapping[str, JSON]
@@ -66,6 +73,8 @@ class GroupAttributes:
 class DatasetAttributes:
     """A dataset as its ``attributes.json`` describes it.
 
+    N5 spec, "File-system specification", item 4.
+
     Parameters
     ----------
     dimensions : tuple of int
@@ -73,17 +82,17 @@ class DatasetAttributes:
     block_size : tuple of int
         Extent of a full block in elements, N5 order.
     data_type : DataType
-        What the elements are, or of which they have the bytes.
+        Type of the elements; where ``numpy_type`` is set, the type with the same bytes.
     compression : Compression
         How payloads are compressed.
     attributes : mapping
         The users' attributes, in the order of the document.
     record : JSON, optional
-        What stands under the reserved key; None where nothing does.
+        The value of :data:`ZARR_KEY`; None where it is absent.
     has_block_size : bool, optional
-        Whether the document has the block size; else it is that of the dataset.
+        Whether the document has ``blockSize``; without it, ``block_size`` is ``dimensions``.
     numpy_type : numpy.dtype, optional
-        What the elements are where N5 has no such type; see
+        Type of the elements where zarr-python 2 wrote one that N5 does not have; see
         :func:`~n5zarr.format.data_type.numpy_type`.
     """
 
@@ -98,7 +107,7 @@ class DatasetAttributes:
 
     @property
     def type_name(self) -> str:
-        """What stands under ``dataType``."""
+        """The value of ``dataType``."""
         return self.data_type.value if self.numpy_type is None else self.numpy_type.name
 
     @property
@@ -113,26 +122,26 @@ class DatasetAttributes:
 
     @property
     def is_label_multiset(self) -> bool:
-        """Whether the bytes are Paintera's label multisets, see imglib2-label-multisets."""
+        """Whether the elements are bytes of label multisets, which Paintera writes."""
         return self.data_type is DataType.UINT8 and self.attributes.get("isLabelMultiset") is True
 
     @property
     def may_be_group(self) -> bool:
-        """Whether only a listing can tell that this is a dataset.
+        """Whether the directory has to be listed to tell whether this is a dataset or a group.
 
-        BigStitcher writes all dataset keys on the group ``setupN`` too. There, unlike on any array,
+        BigStitcher writes all keys of a dataset to the group ``setupN`` too. Only there
         ``downsamplingFactors`` is a list of lists.
         """
         return _is_suspect(self.attributes)
 
 
 def dataset_keys(document: Mapping[str, JSON]) -> list[str]:
-    """Name the keys of a document that describe a dataset."""
+    """List the keys of a document that describe a dataset."""
     return [key for key in DATASET_KEYS if key in document]
 
 
 def missing_dataset_keys(document: JSON) -> list[str]:
-    """Name what keeps a document from describing a dataset.
+    """List the keys that a document lacks to describe a dataset.
 
     Examples
     --------
@@ -147,12 +156,14 @@ def missing_dataset_keys(document: JSON) -> list[str]:
 
 
 def _has_codecs(document: Mapping[str, JSON]) -> bool:
-    """Whether there are codecs as Java N5 4 has them, and no attribute of that name."""
+    """Whether ``codecs`` is the list that Java N5 4 may have, and not a user's attribute."""
     return isinstance(document.get("codecs"), list)
 
 
 def is_dataset(document: JSON) -> bool:
     """Whether a document describes a dataset.
+
+    N5 spec, "File-system specification", item 4, with Java's exceptions:
 
     ==============  ============  ===================================================  =======
     ``dimensions``  ``dataType``  ``compression``, ``compressionType`` or ``codecs``  dataset
@@ -161,8 +172,8 @@ def is_dataset(document: JSON) -> bool:
     any other combination                                                              no
     ==============  ============  ===================================================  =======
 
-    ``blockSize`` does not matter: N5 before 4.0 takes one block of the size of the dataset where it
-    is absent. A document that is no object is a group without attributes.
+    ``blockSize`` may be absent: N5 before 4.0 then takes one block of the size of the dataset. A
+    document that is not an object makes a group without attributes.
     """
     return not missing_dataset_keys(document)
 
@@ -173,15 +184,16 @@ def _is_suspect(document: Mapping[str, JSON]) -> bool:
 
 
 def describes_array(document: JSON, *, is_group: bool = False) -> bool:
-    """Whether a document describes a dataset that is no group after all.
+    """Whether a node is an array, from its document and what a listing has told.
 
     Parameters
     ----------
     document : JSON
-        Of the node.
+        The node's document.
     is_group : bool, optional
-        Whether a listing has shown a group; what only such a document can be, others may have
-        replaced since.
+        Whether a listing has told that the node is a group. It counts only where the document
+        leaves that open (:attr:`DatasetAttributes.may_be_group`): another program may have made
+        the node a dataset since.
     """
     if not isinstance(document, dict) or not is_dataset(document):
         return False
@@ -191,18 +203,18 @@ def describes_array(document: JSON, *, is_group: bool = False) -> bool:
 def own_keys(
     document: Mapping[str, JSON], *, is_group: bool = False, is_root: bool = True
 ) -> tuple[str, ...]:
-    """Name the keys that are N5's own in a document, and no attributes.
+    """List the keys that are N5's or n5zarr's in a document; all others are users' attributes.
 
     Parameters
     ----------
     document : mapping
-        Of the node.
+        The node's document.
     is_group : bool, optional
-        Whether it is known to be a group, whatever keys it carries: BigDataViewer's setups have
-        ``dataType``, BigStitcher's have all keys of a dataset.
+        Whether the node is known to be a group, whatever keys its document has: BigDataViewer's
+        setups have ``dataType``, BigStitcher's have all keys of a dataset.
     is_root : bool, optional
-        Whether it is the root, whose ``n5`` is the version of the container. On any other group it
-        is an attribute, unless it is a version that N5 writes.
+        Whether the node is the root, where ``n5`` is the version of the container. On other groups
+        ``n5`` is an attribute, unless its value is a version that N5 writes.
     """
     if is_group or not is_dataset(document):
         is_own = is_root or is_version(document.get(VERSION_KEY))
@@ -212,7 +224,7 @@ def own_keys(
 
 
 def group_attributes(document: Mapping[str, JSON], *, is_root: bool) -> GroupAttributes:
-    """Read the document of a group, whatever keys of a dataset it carries."""
+    """Parse the document of a group, which may have keys of a dataset."""
     own = own_keys(document, is_group=True, is_root=is_root)
     return GroupAttributes(attributes=_without(document, own), record=document.get(ZARR_KEY))
 
@@ -220,19 +232,21 @@ def group_attributes(document: Mapping[str, JSON], *, is_root: bool) -> GroupAtt
 def parse_attributes(
     document: JSON, *, is_root: bool = True
 ) -> DatasetAttributes | GroupAttributes:
-    """Read a parsed ``attributes.json``.
+    """Turn the JSON of an ``attributes.json`` into the description of a dataset or a group.
+
+    N5 spec, "File-system specification", items 2 and 4.
 
     Parameters
     ----------
     document : JSON
-        The document; None for a node that has none.
+        The document; None where the directory has none.
     is_root : bool, optional
-        Whether it is that of the root, see :func:`own_keys`.
+        Whether the node is the root, see :func:`own_keys`.
 
     Returns
     -------
     DatasetAttributes or GroupAttributes
-        With the users' attributes apart from N5's own.
+        With the users' attributes separated from N5's keys.
 
     Raises
     ------
@@ -260,12 +274,13 @@ def _without(document: Mapping[str, JSON], keys: tuple[str, ...]) -> dict[str, J
 
 
 def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
+    """Parse the mandatory attributes of a dataset: N5 spec, "File-system specification", item 4."""
     problems: list[Problem] = []
     dimensions = _integers(document, "dimensions", 0, 2**63 - 1, problems)
     if "blockSize" in document:
         block_size = _integers(document, "blockSize", 1, 2**31 - 1, problems)
     else:
-        block_size = tuple(max(d, 1) for d in dimensions)
+        block_size = N5Tuple(tuple(max(d, 1) for d in dimensions))
     if not problems and len(dimensions) != len(block_size):
         message = f"expected {len(dimensions)} entries, one per dimension, got {len(block_size)}"
         problems.append(Problem(("blockSize",), message))
@@ -288,19 +303,19 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
 def _integers(
     document: Mapping[str, JSON], key: str, low: int, high: int, problems: list[Problem]
 ) -> N5Tuple:
-    """Read a list of integers."""
+    """Parse a list of integers, one per dimension."""
     values = document[key]
     if not isinstance(values, list) or len(values) > MAX_NDIM:
         message = f"expected a list of at most {MAX_NDIM} integers, got {values!r:.80}"
         problems.append(Problem((key,), message))
-        return ()
+        return N5Tuple(())
     integers = []
     for i, value in enumerate(values):
         try:
             integers.append(as_integer(value, low, high))
         except ValueError as err:
             problems.append(Problem((key, i), str(err)))
-    return tuple(integers)
+    return N5Tuple(tuple(integers))
 
 
 def _data_type(
@@ -321,7 +336,7 @@ def _data_type(
 
 
 def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compression | None:
-    # Java: `compression` wins where both keys stand
+    # Java: `compression` wins where both keys are present
     key = "compressionType" if "compression" not in document else "compression"
     compression = None
     if key in document:
@@ -341,14 +356,14 @@ def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compr
 
 
 def _are_codecs_of(compression: Compression | None, codecs: Sequence[JSON]) -> bool:
-    """Whether codecs of Java N5 4 make the blocks that a compression says.
+    """Whether the ``codecs`` of a document say the same as its ``compression``.
 
     Java: ``DatasetAttributes.java``; ``n5bytes`` is the header and the elements, big-endian.
     """
     if compression is None or not codecs or codecs[0] != {"name": "n5bytes"}:
         return False
     try:
-        found = [
+        compressions = [
             parse_compression({"type": codec.get("name"), **_configuration(codec)})
             for codec in codecs[1:]
             if isinstance(codec, dict)
@@ -356,7 +371,7 @@ def _are_codecs_of(compression: Compression | None, codecs: Sequence[JSON]) -> b
     except N5AttributesError:
         return False
     expected = [] if isinstance(compression, Raw) else [compression]
-    return found == expected and len(found) == len(codecs) - 1
+    return compressions == expected and len(compressions) == len(codecs) - 1
 
 
 def _configuration(codec: Mapping[str, JSON]) -> Mapping[str, JSON]:

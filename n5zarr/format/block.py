@@ -1,6 +1,7 @@
-"""The header of a block.
+"""Parse and write the header of a block.
 
-N5 4.0.0, "File-system specification", item 9, and ``N5BlockCodecs.java``. All integers big-endian:
+N5 spec, "File-system specification", item 9; for mode 2 ``N5BlockCodecs.java``. All integers are
+big-endian:
 
 ==========  =========  ==============================================================
 mode        uint16     then
@@ -10,7 +11,7 @@ mode        uint16     then
 2 object    ``0002``   uint32 number of bytes; payload
 ==========  =========  ==============================================================
 
-The sizes are in N5 order. Only the payload is compressed. This module knows nothing of payloads.
+Sizes are in N5 order. Only the payload is compressed; `n5zarr.codecs` decodes it.
 """
 
 from __future__ import annotations
@@ -19,31 +20,33 @@ import math
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from n5zarr.errors import N5BlockError
-
-if TYPE_CHECKING:
-    from n5zarr.format.order import N5Tuple
+from n5zarr.format.order import N5Tuple
 
 __all__ = ["MAX_ARRAY_NDIM", "MAX_BLOCK_BYTES", "MAX_NDIM", "BlockHeader", "BlockMode"]
 
 MAX_BLOCK_BYTES = 2**31 - 1
-"""Java: a block is one Java array."""
+"""N5 spec, "File-system specification", item 7. Java: a block is one Java array."""
 
 MAX_NDIM = 2**16 - 1
-"""The number of dimensions is a uint16 in the block header."""
+"""N5 spec, "File-system specification", item 9: the number of dimensions is a uint16."""
 
 MAX_ARRAY_NDIM = 64
-"""numpy: no array has more dimensions."""
+"""The limit of numpy."""
 
+_NO_SIZES = N5Tuple(())
 _MODE = struct.Struct(">H")
 _MODE_NDIM = struct.Struct(">HH")
 _COUNT = struct.Struct(">I")
 
 
 class BlockMode(IntEnum):
-    """What the header of a block says, and so how to count its elements."""
+    """How the elements of a block are counted.
+
+    N5 spec, "File-system specification", item 9.
+    """
 
     DEFAULT = 0
     VARLENGTH = 1
@@ -66,7 +69,7 @@ class BlockHeader:
     """
 
     mode: BlockMode
-    block_shape: N5Tuple = ()
+    block_shape: N5Tuple = _NO_SIZES
     n_elements: int | None = None
 
     @property
@@ -84,10 +87,12 @@ class BlockHeader:
     def from_bytes(cls, data: bytes | memoryview, /) -> Self:
         """Parse the header at the start of a stored block.
 
+        N5 spec, "File-system specification", item 9.
+
         Parameters
         ----------
         data : bytes or memoryview
-            The stored block, header first. The payload is not looked at.
+            The stored block, header first. The payload is not read.
 
         Returns
         -------
@@ -99,10 +104,6 @@ class BlockHeader:
         N5BlockError
             ``data`` is shorter than the header it announces, or the mode is none of 0, 1, 2
             (``kind="header"``).
-
-        References
-        ----------
-        N5 4.0.0, "File-system specification", item 9.
 
         Examples
         --------
@@ -126,11 +127,14 @@ class BlockHeader:
             raise _truncated(n_bytes, len(data), f"{ndim} dimensions in mode {mode}")
         sizes = struct.unpack_from(f">{ndim + mode}I", data, 4)
         if mode == BlockMode.DEFAULT:
-            return cls(mode=BlockMode.DEFAULT, block_shape=sizes)
-        return cls(mode=BlockMode.VARLENGTH, block_shape=sizes[:-1], n_elements=sizes[-1])
+            return cls(mode=BlockMode.DEFAULT, block_shape=N5Tuple(sizes))
+        shape = N5Tuple(sizes[:-1])
+        return cls(mode=BlockMode.VARLENGTH, block_shape=shape, n_elements=sizes[-1])
 
     def to_bytes(self) -> bytes:
         """Write the header.
+
+        N5 spec, "File-system specification", item 9.
 
         Returns
         -------
@@ -149,6 +153,7 @@ class BlockHeader:
         return struct.pack(f">HH{len(sizes)}I", self.mode, len(self.block_shape), *sizes)
 
 
-def _truncated(expected: int, found: int, what: str) -> N5BlockError:
-    message = f"block header: expected {expected} bytes for {what}, got {found} (truncated write?)"
+def _truncated(expected: int, n_bytes: int, what: str) -> N5BlockError:
+    expected_bytes = f"expected {expected} bytes for {what}"
+    message = f"block header: {expected_bytes}, got {n_bytes} (truncated write?)"
     return N5BlockError(message, kind="header")

@@ -1,26 +1,29 @@
-"""Descriptions of compressions: the ``compression`` object of ``attributes.json``.
+"""Describe compressions: the ``compression`` object of ``attributes.json``.
 
-N5 4.0.0, "File-system specification", item 9 and the ``@CompressionParameter`` fields of
-``GzipCompression.java`` and its siblings. One frozen dataclass for each ``type``, with the members
-that Java writes, their defaults and their limits. Nothing is compressed here.
+N5 spec, "File-system specification", item 4 (``compression``).
 
-Absent members take Java's default; unknown members are ignored (and never dropped from the
-document).
+One frozen dataclass for each ``type``, with the members that Java writes (the
+``@CompressionParameter`` fields of ``GzipCompression.java`` and its siblings), their defaults and
+their limits. `n5zarr.codecs` compresses.
 
-Deviations: an object with members but without ``type`` and an unknown ``compressionType`` are
-errors, where Java silently reads raw bytes; so are levels that Java would refuse only when writing.
+Absent members take Java's default. Unknown members are ignored, and kept in the document.
+
+Deviation: three documents are errors here that Java reads as raw bytes or refuses only on writing:
+an object with members but without ``type``, an unknown ``compressionType``, a level out of range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.lenient_json import as_boolean, as_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
@@ -42,17 +45,20 @@ __all__ = [
 _ANY_INT = (-(2**31), 2**31 - 1)
 
 
-def _integer(json_name: str, default: int, low: int, high: int) -> Any:  # noqa: ANN401
+def _integer(json_name: str, default: int, low: int, high: int) -> int:
     return field(default=default, metadata={"json": json_name, "low": low, "high": high})
 
 
-def _one_of(json_name: str, default: str, *choices: str) -> Any:  # noqa: ANN401
+def _one_of(json_name: str, default: str, *choices: str) -> str:
     return field(default=default, metadata={"json": json_name, "choices": choices})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Raw:
-    """No compression: ``{"type":"raw"}``."""
+    """No compression: ``{"type":"raw"}``.
+
+    N5 spec, "File-system specification", item 4 (raw).
+    """
 
     type: ClassVar[str] = "raw"
 
@@ -61,7 +67,8 @@ class Raw:
 class Gzip:
     """RFC 1952, or RFC 1950 with ``useZlib``: ``{"type":"gzip","useZlib":false,"level":6}``.
 
-    Java: the default level is 6 since 4.0 and was -1 (the same level) before.
+    N5 spec, "File-system specification", item 4 (gzip). Java adds ``useZlib``, and its default
+    level is 6 since 4.0; before it was -1, which means 6.
     """
 
     type: ClassVar[str] = "gzip"
@@ -71,7 +78,10 @@ class Gzip:
 
 @dataclass(frozen=True, kw_only=True)
 class Bzip2:
-    """A bzip2 stream: ``{"type":"bzip2","blockSize":9}``, in units of 100 kB."""
+    """A bzip2 stream: ``{"type":"bzip2","blockSize":9}``, in units of 100 kB.
+
+    N5 spec, "File-system specification", item 4 (bzip2).
+    """
 
     type: ClassVar[str] = "bzip2"
     block_size: int = _integer("blockSize", 9, 1, 9)
@@ -79,7 +89,10 @@ class Bzip2:
 
 @dataclass(frozen=True, kw_only=True)
 class Xz:
-    """An .xz container: ``{"type":"xz","preset":6}``."""
+    """An .xz container: ``{"type":"xz","preset":6}``.
+
+    N5 spec, "File-system specification", item 4 (xz).
+    """
 
     type: ClassVar[str] = "xz"
     preset: int = _integer("preset", 6, 0, 9)
@@ -87,9 +100,10 @@ class Xz:
 
 @dataclass(frozen=True, kw_only=True)
 class Lz4:
-    """Java's ``LZ4Block`` stream: ``{"type":"lz4","blockSize":65536}``, piece size in bytes.
+    """Java's ``LZ4Block`` stream: ``{"type":"lz4","blockSize":65536}``, size of a piece in bytes.
 
-    z5 writes its level as ``blockSize``, so no limit is set; reading does not need the value.
+    N5 spec, "File-system specification", item 4 (lz4). z5 writes its level as ``blockSize``, so
+    there is no limit; reading does not need the value.
     """
 
     type: ClassVar[str] = "lz4"
@@ -102,7 +116,8 @@ class Blosc:
 
     ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``
 
-    Java adds ``typesize`` and ``nthreads``, which change nothing, and which tensorstore refuses.
+    N5 spec, "File-system specification", item 4 (custom compression: N5 Blosc). Java also writes
+    ``typesize`` and ``nthreads``. They change nothing, and tensorstore refuses them.
     """
 
     type: ClassVar[str] = "blosc"
@@ -114,7 +129,10 @@ class Blosc:
 
 @dataclass(frozen=True, kw_only=True)
 class Zstd:
-    """Zstandard frames: ``{"type":"zstd","level":3}``. Java clamps the level."""
+    """Zstandard frames: ``{"type":"zstd","level":3}``. Java clamps the level.
+
+    N5 spec, "File-system specification", item 4 (custom compression: N5 ZStandard).
+    """
 
     type: ClassVar[str] = "zstd"
     level: int = _integer("level", 3, *_ANY_INT)
@@ -130,9 +148,9 @@ class Jpeg:
 
 @dataclass(frozen=True, kw_only=True)
 class Lzma:
-    """What zarr-python 2 writes for LZMA that is no .xz: ``{"type":"lzma","format":2}``.
+    """LZMA as zarr-python 2 writes it where it is not .xz: ``{"type":"lzma","format":2}``.
 
-    Only the self-describing forms, .xz (1) and .lzma (2), are read.
+    Only the formats that describe themselves, .xz (1) and .lzma (2), are read.
     """
 
     type: ClassVar[str] = "lzma"
@@ -141,28 +159,31 @@ class Lzma:
 
 type Compression = Raw | Gzip | Bzip2 | Xz | Lz4 | Blosc | Zstd | Jpeg | Lzma
 
+# N5 spec, "Extensible compression schemes": a new compression is entered here
 COMPRESSIONS: Mapping[str, type[Compression]] = {
     cls.type: cls for cls in (Raw, Gzip, Bzip2, Xz, Lz4, Blosc, Zstd, Jpeg, Lzma)
 }
 
-# Spec 1.x: `compressionType` is the bare name of one of these, with default parameters.
+# N5 1.x: `compressionType` is the name of one of these, which then has its default parameters
 _VERSION_0_TYPES = ("raw", "gzip", "bzip2", "lz4", "xz")
 
 
 def parse_compression(value: JSON, loc: tuple[str, ...] = ("compression",)) -> Compression:
-    """Read a compression as it stands in ``attributes.json``.
+    """Parse a compression of ``attributes.json``.
+
+    N5 spec, "File-system specification", item 4 (``compression``).
 
     Parameters
     ----------
     value : JSON
         The object under ``compression``, or the name under ``compressionType`` (N5 1.x).
     loc : tuple of str, optional
-        Where the value stands, for messages.
+        Path of the value in the document, for messages.
 
     Returns
     -------
     Compression
-        The description, completed with Java's defaults.
+        The description; absent members have Java's defaults.
 
     Raises
     ------
@@ -200,7 +221,7 @@ def _problems(problems: list[Problem]) -> N5AttributesError:
 def _parse_members(
     cls: type[Compression], members: Mapping[str, JSON], loc: tuple[str, ...]
 ) -> Compression:
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, JSON] = {}
     problems: list[Problem] = []
     for member in fields(cls):
         json_name = member.metadata["json"]
@@ -212,11 +233,12 @@ def _parse_members(
             problems.append(Problem((*loc, json_name), str(err), "compression"))
     if problems:
         raise _problems(problems)
-    return cls(**arguments)
+    # the members have been checked against the fields
+    return cast("Callable[..., Compression]", cls)(**arguments)
 
 
-def _member_value(member: Field[Any], value: JSON) -> JSON:
-    """Check one member against its field; ValueError says what was expected."""
+def _member_value(member: Field[object], value: JSON) -> JSON:
+    """Return the value of a member as its field takes it; ValueError where it does not."""
     limits = member.metadata
     if "choices" in limits:
         if value not in limits["choices"]:

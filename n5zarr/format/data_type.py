@@ -1,10 +1,12 @@
-"""The ``dataType`` of a dataset.
+"""Map the ``dataType`` of a dataset to numpy dtypes.
 
-N5 4.0.0, "File-system specification", item 7, and ``DataType.java``: lower case names only,
-elements big-endian. ``string`` and ``object`` have no fixed item size.
+N5 spec, "File-system specification", item 4 (the names) and item 9 (elements are big-endian).
 
-zarr-python 2 wrote numpy's name of whatever dtype it had, and the elements as numpy has them,
-big-endian; besides N5's own it reads back what :func:`numpy_type` names.
+Java: ``DataType.java`` takes lower-case names only, and has ``string`` too, which the specification
+does not list. Elements of ``string`` and ``object`` have no fixed size.
+
+zarr-python 2 wrote numpy's name of the dtype instead, such as ``"float16"``, with big-endian
+elements: :func:`numpy_type` reads those.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ _NUMPY_NAME = re.compile(r"bool|float16|(datetime|timedelta)64\[\w+\]", re.ASCII
 
 
 class DataType(StrEnum):
-    """What N5 can store as elements of a block."""
+    """The element types of N5.
+
+    N5 spec, "File-system specification", item 4.
+    """
 
     UINT8 = "uint8"
     UINT16 = "uint16"
@@ -43,7 +48,10 @@ class DataType(StrEnum):
 
     @cached_property
     def dtype(self) -> np.dtype[np.generic]:
-        """The numpy dtype of the stored elements, big-endian; bytes for string and object."""
+        """The numpy dtype of the stored elements, big-endian; uint8 for string and object.
+
+        N5 spec, "File-system specification", item 9.
+        """
         return np.dtype(self.value).newbyteorder(">") if self.is_numeric else np.dtype("u1")
 
     @property
@@ -53,7 +61,7 @@ class DataType(StrEnum):
 
 
 def numpy_type(name: str) -> np.dtype[np.generic] | None:
-    """Give the dtype that zarr-python 2 wrote under a name that N5 does not have.
+    """Return the dtype of a ``dataType`` that zarr-python 2 writes and N5 does not have.
 
     Parameters
     ----------
@@ -80,7 +88,7 @@ def numpy_type(name: str) -> np.dtype[np.generic] | None:
 
 
 def same_bytes(dtype: np.dtype[np.generic]) -> DataType:
-    """Give N5's data type whose elements are the bytes of one that :func:`numpy_type` gives.
+    """Return the data type of N5 with the same bytes as a dtype of :func:`numpy_type`.
 
     Examples
     --------

@@ -1,7 +1,6 @@
-"""The block grid of a dataset.
+"""Compute the block grid of a dataset: number of blocks, extent of each, paths of their files.
 
-N5 4.0.0, "File-system specification", items 6 and 8: a dataset is cut into blocks of ``blockSize``,
-each at a grid position, each in the file ``<x>/<y>/<z>`` below the dataset.
+N5 spec, "File-system specification", items 5 and 8. All tuples are in N5 order.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from n5zarr.format.order import N5Tuple
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from n5zarr.format.order import N5Tuple
 
 __all__ = [
     "automatic_block_size",
@@ -29,7 +28,9 @@ _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
 def grid_shape(dimensions: N5Tuple, block_size: N5Tuple) -> N5Tuple:
-    """Count the blocks along each axis.
+    """Count the blocks along each axis, truncated ones included.
+
+    N5 spec, "File-system specification", item 8.
 
     Parameters
     ----------
@@ -46,11 +47,13 @@ def grid_shape(dimensions: N5Tuple, block_size: N5Tuple) -> N5Tuple:
     >>> grid_shape((7, 5, 0), (3, 5, 4))
     (3, 1, 0)
     """
-    return tuple(-(-d // b) for d, b in zip(dimensions, block_size, strict=True))
+    return N5Tuple(tuple(-(-d // b) for d, b in zip(dimensions, block_size, strict=True)))
 
 
 def block_extent(dimensions: N5Tuple, block_size: N5Tuple, grid_position: N5Tuple) -> N5Tuple:
-    """Give the part of the grid cell that lies inside the dataset.
+    """Compute the extent of a block: ``block_size``, less where the dataset ends before.
+
+    N5 spec, "File-system specification", item 8.
 
     Parameters
     ----------
@@ -69,9 +72,11 @@ def block_extent(dimensions: N5Tuple, block_size: N5Tuple, grid_position: N5Tupl
     >>> block_extent((7, 5), (3, 2), (2, 0))
     (1, 2)
     """
-    return tuple(
-        max(0, min(b, d - g * b))
-        for d, b, g in zip(dimensions, block_size, grid_position, strict=True)
+    return N5Tuple(
+        tuple(
+            max(0, min(b, d - g * b))
+            for d, b, g in zip(dimensions, block_size, grid_position, strict=True)
+        )
     )
 
 
@@ -82,8 +87,9 @@ def automatic_block_size(
 ) -> tuple[int, ...]:
     """Choose a block size: about a million elements, no longer along an axis than the array.
 
-    The rule is tensorstore's: the largest blocks of the wanted proportions, where an axis that is
-    shorter leaves room for the others.
+    The rule is tensorstore's: the largest block of the given proportions that has at most
+    ``n_elements``. Where the array is shorter than that along one axis, the block becomes longer
+    along the others.
 
     Parameters
     ----------
@@ -129,14 +135,17 @@ def automatic_block_size(
 
 
 def block_path(grid_position: N5Tuple) -> str:
-    """Give the path of a block below its dataset.
+    """Return the path of a block's file, relative to the directory of its dataset.
+
+    N5 spec, "File-system specification", item 5. The first axis is the outermost directory.
 
     Examples
     --------
     >>> block_path((2, 0, 11))
     '2/0/11'
 
-    Where there are no dimensions, tensorstore and zarr-python 2 call the one block
+    A dataset without dimensions has one block. N5 has no name for it; tensorstore and zarr-python 2
+    use
 
     >>> block_path(())
     '0'
@@ -145,7 +154,7 @@ def block_path(grid_position: N5Tuple) -> str:
 
 
 def is_block_name(name: str) -> bool:
-    """Whether a directory entry of a dataset can be a part of a block path.
+    """Whether a name in the directory of a dataset can be a part of the path of a block.
 
     Examples
     --------
@@ -156,7 +165,9 @@ def is_block_name(name: str) -> bool:
 
 
 def parse_block_path(path: str, grid: N5Tuple) -> N5Tuple | None:
-    """Read a grid position from the path of a block.
+    """Parse the path of a block's file into its grid position; the inverse of :func:`block_path`.
+
+    N5 spec, "File-system specification", item 5.
 
     Parameters
     ----------
@@ -168,7 +179,7 @@ def parse_block_path(path: str, grid: N5Tuple) -> N5Tuple | None:
     Returns
     -------
     tuple of int or None
-        Position in N5 order, or None when the path names no block of this grid.
+        Position in N5 order, or None when the path is not that of a block of this grid.
 
     Examples
     --------
@@ -176,10 +187,10 @@ def parse_block_path(path: str, grid: N5Tuple) -> N5Tuple | None:
     ((2, 0), None)
     """
     if not grid:
-        return () if path == block_path(()) else None
+        return N5Tuple(()) if path == block_path(N5Tuple(())) else None
     names = path.split("/")
-    # no grid index has more than 19 digits, and int() of thousands of digits is an attack
+    # no index of a grid has more than 19 digits; int() of thousands of digits would take long
     if len(names) != len(grid) or not all(is_block_name(n) and len(n) < 20 for n in names):
         return None
-    position = tuple(map(int, names))
+    position = N5Tuple(tuple(map(int, names)))
     return position if all(p < g for p, g in zip(position, grid, strict=True)) else None

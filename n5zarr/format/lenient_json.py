@@ -1,13 +1,14 @@
-"""JSON as Java's N5 reads it: Gson in its lenient mode.
+"""Parse JSON as Java's N5 does, with Gson in lenient mode.
 
-Beyond the standard it takes comments (``/* */``, ``//``, ``#``), single quotes, unquoted names and
-strings, ``NaN`` and ``Infinity``, ``=`` and ``=>`` for ``:``, ``;`` for ``,``, a byte order mark,
-repeated names (the last wins) and an empty file (``null``). Content after the document, missing or
-surplus commas and more than 255 levels are errors, in Java as here.
+N5 spec, "File-system specification", item 2: attributes are JSON.
 
-A standard document goes through :mod:`json`; only what that refuses is parsed here.
+Java: beyond standard JSON, Gson takes comments (``/* */``, ``//``, ``#``), single quotes, unquoted
+names and strings, ``NaN`` and ``Infinity``, ``=`` and ``=>`` for ``:``, ``;`` for ``,``, a byte
+order mark, repeated names (the last one wins) and an empty file (``null``). Content after the
+document, missing or surplus commas and more than 255 levels are errors, in Java and here. Where a
+number or a boolean is expected, one in quotes is taken too.
 
-Where a number or a truth value is expected, one in quotes counts as well.
+:mod:`json` parses standard documents; the parser of this module gets what :mod:`json` refuses.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _WORDS: dict[str, JSON] = {
 
 
 def _refuse(token: str) -> JSON:
-    message = f"{token} is no standard JSON"
+    message = f"{token} is not standard JSON"
     raise ValueError(message)
 
 
@@ -54,14 +55,14 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
 def as_integer(value: JSON, low: int, high: int) -> int:
-    """Take a value as Java takes it for an integer: 4, 4.0 and "4", but not "4.0".
+    """Convert a value to an integer where Java does: 4, 4.0 and "4", but not "4.0".
 
-    Deviation: Java cuts 4.5 to 4, and numbers beyond the limits to their last bits.
+    Deviation: Java truncates 4.5 to 4, and numbers out of range to their last bits.
 
     Raises
     ------
     ValueError
-        It is none, or not one from ``low`` to ``high``.
+        The value is not an integer, or not one from ``low`` to ``high``.
     """
     number: JSON = value
     if isinstance(value, str) and _QUOTED_INTEGER.fullmatch(value):
@@ -74,14 +75,14 @@ def as_integer(value: JSON, low: int, high: int) -> int:
 
 
 def as_boolean(value: JSON) -> bool:
-    """Take a value as Java takes it for a truth value: true and "TRUE".
+    """Convert a value to a boolean where Java does: true and "TRUE".
 
-    Deviation: any other text is false to Java.
+    Deviation: Java takes any other string as false.
 
     Raises
     ------
     ValueError
-        It is none.
+        The value is not a boolean.
     """
     if isinstance(value, bool):
         return value
@@ -107,7 +108,7 @@ def parse_json(data: bytes) -> JSON:
     Raises
     ------
     N5AttributesError
-        The bytes are no JSON, not even leniently (``kind="json"``).
+        The bytes are not JSON, even in lenient mode (``kind="json"``).
 
     Examples
     --------
@@ -142,23 +143,23 @@ def parse_json(data: bytes) -> JSON:
 
 
 def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
-    """Parse a document that is an object, and keep how its members are spelled.
+    """Parse a document that is an object, and keep the text of its members.
 
     Parameters
     ----------
     data : bytes
-        As :func:`parse_json` takes it.
+        As for :func:`parse_json`.
 
     Returns
     -------
     dict
         Value and text of each member, in the order of the document; the text is None where it is
-        no standard JSON. Empty for a document that is no object.
+        not standard JSON. Empty for a document that is not an object.
 
     Raises
     ------
     N5AttributesError
-        The bytes are no JSON, not even leniently (``kind="json"``).
+        The bytes are not JSON, even in lenient mode (``kind="json"``).
 
     Examples
     --------
@@ -177,7 +178,7 @@ def _error(message: str) -> N5AttributesError:
 
 
 def _check_depth(document: JSON) -> None:
-    """Refuse what is nested deeper than Java reads, without recursing."""
+    """Raise if a document has more levels than Java reads, without recursing."""
     level = _containers([document])
     for _ in range(MAX_DEPTH):
         level = _containers(child for value in level for child in _children(value))
@@ -197,7 +198,7 @@ def _children(value: JSON) -> list[JSON]:
 
 
 class _Lenient:
-    """Recursive descent over Gson's lenient grammar; ``pos`` is where it stands."""
+    """Recursive descent parser of Gson's lenient grammar; ``pos`` is the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -211,13 +212,13 @@ class _Lenient:
         return value
 
     def peek(self) -> str:
-        """Skip space and comments; give the next character, ``""`` at the end."""
+        """Skip space and comments; return the next character, ``""`` at the end."""
         skipped = _SKIP.match(self.text, self.pos)
         self.pos = skipped.end() if skipped else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def take(self, *options: str) -> bool:
-        """Step over the first of the options that comes next."""
+        """Consume the first of the options that the text continues with; tell if there is one."""
         self.peek()
         for option in options:
             if self.text.startswith(option, self.pos):
@@ -226,10 +227,10 @@ class _Lenient:
         return False
 
     def unexpected(self, expected: str) -> N5AttributesError:
-        found = repr(self.text[self.pos]) if self.pos < len(self.text) else "the end"
+        got = repr(self.text[self.pos]) if self.pos < len(self.text) else "the end"
         line = self.text.count("\n", 0, self.pos) + 1
         column = self.pos - self.text.rfind("\n", 0, self.pos)
-        return _error(f"not JSON: expected {expected} at line {line}, column {column}, got {found}")
+        return _error(f"not JSON: expected {expected} at line {line}, column {column}, got {got}")
 
     def value(self) -> JSON:
         match self.peek():
@@ -255,7 +256,7 @@ class _Lenient:
         return {name: self.value() for name in self.names()}
 
     def names(self) -> Iterator[str]:
-        """Name the members of an object; each value is parsed before the next name is asked for."""
+        """Yield the names of an object; the caller parses each value before it asks for more."""
         if self.take("}"):
             return
         while True:
@@ -269,7 +270,7 @@ class _Lenient:
                 raise self.unexpected("',' or '}'")
 
     def spelled(self) -> dict[str, str | None]:
-        """Find the texts of the members of a document that is an object."""
+        """Return the text of each member of the document, None where it is not standard JSON."""
         texts: dict[str, str | None] = {}
         self.take("{")
         for name in self.names():
@@ -279,7 +280,7 @@ class _Lenient:
         return texts
 
     def strict(self) -> str | None:
-        """Step over a value if it is standard JSON, and give its text."""
+        """Consume a value if it is standard JSON, and return its text; else None."""
         self.peek()
         start = self.pos
         try:
@@ -289,7 +290,7 @@ class _Lenient:
         end = self.pos
         if self.peek() in (",", ";", "}"):
             return self.text[start:end]
-        self.pos = start  # what is standard is only the beginning of a word
+        self.pos = start  # `12` of the unquoted string `12abc`
         return None
 
     def array(self) -> list[JSON]:
@@ -304,20 +305,20 @@ class _Lenient:
                 raise self.unexpected("',' or ']'")
 
     def string(self) -> str:
-        found = _STRING[self.text[self.pos]].match(self.text, self.pos + 1)
-        if found is None:
+        match = _STRING[self.text[self.pos]].match(self.text, self.pos + 1)
+        if match is None:
             raise self.unexpected("the end of a string that begins")
-        self.pos = found.end()
-        plain = _ESCAPE.sub(_unescape, found.group()[:-1])
-        # \ud83d\ude00 is one character in two escapes
+        self.pos = match.end()
+        plain = _ESCAPE.sub(_unescape, match.group()[:-1])
+        # a character beyond 16 bits is two escapes: \ud83d\ude00
         return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def word(self, expected: str) -> str:
-        found = _BARE.match(self.text, self.pos)
-        if found is None:
+        match = _BARE.match(self.text, self.pos)
+        if match is None:
             raise self.unexpected(expected)
-        self.pos = found.end()
-        return found.group()
+        self.pos = match.end()
+        return match.group()
 
     def bare(self) -> JSON:
         word = self.word("a value")
@@ -329,6 +330,6 @@ class _Lenient:
         return float(word) if any(number.groups()) else int(word)
 
 
-def _unescape(found: re.Match[str]) -> str:
-    code = found.group(1)
+def _unescape(escape: re.Match[str]) -> str:
+    code = escape.group(1)
     return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)

@@ -1,33 +1,51 @@
-"""N5 order and C order: the only place where anything is reversed.
+"""Convert tuples between N5 order and C order; no other module reverses anything.
 
-N5 lists the fastest-varying axis first (x, y, z), numpy in C order lists it last (z, y, x). A
-block payload and the C-order bytes of the array with reversed shape are the same bytes, so the
-reversal never touches data.
+N5 lists the fastest-varying axis first (x, y, z), numpy in C order lists it last (z, y, x). The
+payload of a block and the C-order bytes of the array with reversed shape are the same bytes, so
+only tuples are reversed and data never are.
+
+Three kinds of tuples of integers, kept apart by the type checker:
+
+===================  ==============================================================================
+:data:`N5Tuple`      N5 order: ``dimensions``, ``blockSize``, grid positions, sizes in block headers
+:data:`CTuple`       C order: shapes of numpy arrays
+``tuple[int, ...]``  the order of a Zarr array, which ``axis_order`` selects: C order or N5 order
+===================  ==============================================================================
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NewType, overload
 
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["AxisOrder", "CTuple", "N5Tuple", "check_axis_order", "present", "to_c", "to_n5"]
+__all__ = [
+    "AxisOrder",
+    "CTuple",
+    "N5Tuple",
+    "check_axis_order",
+    "from_presented",
+    "present",
+    "to_c",
+    "to_n5",
+    "transposition",
+]
 
-type N5Tuple = tuple[int, ...]
+N5Tuple = NewType("N5Tuple", tuple[int, ...])
 """Integers in N5 order: the fastest-varying axis first."""
 
-type CTuple = tuple[int, ...]
+CTuple = NewType("CTuple", tuple[int, ...])
 """Integers in C order: the fastest-varying axis last."""
 
 type AxisOrder = Literal["C", "F"]
-"""How a dataset is shown: reversed (``"C"``), or in the order of ``dimensions`` (``"F"``)."""
+"""How a dataset is presented: reversed (``"C"``), or in the order of ``dimensions`` (``"F"``)."""
 
 
 def check_axis_order(axis_order: str) -> None:
-    """Raise if this is no order of axes.
+    """Raise if the value of ``axis_order`` is unknown.
 
     Raises
     ------
@@ -39,8 +57,12 @@ def check_axis_order(axis_order: str) -> None:
         raise N5UnrepresentableError(message, kind="option")
 
 
-def to_c[T](values_n5: Iterable[T]) -> tuple[T, ...]:
-    """Turn one value per axis from N5 order into C order.
+@overload
+def to_c(values_n5: N5Tuple) -> CTuple: ...
+@overload
+def to_c[T](values_n5: Iterable[T]) -> tuple[T, ...]: ...
+def to_c(values_n5: Iterable[object]) -> tuple[object, ...]:
+    """Convert one value per axis from N5 order into C order.
 
     Examples
     --------
@@ -50,8 +72,12 @@ def to_c[T](values_n5: Iterable[T]) -> tuple[T, ...]:
     return tuple(values_n5)[::-1]
 
 
-def to_n5[T](values_c: Iterable[T]) -> tuple[T, ...]:
-    """Turn one value per axis from C order into N5 order.
+@overload
+def to_n5(values_c: CTuple) -> N5Tuple: ...
+@overload
+def to_n5[T](values_c: Iterable[T]) -> tuple[T, ...]: ...
+def to_n5(values_c: Iterable[object]) -> tuple[object, ...]:
+    """Convert one value per axis from C order into N5 order.
 
     Examples
     --------
@@ -62,11 +88,42 @@ def to_n5[T](values_c: Iterable[T]) -> tuple[T, ...]:
 
 
 def present[T](values_n5: Iterable[T], axis_order: AxisOrder) -> tuple[T, ...]:
-    """Turn one value per axis from N5 order into the order that is shown, or back.
+    """Convert one value per axis from N5 order into the order that ``axis_order`` selects.
+
+    The inverse is :func:`from_presented`.
 
     Examples
     --------
     >>> present((7, 5, 3), "C"), present((7, 5, 3), "F")
     ((3, 5, 7), (7, 5, 3))
     """
-    return to_c(values_n5) if axis_order == "C" else tuple(values_n5)
+    values = tuple(values_n5)
+    return values[::-1] if axis_order == "C" else values
+
+
+@overload
+def from_presented(values: Iterable[int], axis_order: AxisOrder) -> N5Tuple: ...
+@overload
+def from_presented[T](values: Iterable[T], axis_order: AxisOrder) -> tuple[T, ...]: ...
+def from_presented(values: Iterable[object], axis_order: AxisOrder) -> tuple[object, ...]:
+    """Convert one value per axis from the order that ``axis_order`` selects into N5 order.
+
+    The inverse of :func:`present`.
+
+    Examples
+    --------
+    >>> from_presented((3, 5, 7), "C"), from_presented((7, 5, 3), "F")
+    ((7, 5, 3), (7, 5, 3))
+    """
+    return present(values, axis_order)
+
+
+def transposition(ndim: int) -> list[int]:
+    """List the axes of an array last to first, as a ``transpose`` codec that reverses them has it.
+
+    Examples
+    --------
+    >>> transposition(3)
+    [2, 1, 0]
+    """
+    return list(range(ndim))[::-1]

@@ -1,10 +1,11 @@
-r"""Paths of nodes inside a container.
+r"""Normalize and check the paths of nodes and the keys of stores.
 
-N5 4.0.0, ``N5KeyValueAccess``: groups are directories, names are taken literally (no percent
-decoding, no case folding).
+N5 spec, "File-system specification", item 1: groups are directories.
 
-Deviation: Java resolves ``..``, treats ``\`` as an escape, and lets ``//abs`` out of the
-container; all of these are refused here.
+Java: ``N5KeyValueAccess``. Names are literal: no percent decoding, no case folding.
+
+Deviation: Java resolves ``..``, treats ``\`` as an escape, and follows ``//abs`` out of the
+container. Here these are errors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ __all__ = ["check_key", "join", "local_path", "normalize_path"]
 
 
 def normalize_path(path: str) -> str:
-    """Bring the path of a node into its one form.
+    """Return the path of a node without surplus slashes.
+
+    N5 spec, "File-system specification", item 1: the path of a group is that of its directory.
 
     Parameters
     ----------
@@ -44,14 +47,14 @@ def normalize_path(path: str) -> str:
 
 
 def check_key(key: str) -> str:
-    """Return the key of a store if it stays inside the container.
+    """Return a key unchanged; raise if it does not stay inside the container.
 
     Raises
     ------
     N5UnrepresentableError
         The key is absolute, has an empty name, ``.``, ``..``, a backslash or NUL (``kind="path"``).
     """
-    # one pass over a few characters for the usual key, which is checked for every block
+    # every block's key is checked: the common case must be cheap
     if (
         "." not in key
         and "\\" not in key
@@ -75,19 +78,19 @@ def check_key(key: str) -> str:
 
 
 def local_path(location: str) -> str:
-    """Give the path of a location on a local file system.
+    """Return the path on the local file system that a path or ``file://`` URL means.
 
     Examples
     --------
     >>> local_path("file:///data/we%20ird.n5"), local_path("we%20ird.n5")
     ('/data/we ird.n5', 'we%20ird.n5')
     """
-    found = re.fullmatch(r"file://(?:localhost)?(/.*)", location, re.DOTALL)
-    return unquote(found.group(1)) if found else location.removeprefix("file://")
+    url = re.fullmatch(r"file://(?:localhost)?(/.*)", location, re.DOTALL)
+    return unquote(url.group(1)) if url else location.removeprefix("file://")
 
 
 def join(*parts: str) -> str:
-    """Join paths, leaving out empty ones.
+    """Join paths with ``/``, without the empty ones.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Documents that are changed in a few places and otherwise kept as they were spelled.
+"""Change members of a JSON document and keep the text of all others.
 
-Other programs' numbers are kept digit by digit: ``1.0E-12`` stays, and integers of any size. The
-members of the top level are the unit: one that is not replaced keeps its text.
+Numbers that other programs wrote stay digit by digit: ``1.0E-12``, integers of any size. A member
+of the top level that is not replaced keeps its text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["RawObject"]
 
 
 class RawObject:
-    """An ``attributes.json`` while it is changed.
+    """The members of an ``attributes.json``, with their text.
 
     Parameters
     ----------
     values : dict
         The members.
     texts : dict
-        How those that are kept were spelled.
+        The text of each member whose text is kept.
     """
 
     def __init__(self, values: dict[str, JSON], texts: dict[str, str]) -> None:
@@ -36,29 +36,29 @@ class RawObject:
 
     @classmethod
     def parse(cls, data: bytes | None) -> Self:
-        """Read a document; what is no object counts as an empty one, as in Java.
+        """Parse a document; one that is not an object counts as empty, as in Java.
 
         Raises
         ------
         N5AttributesError
-            The document is no JSON.
+            The document is not JSON.
         """
         members = {} if data is None else parse_members(data)
         texts = {name: text for name, (_, text) in members.items() if text is not None}
         return cls({name: value for name, (value, _) in members.items()}, texts)
 
     def set(self, key: str, value: JSON) -> None:
-        """Replace a member, or add it at the end."""
+        """Replace a member in its place, or add it at the end."""
         self.values[key] = value
         self.texts.pop(key, None)
 
     def remove(self, key: str) -> None:
-        """Remove a member if it is there."""
+        """Remove a member, if present."""
         self.values.pop(key, None)
         self.texts.pop(key, None)
 
     def to_bytes(self) -> bytes:
-        """Write the document: one line of strict JSON, but for line ends in what is kept.
+        """Write the document as strict JSON on one line; kept texts may have line ends.
 
         Examples
         --------
@@ -79,7 +79,7 @@ def _dump(value: JSON) -> str:
 
 
 def _as_java(value: JSON) -> JSON:
-    """Make text of what is not finite, as Java does when it rewrites a document."""
+    """Replace NaN and infinities by strings, as Java does when it rewrites a document."""
     if isinstance(value, Mapping):
         return {key: _as_java(member) for key, member in value.items()}
     if isinstance(value, list | tuple):

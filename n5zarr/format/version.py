@@ -1,11 +1,13 @@
-"""The version attribute ``n5`` of the root and what it means for compatibility.
+"""Read the version of a container: the attribute ``n5`` of its root.
 
-N5 4.0.0, "File-system specification", item 2, and ``N5Reader.Version``: a container can be read
-when its major version is not above the reader's. Only the leading digits count; anything else, and
-a root without the attribute, is version 0.0.0, which opens.
+N5 spec, "File-system specification", item 3.
 
-Deviation: Java crashes on numbers and on fewer than three components; here ``4``, ``"4"`` and
-``"4.1"`` mean what they say.
+Java: ``N5Reader.Version``. A container can be read when its major version is at most the reader's.
+The first digits in the value count; a value without digits, and a root without the attribute, are
+version 0.0.0, which can be read.
+
+Deviation: Java fails on numbers and on fewer than three components. Here ``4``, ``"4"`` and
+``"4.1"`` are 4.0.0, 4.0.0 and 4.1.0.
 """
 
 from __future__ import annotations
@@ -21,32 +23,34 @@ if TYPE_CHECKING:
 __all__ = ["SUPPORTED_VERSION", "VERSION_KEY", "check_version", "is_version", "parse_version"]
 
 VERSION_KEY = "n5"
+"""N5 spec, "File-system specification", item 3: the attribute of the root."""
+
 SUPPORTED_VERSION = (4, 0, 0)
 _VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?", re.ASCII)
 
 
 def parse_version(value: JSON) -> tuple[int, int, int]:
-    """Read the value of the version attribute.
+    """Parse the value of the version attribute into major, minor and patch.
 
     Examples
     --------
     >>> parse_version("4.0.0-SNAPSHOT"), parse_version("v2.1"), parse_version(None)
     ((4, 0, 0), (2, 1, 0), (0, 0, 0))
     """
-    found = _VERSION.search(str(value)) if isinstance(value, str | int | float) else None
-    major, minor, patch = (int(g or 0) for g in found.groups()) if found else (0, 0, 0)
+    match = _VERSION.search(str(value)) if isinstance(value, str | int | float) else None
+    major, minor, patch = (int(g or 0) for g in match.groups()) if match else (0, 0, 0)
     return major, minor, patch
 
 
 def is_version(value: JSON) -> bool:
-    """Whether a value is a version that N5 writes, up to the supported one.
+    """Whether a value is a version as N5 writes it: a string, three components, major at most 4.
 
     Examples
     --------
     >>> is_version("2.5.1"), is_version("9.9.9"), is_version("mine"), is_version(4)
     (True, False, False, False)
     """
-    is_full = isinstance(value, str) and (found := _VERSION.match(value)) and found.group(3)
+    is_full = isinstance(value, str) and (match := _VERSION.match(value)) and match.group(3)
     return bool(is_full) and parse_version(value) <= (SUPPORTED_VERSION[0], 10**9, 0)
 
 
@@ -56,7 +60,7 @@ def check_version(value: JSON) -> None:
     Parameters
     ----------
     value : JSON
-        What the root's ``attributes.json`` has under ``n5``; None when it has nothing.
+        The value of ``n5`` in the root's ``attributes.json``; None where it is absent.
 
     Raises
     ------

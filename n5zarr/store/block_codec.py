@@ -20,7 +20,8 @@ import numpy as np
 from numcodecs.abc import Codec
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 
-from n5zarr.codecs.block import decode_numeric, encode_payload, fit
+from n5zarr.codecs.block import decode_numeric, encode_payload
+from n5zarr.codecs.block import pad_or_truncate as fit
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.compression import Compression, Gzip, compression_to_json, parse_compression

@@ -14,6 +14,7 @@ import numpy as np
 from n5zarr.conventions.find import Written, describe_axes, find_geometry
 from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.order import CTuple, to_n5
 from n5zarr.xarray.accessor import Origin
 from n5zarr.xarray.backend import coordinate
 
@@ -108,7 +109,7 @@ def _read_again(
             groups[0] = with_level(groups[0], group, name, words)
     node = Node(
         path=tuple(path.split("/")),
-        dimensions=array.shape[::-1],
+        dimensions=to_n5(CTuple(array.shape)),
         attributes=attributes,
         ancestors=groups,
     )

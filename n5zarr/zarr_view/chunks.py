@@ -1,17 +1,19 @@
-"""Chunks: the bytes of a block to the bytes of the chunk that is shown, and back.
+"""Convert the bytes of a block into those of a Zarr chunk, and back.
 
-A full-size block needs no work: the chunk is the block without its header. Everything else, that is
-a truncated block, one whose stream Zarr's codec would not take, lz4, jpeg, strings and labels, is
-decoded, brought to full size and wrapped in the cheapest stream of the codec that is shown, since
-it is decoded again at once. Writing is the reverse: a full-size chunk gets a header; at the end of
-an axis it is decoded, truncated to the extent of the dataset, and compressed as N5 says.
+N5 spec, "File-system specification", items 8 and 9.
+
+A full-size block needs no work: the chunk is the block without its header. Other blocks are
+decoded, padded to full size and wrapped in the stream that costs the least to make, since it is
+decoded again at once. These are truncated blocks, payloads that Zarr's codec does not take, lz4,
+jpeg, strings and labels. Writing is the reverse: a full-size chunk gets a header; a chunk at the
+end of an axis is decoded, truncated to the extent of the dataset, and compressed again.
 """
 
 from __future__ import annotations
 
 import math
 from operator import le
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
@@ -22,8 +24,8 @@ from n5zarr.codecs.block import (
     decode_numeric,
     decode_strings,
     encode_payload,
-    fit,
-    parse_block,
+    object_payload,
+    pad_or_truncate,
 )
 from n5zarr.codecs.compress import decompress, decompress_all, passes, store, usable
 from n5zarr.codecs.label_multiset import BACKGROUND
@@ -49,204 +51,203 @@ __all__ = [
 ]
 
 
-def chunk_slice(data: memoryview, shown: DatasetView) -> slice | None:
-    """Find the chunk inside the block.
+def chunk_slice(data: memoryview, view: DatasetView) -> slice | None:
+    """Find the bytes of a chunk inside its block.
 
     Parameters
     ----------
     data : memoryview
         The stored block, header first, as bytes.
-    shown : DatasetView
-        How the dataset is shown.
+    view : DatasetView
+        The dataset as a Zarr array.
 
     Returns
     -------
     slice or None
-        Which bytes of the block are the chunk; None when :func:`make_chunk` has to make it.
+        The bytes of the block that are the chunk; None when :func:`make_chunk` has to make it.
 
     Raises
     ------
     N5BlockError
-        What can be seen without decompressing does not fit.
+        The block does not fit the dataset, as can be told without decompressing it.
     """
-    if shown.whole_blocks:
+    if view.whole_blocks:
         return slice(None)
-    if not shown.passes_payloads:
+    if not view.passes_payloads:
         return None
-    start = len(shown.full_header)
-    if data[:start] != shown.full_header:
+    start = len(view.full_header)
+    if data[:start] != view.full_header:
         header = BlockHeader.from_bytes(data)
-        check_header(header, shown.dataset.ndim, shown.dataset.data_type)
+        check_header(header, view.dataset.ndim, view.dataset.data_type)
         check_count(header)
-        if header.block_shape != shown.dataset.block_size:
+        if header.block_shape != view.dataset.block_size:
             return None
         start = header.n_bytes  # a varlength header is longer
-    n_usable = usable(data[start:], shown.full_n_bytes, shown.dataset.compression)
+    n_usable = usable(data[start:], view.full_n_bytes, view.dataset.compression)
     return None if n_usable is None else slice(start, start + n_usable)
 
 
-def stored_chunk(data: memoryview, shown: DatasetView) -> np.ndarray:
-    """Decode a block and bring it to full size.
+def stored_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
+    """Decode a block, and pad it to full size where it is truncated.
 
     Parameters
     ----------
     data : memoryview
         The stored block, header first, as bytes.
-    shown : DatasetView
-        How the dataset is shown.
+    view : DatasetView
+        The dataset as a Zarr array.
 
     Returns
     -------
     numpy.ndarray
-        The full-size chunk in C order, as it is stored: big-endian, with an axis of parts where
-        elements have parts; dtype object for strings and bytes.
+        The full-size chunk in C order with the elements as N5 stores them: big-endian, parts along
+        an additional last axis; dtype object for strings and bytes.
 
     Raises
     ------
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    dataset = shown.dataset
+    dataset = view.dataset
     shape_c = to_c(dataset.block_size)
-    fill_value: object = 0 if shown.element is None else shown.element.stored_fill
-    match shown.content:
+    fill_value: object = 0 if view.element is None else view.element.stored_fill
+    match view.content:
         case Content.NUMBERS:
             block = decode_numeric(data, dataset.ndim, dataset.data_type, dataset.compression)
         case Content.STRINGS:
             block = decode_strings(data, dataset.ndim, dataset.compression)
-            fill_value = shown.kind.fill_value
+            fill_value = view.kind.fill_value
         case Content.OBJECTS:
-            payload = parse_block(data, 0, dataset.data_type, dataset.compression).data
-            assert isinstance(payload, bytes)  # noqa: S101 - what an object block has
+            payload = object_payload(data, dataset.compression)
             return split_bytes(payload, math.prod(shape_c)).reshape(shape_c)
         case Content.LABELS:
             block, fill_value = decode_labels(data, dataset.ndim, dataset.compression), BACKGROUND
         case _:
-            assert_never(shown.content)
-    return fit(block, shape_c, fill_value)
+            assert_never(view.content)
+    return pad_or_truncate(block, shape_c, fill_value)
 
 
-def decode_chunk(data: memoryview, shown: DatasetView) -> np.ndarray:
-    """Decode a block into the array that Zarr's codecs encode, axes as they are shown.
+def decode_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
+    """Decode a block into the array that Zarr's codecs encode, axes in the order of the array.
 
     Raises
     ------
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    elements = shown.kind.from_stored(stored_chunk(data, shown))
-    if shown.is_scalar:
+    elements = view.kind.from_stored(stored_chunk(data, view))
+    if view.is_scalar:
         return elements.reshape(())
-    return elements if shown.axis_order == "C" else elements.transpose()
+    return elements if view.axis_order == "C" else elements.transpose()
 
 
-def make_chunk(data: memoryview, shown: DatasetView) -> BufferLike:
-    """Make the bytes of a chunk from a block that is not one already.
+def make_chunk(data: memoryview, view: DatasetView) -> BufferLike:
+    """Make the bytes of a chunk from a block in which :func:`chunk_slice` finds none.
 
     Parameters
     ----------
     data : memoryview
         The stored block, header first, as bytes.
-    shown : DatasetView
-        How the dataset is shown; one that is not transcoded.
+    view : DatasetView
+        The dataset as a Zarr array; one that is not transcoded.
 
     Returns
     -------
     bytes-like
-        A stream that the codecs shown decode to the full-size chunk.
+        A stream that the codecs of the Zarr array decode to the full-size chunk.
 
     Raises
     ------
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    chunk = stored_chunk(data, shown)
-    match shown.content:
+    chunk = stored_chunk(data, view)
+    match view.content:
         case Content.STRINGS:
-            return store(vlen_utf8(chunk.ravel().tolist()), shown.compression)
+            return store(vlen_utf8(chunk.ravel().tolist()), view.compression)
         case Content.OBJECTS:
-            return store(join_bytes(chunk), shown.compression)
+            return store(join_bytes(chunk), view.compression)
         case _:
-            elements = chunk.astype(shown.chunk_dtype, copy=False).reshape(-1)
-            return store(elements.view("u1").data, shown.compression)
+            elements = chunk.astype(view.chunk_dtype, copy=False).reshape(-1)
+            return store(elements.view("u1").data, view.compression)
 
 
 # ---------------------------------------------------------------------- chunks to blocks
 
 
-def make_block(chunk: memoryview, shown: DatasetView, grid_position: N5Tuple) -> BufferLike:
+def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> BufferLike:
     """Make a block from a chunk that Zarr wrote.
 
     Parameters
     ----------
     chunk : memoryview
         The full-size chunk, as bytes.
-    shown : DatasetView
-        How the dataset is shown; one that is not transcoded.
+    view : DatasetView
+        The dataset as a Zarr array; one that is not transcoded.
     grid_position : tuple of int
-        Of the block, N5 order.
+        Position of the block in the grid, N5 order.
 
     Returns
     -------
     bytes
-        The block, header first; truncated to the extent of the dataset.
+        The block, header first; truncated where the dataset ends before its end.
 
     Raises
     ------
     N5BlockError
         The chunk does not decode to full size.
     N5UnsupportedError
-        The dataset can only be read: jpeg, label multisets.
+        The dataset can only be read: jpeg, label multisets (``kind`` ``"compression"`` or
+        ``"read-only"``).
     """
-    dataset = shown.dataset
+    dataset = view.dataset
     extent = block_extent(dataset.dimensions, dataset.block_size, grid_position)
     full = extent == dataset.block_size
-    if shown.whole_blocks:
+    if view.whole_blocks:
         header = BlockHeader.from_bytes(chunk)
         if all(map(le, header.block_shape, extent)):
             return chunk
         block = decode_numeric(chunk, dataset.ndim, dataset.data_type, dataset.compression)
-        return _encode(fit(block, to_c(extent), 0), shown)
-    if full and shown.passes_payloads and passes(dataset.compression):
-        return b"".join([shown.full_header, chunk])
-    match shown.content:
+        return _encode(pad_or_truncate(block, to_c(extent)), view)
+    if full and view.passes_payloads and passes(dataset.compression):
+        return b"".join([view.full_header, chunk])
+    match view.content:
         case Content.NUMBERS:
-            elements = decompress(chunk, shown.full_n_bytes, shown.compression)
-            stored = np.frombuffer(elements, shown.chunk_dtype)
+            elements = decompress(chunk, view.full_n_bytes, view.compression)
+            stored = np.frombuffer(elements, view.chunk_dtype)
         case Content.STRINGS:
-            payload = decompress_all(chunk, MAX_BLOCK_BYTES, shown.compression)
+            payload = decompress_all(chunk, MAX_BLOCK_BYTES, view.compression)
             stored = split_vlen_utf8(payload)
         case Content.OBJECTS:
-            payload = decompress_all(chunk, MAX_BLOCK_BYTES, shown.compression)
+            payload = decompress_all(chunk, MAX_BLOCK_BYTES, view.compression)
             stored = split_bytes(payload, math.prod(dataset.block_size))
         case _:
             raise _read_only_labels()
-    return _cut(stored.reshape(to_c(dataset.block_size)), shown, extent)
+    return _cut(stored.reshape(to_c(dataset.block_size)), view, extent)
 
 
-def encode_chunk(array: np.ndarray, shown: DatasetView, grid_position: N5Tuple) -> BufferLike:
+def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -> BufferLike:
     """Make a block from what Zarr's codecs decoded; the inverse of :func:`decode_chunk`."""
-    dataset = shown.dataset
+    dataset = view.dataset
     extent = block_extent(dataset.dimensions, dataset.block_size, grid_position)
-    in_c = array if shown.axis_order == "C" else array.transpose()
-    stored = shown.kind.to_stored(in_c).reshape(to_c(dataset.block_size))
-    if shown.content is Content.LABELS:
+    in_c = array if view.axis_order == "C" else array.transpose()
+    stored = view.kind.to_stored(in_c).reshape(to_c(dataset.block_size))
+    if view.content is Content.LABELS:
         raise _read_only_labels()
-    return _cut(stored, shown, extent)
+    return _cut(stored, view, extent)
 
 
-def _cut(stored: np.ndarray, shown: DatasetView, extent: N5Tuple) -> BufferLike:
-    """Truncate a full-size block to the extent of the dataset and encode it."""
-    if shown.content is Content.OBJECTS:
-        return _encode(stored, shown)  # its header has no shape to tell how much is left
-    inside: tuple[Any, ...] = tuple(map(slice, to_c(extent)))
-    return _encode(stored[(*inside, ...)], shown)  # an array also where there are no axes
+def _cut(stored: np.ndarray, view: DatasetView, extent: N5Tuple) -> BufferLike:
+    """Encode a block, truncated where the dataset ends before its end."""
+    if view.content is Content.OBJECTS:
+        return _encode(stored, view)  # the header has no sizes to tell that it is truncated
+    return _encode(pad_or_truncate(stored, to_c(extent)), view)
 
 
-def _encode(stored: np.ndarray, shown: DatasetView) -> BufferLike:
-    return encode_payload(stored, shown.dataset.data_type, shown.dataset.compression)
+def _encode(stored: np.ndarray, view: DatasetView) -> BufferLike:
+    return encode_payload(stored, view.dataset.data_type, view.dataset.compression)
 
 
 def _read_only_labels() -> N5UnsupportedError:
-    message = "label multisets are shown as their most frequent labels and can only be read"
+    message = "label multisets are read as their most frequent labels, and can only be read"
     return N5UnsupportedError(message, kind="read-only")

@@ -1,18 +1,21 @@
-"""How a dataset is shown to Zarr: dtype, codecs and documents.
+"""Make the Zarr documents of a dataset, and decide how its blocks become chunks.
 
-JSON to JSON; no zarr class is made here. What is shown is standard Zarr: standard codecs and
-full-size chunks, so that copying the keys gives a hierarchy that any Zarr implementation reads,
-except
+The documents are plain JSON; no class of zarr is used. They are standard Zarr, with standard codecs
+and full-size chunks: a copy of the keys is a hierarchy that any Zarr implementation reads. Which
+codecs they have depends on ``codecs``:
 
- - ``codecs="zarr"``: gzip with ``useZlib``, bzip2, xz and lz4 use numcodecs' names, which
- zarr-python
-   knows; ``codecs="portable"`` shows these uncompressed;
- - ``codecs="n5"``: one codec of n5zarr takes whole blocks.
+``"zarr"``
+    Codecs that zarr-python has: those of Zarr v3, and for gzip with ``useZlib``, bzip2, xz and lz4
+    numcodecs' own.
+``"portable"``
+    Codecs of Zarr v3 only; for the other compressions chunks are uncompressed.
+``"n5"``
+    One codec of n5zarr that takes whole blocks.
 
-Parameters are brought into the range that Zarr accepts, without touching the N5 document. An array
-that was created through this store keeps the document that it was created with, since a live array
-goes on writing chunks with its codecs; one whose codecs do not follow from N5's keys has them in
-the record.
+Parameters of codecs are brought into the range that Zarr accepts; the N5 document stays. An array
+that was created through a store keeps the document that it was created with while the store lives,
+since a live array goes on writing chunks with these codecs. Codecs that do not follow from N5's
+keys are kept in the record.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from n5zarr.codecs.compress import numcodec, within_zarr_limits, zarr_codec
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
@@ -36,8 +40,15 @@ from n5zarr.format.compression import (
     compression_to_json,
 )
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import AxisOrder, present, to_c
-from n5zarr.zarr_view.compressors import accepted, codec_v3, is_portable, numcodec, same_codecs
+from n5zarr.format.order import (
+    AxisOrder,
+    N5Tuple,
+    from_presented,
+    present,
+    to_c,
+    transposition,
+)
+from n5zarr.zarr_view.compressors import is_portable, same_codecs
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.record import Record
 
@@ -46,7 +57,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = [
@@ -60,11 +70,16 @@ __all__ = [
 type Codecs = Literal["zarr", "n5", "portable"]
 
 BLOCK_CODEC = "n5zarr.block"
+"""Name of n5zarr's codec of whole blocks in Zarr v3."""
+
 NUMCODECS_BLOCK = "n5zarr_block"
+"""The ``id`` of the same codec in numcodecs."""
+
+_SCALAR = N5Tuple((0,))
 
 
 class Content(Enum):
-    """What the blocks of a dataset hold, and so how their bytes become chunks."""
+    """What the blocks of a dataset hold; decides how they become chunks."""
 
     NUMBERS = "numbers"
     STRINGS = "strings"
@@ -74,26 +89,26 @@ class Content(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetView:
-    """One dataset as Zarr sees it.
+    """One dataset as a Zarr array.
 
     Parameters
     ----------
     dataset : DatasetAttributes
-        What is on disk.
+        The ``attributes.json``.
     codecs : {"zarr", "n5", "portable"}
-        Which codecs to show, see the module.
+        Which codecs the documents have, see the module.
     axis_order : {"C", "F"}
         ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
     record : Record, optional
-        What N5 has no word for.
+        What N5's keys cannot say.
     element : Element, optional
-        What the elements are, where they are not those of the dataset or missing ones are not 0.
+        The elements, where Zarr's type is not that of the dataset or the fill value is not 0.
     v2_fill : JSON, optional
         ``fill_value`` of the ``.zarray``.
     given : mapping, optional
         The Zarr document that the array was created with through this store.
     zarr_format : {3, 2}, optional
-        Which documents are shown.
+        The format of the documents.
     """
 
     dataset: DatasetAttributes
@@ -120,7 +135,7 @@ class DatasetView:
             message = f"compression: jpeg is read for uint8 only, got {data_type}"
             raise N5UnsupportedError(message, kind="compression")
 
-    # what every chunk asks for is worked out once
+    # each chunk needs these: computed once
 
     @cached_property
     def content(self) -> Content:
@@ -133,7 +148,7 @@ class DatasetView:
 
     @cached_property
     def whole_blocks(self) -> bool:
-        """Whether chunks are whole blocks, header included, for n5zarr's own codec."""
+        """Whether a chunk is a whole block with its header, for n5zarr's own codec."""
         return self._shows_blocks and self.transcoded is None
 
     @property
@@ -143,7 +158,7 @@ class DatasetView:
 
     @cached_property
     def kind(self) -> Element:
-        """What the elements are."""
+        """The elements, as Zarr and as N5 have them."""
         if self.element is not None:
             return self.element
         if self.content is Content.STRINGS:
@@ -162,7 +177,7 @@ class DatasetView:
 
     @cached_property
     def full_header(self) -> bytes:
-        """The header that nearly every full-size block has, so that it need not be parsed."""
+        """The usual header of a full-size block: one that is equal need not be parsed."""
         return BlockHeader(mode=BlockMode.DEFAULT, block_shape=self.dataset.block_size).to_bytes()
 
     @cached_property
@@ -172,7 +187,7 @@ class DatasetView:
 
     @cached_property
     def passes_payloads(self) -> bool:
-        """Whether the codecs that are shown take the payload of a block as it is."""
+        """Whether the payload of a full-size block is a chunk, byte for byte."""
         if self.transcoded or self.whole_blocks:
             return False
         same = self.compression.type == self.dataset.compression.type
@@ -180,80 +195,87 @@ class DatasetView:
         return same and not is_swapped and self.content is Content.NUMBERS
 
     @cached_property
-    def chunk_dtype(self) -> np.dtype[Any]:
-        """What the numbers of a chunk that is not transcoded are.
+    def chunk_dtype(self) -> np.dtype[np.generic]:
+        """The dtype of the numbers in a chunk that is not transcoded.
 
-        Big-endian as in blocks, but where a ``.zarray`` says otherwise.
+        Big-endian as in blocks, unless the ``.zarray`` says little-endian.
         """
-        shown = self.v2_dtype if self.zarr_format == 2 else None
-        is_little = isinstance(shown, str) and np.dtype(shown).str.startswith("<")
+        v2_dtype = self.v2_dtype if self.zarr_format == 2 else None
+        is_little = isinstance(v2_dtype, str) and np.dtype(v2_dtype).str.startswith("<")
         return self.data_type.dtype.newbyteorder("<" if is_little else ">")
 
     @cached_property
     def compression(self) -> Compression:
-        """The compression that follows for the chunks, which need not be that of the blocks."""
+        """The compression of chunks that are not transcoded; blocks may have another one."""
         stored = self.dataset.compression
         if self.content is Content.LABELS or isinstance(stored, Jpeg):
             return Raw()
         if self.content is Content.STRINGS and self.element is None:
-            return Raw()  # Java's own
-        if self.codecs == "portable" and codec_v3(stored) is not None and not is_portable(stored):
+            return Raw()  # strings of Java, which have no record
+        if self.codecs == "portable" and zarr_codec(stored) is not None and not is_portable(stored):
             return Raw()
-        return accepted(stored, self.kind.dtype.itemsize)
+        return within_zarr_limits(stored, self.kind.dtype.itemsize)
 
     # ------------------------------------------------------------------ axes
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extent in elements, in the order that is shown."""
+        """Extent in elements, in the order of the Zarr array."""
         return self.presented(self.dataset.dimensions)
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """Extent of a chunk in elements, in the order that is shown."""
+        """Extent of a chunk in elements, in the order of the Zarr array."""
         return self.presented(self.dataset.block_size)
 
     @cached_property
     def is_scalar(self) -> bool:
-        """Whether the array has no dimensions, and the dataset one for it."""
+        """Whether the array has no dimensions; the dataset has one of length 1 then."""
         rank = 1 if self.n_parts is None else 2
         return self.record.shape == [] and self.dataset.ndim == rank
 
     @cached_property
     def ndim(self) -> int:
-        """Number of dimensions that are shown."""
+        """Number of dimensions of the Zarr array."""
         return len(self.presented(self.dataset.dimensions))
 
     def presented(self, values_n5: N5Tuple) -> tuple[int, ...]:
-        """Turn one value per axis of the dataset into one per axis that is shown."""
+        """Convert one value per axis of the dataset into one per axis of the Zarr array.
+
+        The inverse is :meth:`grid_position`, but for the axis of parts, which the array has not.
+        """
         own = values_n5 if self.n_parts is None else values_n5[1:]
         return () if self.is_scalar else present(own, self.axis_order)
 
     def grid_position(self, coords: tuple[int, ...]) -> N5Tuple:
-        """Turn the place of a chunk in the grid that is shown into the block's, N5 order."""
-        own = (0,) if self.is_scalar else present(coords, self.axis_order)
-        return own if self.n_parts is None else (0, *own)
+        """Convert the coordinates of a chunk in Zarr's chunk grid into the block's grid position.
+
+        N5 spec, "File-system specification", item 5.
+        """
+        own = _SCALAR if self.is_scalar else from_presented(coords, self.axis_order)
+        return own if self.n_parts is None else N5Tuple((0, *own))
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """Names of the axes in the order that is shown; None when they have none."""
+        """Names of the axes, in the order of the Zarr array; None when they have none."""
         names_n5 = self.record.dimension_names
         if names_n5 is None:
-            found = self._found_names
-            names_n5 = () if found is None else [name or None for name in found[1]]
+            names = self._names_in_attributes
+            names_n5 = () if names is None else [name or None for name in names[1]]
         if len(names_n5) != self.ndim or not names_n5:
             return None  # [] in the record says that there are none
         return present(names_n5, self.axis_order)
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """The users' attributes, without the one that is shown as dimension names."""
-        found = self._found_names if self.record.dimension_names is None else None
-        used = found[0] if found else None
+        """The users' attributes, without the one that became ``dimension_names``."""
+        names = self._names_in_attributes if self.record.dimension_names is None else None
+        used = names[0] if names else None
         return {key: value for key, value in self.dataset.attributes.items() if key != used}
 
     @property
-    def _found_names(self) -> tuple[str, tuple[str, ...]] | None:
+    def _names_in_attributes(self) -> tuple[str, tuple[str, ...]] | None:
+        """The attribute that names the axes, and the names in N5 order."""
         return derived_names(self.dataset.attributes, self.ndim)
 
     # ------------------------------------------------------------------ documents
@@ -283,7 +305,7 @@ class DatasetView:
             **self.record.extra,
             **(self.given or {}),
         }
-        # these may have changed since
+        # these may have changed since the array was created
         document |= {"shape": self.shape, "attributes": self.attributes}
         document.pop("dimension_names", None)
         if self.dimension_names is not None:
@@ -296,7 +318,8 @@ class DatasetView:
         Returns
         -------
         dict
-            Zarr v2 array metadata. The fill value is null, which reads as 0: xarray would mask a 0.
+            Zarr v2 array metadata. The fill value of plain N5 is null, which reads as 0: xarray
+            would take elements of 0 as missing if it were 0.
         """
         return {
             "zarr_format": 2,
@@ -311,22 +334,24 @@ class DatasetView:
 
     @cached_property
     def v2_dtype(self) -> JSON:
-        """The ``dtype`` of the ``.zarray``: that which was given, recorded, or follows."""
+        """The ``dtype`` of the ``.zarray``: given, recorded, or derived from the elements."""
         if self.given is not None:
             return self.given.get("dtype")
         recorded = (self.record.v2 or {}).get("dtype")
-        # other tools may have changed the dataset since
+        # another program may have changed the dataset since it was recorded
         return recorded if self.kind.is_spelled(recorded) else self.kind.v2_dtype
 
     @property
     def _is_of_stored(self) -> bool:
-        """Whether the ``dtype`` of the ``.zarray`` is that of what is stored, swapped at most."""
-        shown = self.v2_dtype
-        is_swapped = isinstance(shown, str) and self.kind.is_spelled(shown)  # not field by field
-        return is_swapped or shown == self.kind.v2_dtype
+        """Whether the ``dtype`` of the ``.zarray`` is the stored one, in any byte order."""
+        v2_dtype = self.v2_dtype
+        # fields must have the stored byte order each
+        is_swapped = isinstance(v2_dtype, str) and self.kind.is_spelled(v2_dtype)
+        return is_swapped or v2_dtype == self.kind.v2_dtype
 
     @property
     def _v3_fill_value(self) -> JSON:
+        """What missing blocks read as: N5 spec, "File-system specification", item 6."""
         if self.record.fill_value is not None:
             return self.record.fill_value
         if self.content is Content.STRINGS:
@@ -337,7 +362,7 @@ class DatasetView:
 
     @cached_property
     def shown_codecs(self) -> Sequence[JSON]:
-        """The codecs of the ``zarr.json``: those that were given, recorded, or follow."""
+        """The codecs of the ``zarr.json``: given, recorded, or derived from N5's keys."""
         given = (self.given or {}).get("codecs")
         if isinstance(given, list | tuple):
             return given
@@ -346,7 +371,7 @@ class DatasetView:
 
     @cached_property
     def shown_v2(self) -> Mapping[str, JSON]:
-        """Compressor, filters and order of the ``.zarray``, likewise."""
+        """Compressor, filters and order of the ``.zarray``: given, recorded, or derived."""
         if self.given is not None:
             return {key: self.given.get(key) for key in ("compressor", "filters", "order")}
         recorded = self.record.v2 if self._takes_recorded else None
@@ -355,23 +380,27 @@ class DatasetView:
 
     @property
     def _takes_recorded(self) -> bool:
-        """Whether recorded codecs are shown: they are for one axis order, and slower to read."""
+        """Whether the documents have the recorded codecs.
+
+        Not in another axis order than they were recorded for, and not where ``codecs`` asks for
+        codecs that are faster or that every reader has.
+        """
         fast = self.codecs == "n5" and self.kind.is_native
         same_order = self.axis_order == self.record.axis_order
         return same_order and not fast and self.codecs != "portable"
 
     @cached_property
     def transcoded(self) -> str | None:
-        """The document that Zarr's codecs need to decode and encode a chunk, as JSON.
+        """The document, as JSON, with which Zarr's codecs decode and encode a chunk.
 
-        None where blocks become chunks, and chunks blocks, without them.
+        None where blocks and chunks are converted without Zarr's codecs.
         """
         document = self.document()
         if self.zarr_format == 3:
             plain = same_codecs(self.shown_codecs, self.derived_codecs())
         else:
             plain = self.shown_v2 == self.derived_v2() and self._is_of_stored
-        # numcodecs' lz4 does not say of itself what it is, nor do strings how long they are
+        # N5's and numcodecs' lz4 are told apart by the length of the data, which is not known here
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
         if plain and not self.kind.is_widened and not unclear:
             return None
@@ -379,17 +408,17 @@ class DatasetView:
         return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
 
     def derived_codecs(self) -> list[JSON]:
-        """Give the codecs of a ``zarr.json`` that follow from N5's keys."""
+        """Derive the codecs of a ``zarr.json`` from N5's keys."""
         if self._shows_blocks:
             stored = compression_to_json(self.dataset.compression)
             configuration: dict[str, JSON] = {"compression": stored, "axis_order": self.axis_order}
             return [{"name": BLOCK_CODEC, "configuration": configuration}]
         codecs: list[JSON] = []
         if self.axis_order == "F" and self.ndim > 1:
-            order = list(range(self.ndim))[::-1]
-            codecs.append({"name": "transpose", "configuration": {"order": order}})
+            order: JSON = {"order": transposition(self.ndim)}
+            codecs.append({"name": "transpose", "configuration": order})
         codecs.append(self._serializer())
-        compressor = codec_v3(self.compression)
+        compressor = zarr_codec(self.compression)
         if compressor is not None:
             name, parameters = compressor
             if name == "blosc":
@@ -409,7 +438,7 @@ class DatasetView:
                 return {"name": "bytes"}
 
     def derived_v2(self) -> dict[str, JSON]:
-        """Give compressor, filters and order of a ``.zarray`` that follow from N5's keys."""
+        """Derive compressor, filters and order of a ``.zarray`` from N5's keys."""
         filters = {Content.STRINGS: "vlen-utf8", Content.OBJECTS: "vlen-bytes"}.get(self.content)
         compressor: JSON = numcodec(self.compression)
         if self._shows_blocks:
@@ -427,8 +456,8 @@ class DatasetView:
 
     @property
     def _shows_blocks(self) -> bool:
-        """Whether n5zarr's own codec follows, which takes whole blocks of numbers."""
+        """Whether n5zarr's own codec is used, which takes whole blocks of numbers."""
         own = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
-        # numcodecs' codecs do not learn the fill value that a grown block is padded with
+        # codecs of numcodecs are not told the fill value that truncated blocks are padded with
         knows_fill = self.zarr_format == 3 or self.kind.fill_is_zero
         return self.codecs == "n5" and own and knows_fill

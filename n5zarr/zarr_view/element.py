@@ -1,8 +1,7 @@
-"""Elements: how what Zarr calls one value is kept in blocks.
+"""Convert elements of Zarr's data types to those that N5 stores, and back.
 
-The ten data types that both formats have are kept as they are. For the others N5 has no word, so
-each is kept as the nearest type that every N5 reader opens, and the record beside N5's own keys
-(:mod:`n5zarr.zarr_view.record`) says what they are:
+The ten numeric types of N5 are Zarr's too. Each other type is stored as the nearest one that every
+N5 reader opens, and the record (:mod:`n5zarr.zarr_view.record`) has the type of Zarr:
 
 ==================================  ====================================================
 Zarr                                N5
@@ -19,7 +18,7 @@ text of any length                  string
 bytes of any length                 object; the chunk as Zarr's ``vlen-bytes`` has it
 ==================================  ====================================================
 
-zarr-python 2 wrote ``dataType: "float16"`` and the like; those stay as they are on disk
+Where zarr-python 2 wrote ``dataType: "float16"`` and the like, that stays on disk
 (:func:`~n5zarr.format.data_type.numpy_type`).
 """
 
@@ -27,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.data_type import DataType
 
 if TYPE_CHECKING:
-    from typing import Any
+    import numpy.typing as npt
 
     from n5zarr.format.lenient_json import JSON
 
@@ -44,7 +43,7 @@ __all__ = ["Element"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Element:
-    """One kind of element.
+    """The elements of an array: their type in Zarr and in N5, and the fill value.
 
     Parameters
     ----------
@@ -53,17 +52,18 @@ class Element:
     fill_value : object
         A scalar of that dtype.
     kept_as : DataType, optional
-        Whose bytes the elements are kept as, where it is not what is chosen here.
+        The type in N5, where it is not the one of the table in the module.
     """
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     fill_value: object = 0
     kept_as: DataType | None = None
 
     @classmethod
     def text(cls) -> Element:
-        """Make the element of text of any length."""
-        return cls(dtype=np.dtypes.StringDType(), fill_value="")
+        """Return the element of text of any length."""
+        # numpy types it as a dtype of str, which is no numpy.generic
+        return cls(dtype=cast("np.dtype[np.generic]", np.dtypes.StringDType()), fill_value="")
 
     @cached_property
     def stored(self) -> DataType:
@@ -72,7 +72,7 @@ class Element:
         Raises
         ------
         N5UnrepresentableError
-            There is no way to keep the dtype (``kind="data-type"``).
+            N5 cannot store the dtype (``kind="data-type"``).
         """
         if self.kept_as is not None:
             return self.kept_as
@@ -115,12 +115,12 @@ class Element:
 
     @property
     def is_widened(self) -> bool:
-        """Whether what is stored are other numbers of the same value: float32 for float16."""
+        """Whether the stored numbers are wider: float32 for float16."""
         return self.dtype.kind == "f" and self.dtype.itemsize < self.stored.item_size
 
     @cached_property
     def is_stored_as_is(self) -> bool:
-        """Whether the elements of a block are these, whatever missing ones are."""
+        """Whether the elements of a block are those of Zarr, whatever the fill value."""
         own, stored = self.dtype.newbyteorder("="), self.stored.dtype.newbyteorder("=")
         return self.n_parts is None and own == stored
 
@@ -133,12 +133,12 @@ class Element:
 
     @property
     def byte_order(self) -> str:
-        """In which order ``bytes`` makes the elements that are stored."""
+        """The byte order with which Zarr's ``bytes`` codec makes the stored elements."""
         return "big" if self.dtype.fields is None else "little"
 
     @property
     def v2_dtype(self) -> JSON:
-        """The ``dtype`` of a ``.zarray`` whose ``bytes`` are the elements that are stored."""
+        """The ``dtype`` of a ``.zarray`` whose chunks hold the stored elements."""
         if self.dtype.kind in "TO":
             return "|O"
         if self.dtype.fields is not None:
@@ -146,23 +146,23 @@ class Element:
         return self.dtype.newbyteorder(">").str
 
     def is_spelled(self, v2_dtype: JSON) -> bool:
-        """Whether the ``dtype`` of a ``.zarray`` means these elements, in any byte order."""
+        """Whether a ``dtype`` of a ``.zarray`` is that of these elements, in any byte order."""
         if v2_dtype is None or self.dtype.kind in "TO":  # None is float64 to numpy
             return v2_dtype == self.v2_dtype
         try:
-            found: np.dtype[Any] = np.dtype(_as_numpy(v2_dtype))
+            dtype: np.dtype[np.generic] = np.dtype(_as_numpy(v2_dtype))
         except (TypeError, ValueError):
             return False
-        return found.newbyteorder("=") == self.dtype.newbyteorder("=")
+        return dtype.newbyteorder("=") == self.dtype.newbyteorder("=")
 
     @property
-    def _in_memory(self) -> np.dtype[Any]:
-        """The dtype in which parts are cut: fields in little-endian, as they are stored."""
+    def _in_memory(self) -> np.dtype[np.generic]:
+        """The dtype of the stored bytes: fields in little-endian, others native."""
         return self.dtype.newbyteorder("=" if self.dtype.fields is None else "<")
 
     @cached_property
-    def stored_fill(self) -> Any:  # noqa: ANN401 - a scalar or an array of parts
-        """The fill value as it is stored, with parts along the last axis."""
+    def stored_fill(self) -> object:
+        """The fill value as N5 stores it: a scalar, or an array of parts."""
         if self.dtype.kind == "T":
             return str(self.fill_value)
         if self.dtype.kind == "O":
@@ -173,13 +173,13 @@ class Element:
 
     @property
     def fill_is_zero(self) -> bool:
-        """Whether what is missing reads as zero, empty text or empty bytes."""
+        """Whether the fill value is zero, empty text or empty bytes."""
         if self.dtype.kind in "TO":
             return not self.fill_value
         return not np.asarray(self.stored_fill).tobytes().strip(b"\0")
 
     def to_stored(self, array: np.ndarray) -> np.ndarray:
-        """Turn an array as Zarr decodes it into the array that is stored.
+        """Convert an array of Zarr's elements into one of stored elements.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Element:
         return parts.reshape(array.shape if self.n_parts is None else (*array.shape, self.n_parts))
 
     def from_stored(self, stored: np.ndarray) -> np.ndarray:
-        """Turn an array that is stored into the array that Zarr encodes; see :meth:`to_stored`."""
+        """Convert an array of stored elements into one of Zarr's; inverse of :meth:`to_stored`."""
         if self.dtype.kind == "T":
             return stored.astype(self.dtype)
         if self.dtype.kind == "O" or self.is_stored_as_is:
@@ -214,20 +214,21 @@ class Element:
         return flat.view(self._in_memory).reshape(shape)
 
 
-def _as_lists(value: Any) -> JSON:  # noqa: ANN401 - a dtype as numpy or JSON has it
-    """Spell the fields of a dtype in one way."""
+def _as_lists(value: JSON) -> JSON:
+    """Turn tuples, as in numpy's fields of a dtype, into lists, as in JSON."""
     return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _as_numpy(dtype: Any) -> Any:  # noqa: ANN401 - likewise
-    """Spell the fields of a dtype as numpy takes them."""
+def _as_numpy(dtype: JSON) -> npt.DTypeLike:
+    """Turn the lists of a ``dtype`` in JSON into the tuples that numpy takes; numpy checks them."""
     if not isinstance(dtype, list):
-        return dtype
-    return [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]
+        return cast("npt.DTypeLike", dtype)
+    fields = [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]
+    return cast("npt.DTypeLike", fields)
 
 
 def _widen(array: np.ndarray) -> np.ndarray:
-    """Turn float16 into float32; NaN keep their payload, which a cast need not do."""
+    """Convert float16 to float32; NaN keep their payload, which a cast does not promise."""
     half = array.astype("=f2", copy=False)
     bits = half.view("u2").astype("u4")
     single = half.astype("f4").view("u4")
@@ -236,12 +237,12 @@ def _widen(array: np.ndarray) -> np.ndarray:
 
 
 def _narrow(stored: np.ndarray) -> np.ndarray:
-    """Turn float32 into float16, the inverse of :func:`_widen`; others' numbers are rounded."""
+    """Convert float32 to float16, the inverse of :func:`_widen`; other numbers are rounded."""
     single = stored.astype("=f4", copy=False)
     bits = single.view("u4")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         half = single.astype("f2").view("u2")
-    # a payload in the lower bits only, which is not ours, must not become infinity
+    # without the `maximum`, a payload in the lower bits only would become infinity
     payload = np.maximum((bits >> 13) & 0x3FF, 1)
     nan = (bits >> 16) & 0x8000 | 0x7C00 | payload
     return np.where(np.isnan(single), nan, half).astype("u2").view("f2")

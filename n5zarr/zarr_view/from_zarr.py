@@ -1,7 +1,7 @@
-"""Zarr to N5: what an array's document says in N5's keys, and what is left for the record.
+"""Translate the document of a Zarr array into N5's keys and the record of what they cannot say.
 
-The rule is one: N5's keys are made first, what follows from them is derived as a reader would, and
-only what differs from the document is recorded.
+N5 spec, "File-system specification", item 4. N5's keys are made first; then the document that
+follows from them is derived, as a reader does; only what differs from it is recorded.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from n5zarr.codecs.compress import check_writable, within_limits
-from n5zarr.errors import N5AttributesError, N5UnrepresentableError
+from n5zarr.codecs.compress import check_writable, within_limits, zarr_to_compression
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
-from n5zarr.format.order import present
+from n5zarr.format.order import N5Tuple, from_presented
 from n5zarr.zarr_view.compressors import same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 from n5zarr.zarr_view.keys import ChunkNames
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.format.order import AxisOrder
     from n5zarr.zarr_view.element import Element
 
 __all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3", "plain_dataset"]
@@ -44,23 +44,22 @@ _V3_KEYS = {
     "dimension_names",
     "storage_transformers",
 }
-_SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """What makes a node an array.
+    """The members of ``attributes.json`` that make a node an array.
 
     Parameters
     ----------
     dimensions, block_size : tuple of int
         N5 order, with the axis of parts where elements have parts.
     element : Element
-        What the elements are.
+        The elements, as Zarr and as N5 have them.
     compression : Compression
-        The nearest that N5 has.
+        The compression of N5 that is nearest to the codecs.
     record : Record
-        What cannot be derived.
+        What does not follow from N5's keys.
     """
 
     dimensions: N5Tuple
@@ -70,7 +69,10 @@ class Members:
     record: Record
 
     def to_json(self) -> dict[str, JSON]:
-        """Give N5's keys, in the order in which Java writes them."""
+        """Return N5's keys, in Java's order.
+
+        N5 spec, "File-system specification", item 4.
+        """
         return {
             "dataType": self.element.stored.value,
             "compression": compression_to_json(self.compression),
@@ -85,7 +87,8 @@ def check_v3(document: Mapping[str, JSON]) -> None:
     Raises
     ------
     N5UnrepresentableError
-        The grid is not regular, chunks have unknown names, or there are storage transformers.
+        The chunk grid is not regular, the chunk key encoding is unknown, or there are storage
+        transformers.
     """
     grid = document.get("chunk_grid")
     if not isinstance(grid, Mapping) or grid.get("name") != "regular":
@@ -105,14 +108,14 @@ def members_of_v3(document: Mapping[str, Any], element: Element, axis_order: Axi
     document : mapping
         The document, after :func:`check_v3`.
     element : Element
-        What ``data_type`` and ``fill_value`` mean.
+        The elements, from ``data_type`` and ``fill_value``.
     axis_order : {"C", "F"}
-        How the store shows axes.
+        The order in which the store presents axes.
 
     Returns
     -------
     Members
-        N5's keys and the rest.
+        N5's keys and the record.
 
     Raises
     ------
@@ -155,14 +158,14 @@ def members_of_v2(
     document : mapping
         The document.
     element : Element
-        What ``dtype`` and ``fill_value`` mean.
+        The elements, from ``dtype`` and ``fill_value``.
     v3_type : tuple of JSON
-        ``data_type`` and ``fill_value`` as v3 has them.
+        ``data_type`` and ``fill_value`` of the same elements in Zarr v3.
     axis_order : {"C", "F"}
-        How the store shows axes.
+        The order in which the store presents axes.
     """
-    shown = {key: document.get(key) for key in ("compressor", "filters", "order")}
-    compression = nearest_v2(shown["compressor"], shown["filters"] or ())
+    given = {key: document.get(key) for key in ("compressor", "filters", "order")}
+    compression = nearest_v2(given["compressor"], given["filters"] or ())
     dataset, plain = plain_dataset(
         document["shape"], document["chunks"], element, compression, axis_order
     )
@@ -174,11 +177,11 @@ def members_of_v2(
         record=plain,
         zarr_format=2,
     ).derived_v2()
-    own = isinstance(shown["compressor"], Mapping) and (
-        shown["compressor"].get("id") == NUMCODECS_BLOCK
+    own = isinstance(given["compressor"], Mapping) and (
+        given["compressor"].get("id") == NUMCODECS_BLOCK
     )
-    follows = own or {**shown, "filters": shown["filters"] or None} == derived
-    recorded = {} if follows else shown
+    follows = own or {**given, "filters": given["filters"] or None} == derived
+    recorded = {} if follows else given
     if document["dtype"] != element.v2_dtype:
         recorded = recorded | {"dtype": document["dtype"]}
     record = Record(
@@ -202,7 +205,7 @@ def _members(dataset: DatasetAttributes, element: Element, record: Record) -> Me
 
 
 def _recorded_fill(fill_value: JSON, element: Element) -> JSON:
-    """Record a fill value where it is not what a reader takes anyway."""
+    """Return the fill value if it has to be recorded: readers of N5 take 0."""
     return None if element.is_native and element.fill_is_zero else fill_value
 
 
@@ -213,18 +216,23 @@ def plain_dataset(
     compression: Compression,
     axis_order: AxisOrder,
 ) -> tuple[DatasetAttributes, Record]:
-    """Make N5's keys of an array; the record says whether it has no dimensions.
+    """Make the description of the N5 dataset for a Zarr array.
 
     Parameters
     ----------
     shape, chunk_shape : sequence of int
-        In elements, in the order that is shown.
+        In elements, in the order of the Zarr array.
     element : Element
-        What the elements are.
+        The elements, as Zarr and as N5 have them.
     compression : Compression
         How blocks are compressed.
     axis_order : {"C", "F"}
-        The order that is shown.
+        Whether the Zarr array is in C order or in N5 order.
+
+    Returns
+    -------
+    dataset, record : DatasetAttributes, Record
+        The record says that the array has no dimensions, where that is so: the dataset has one.
 
     Raises
     ------
@@ -234,8 +242,9 @@ def plain_dataset(
         The compression can only be read.
     """
     parts = () if element.n_parts is None else (element.n_parts,)
-    dimensions = parts + (present(shape, axis_order) or (1,))
-    block_size = parts + (present(chunk_shape, axis_order) or (1,))
+    dimensions = N5Tuple((*parts, *(from_presented(shape, axis_order) or (1,))))
+    block_size = N5Tuple((*parts, *(from_presented(chunk_shape, axis_order) or (1,))))
+    # N5 spec, "File-system specification", item 7
     n_bytes = math.prod(block_size) * element.stored.item_size
     if n_bytes > MAX_BLOCK_BYTES:
         message = (
@@ -261,7 +270,7 @@ def plain_dataset(
 
 
 def _big_endian(codecs: Sequence[JSON], axis_order: AxisOrder) -> list[JSON]:
-    """Leave out what is not worth keeping: the byte order, and the transposition of F order."""
+    """Drop what is not worth a record: the byte order, and the transposition of F order."""
     kept = list(codecs)
     if axis_order == "F" and kept and isinstance(kept[0], Mapping):
         order = kept[0].get("configuration", {})
@@ -285,65 +294,38 @@ def nearest_v3(codecs: Sequence[JSON]) -> Compression:
     Gzip(use_zlib=True, level=1)
     """
     for codec in reversed(codecs):
-        name: Any = codec
-        configuration: Any = {}
-        if isinstance(codec, Mapping):
-            name, configuration = codec.get("name"), codec.get("configuration") or {}
+        name, configuration = _name_and_configuration(codec)
         if name == "sharding_indexed":
             inner = configuration.get("codecs")
             return nearest_v3(inner if isinstance(inner, list | tuple) else ())
         if name == BLOCK_CODEC:
             return parse_compression(configuration.get("compression", {"type": "gzip"}))
-        found = _nearest(str(name).removeprefix("numcodecs."), configuration)
-        if found is not None:
-            return found
+        nearest = zarr_to_compression(name, configuration)
+        if nearest is not None:
+            return nearest
     return Raw()
 
 
+def _name_and_configuration(codec: JSON) -> tuple[str, Mapping[str, JSON]]:
+    if not isinstance(codec, Mapping):
+        return str(codec), {}
+    configuration = codec.get("configuration")
+    return str(codec.get("name")), configuration if isinstance(configuration, Mapping) else {}
+
+
 def nearest_v2(compressor: JSON, filters: Sequence[JSON]) -> Compression:
-    """Find the compression of N5 that comes nearest to those of numcodecs."""
+    """Find the compression of N5 that comes nearest to a compressor and filters of numcodecs.
+
+    Examples
+    --------
+    >>> nearest_v2({"id": "lzma", "preset": 3}, [{"id": "delta", "dtype": "<u2"}])
+    Xz(preset=3)
+    """
     for codec in (compressor, *reversed(filters)):
         if isinstance(codec, Mapping):
             if codec.get("id") == NUMCODECS_BLOCK:
                 return parse_compression(codec.get("compression", {"type": "gzip"}))
-            found = _nearest(str(codec.get("id")), codec)
-            if found is not None:
-                return found
+            nearest = zarr_to_compression(str(codec.get("id")), codec)
+            if nearest is not None:
+                return nearest
     return Raw()
-
-
-def _nearest(name: str, given: Mapping[str, JSON]) -> Compression | None:
-    """Translate one codec; None where N5 has nothing like it."""
-    members = _TRANSLATED.get(name)
-    if members is None:
-        return None
-    try:
-        return parse_compression(members(given))
-    except N5AttributesError as err:
-        # its parameters are out of N5's range, but not the codec's: the defaults are near enough
-        return parse_compression({"type": members(given)["type"]}) if err.problems else None
-
-
-def _blosc(given: Mapping[str, JSON]) -> dict[str, JSON]:
-    shuffle = given.get("shuffle", 1)
-    return {
-        "type": "blosc",
-        "cname": given.get("cname", "lz4"),
-        "clevel": given.get("clevel", 5),
-        "shuffle": _SHUFFLES.get(shuffle) if isinstance(shuffle, str) else shuffle,
-        "blocksize": given.get("blocksize", 0),
-    }
-
-
-_TRANSLATED: dict[str, Callable[[Mapping[str, JSON]], dict[str, JSON]]] = {
-    "gzip": lambda given: {"type": "gzip", "level": given.get("level", 6)},
-    "zlib": lambda given: {"type": "gzip", "useZlib": True, "level": given.get("level", 6)},
-    "zstd": lambda given: {"type": "zstd", "level": given.get("level", 3)},
-    "blosc": _blosc,
-    "bz2": lambda given: {"type": "bzip2", "blockSize": given.get("level", 9)},
-    "lzma": lambda given: {
-        "type": "xz",
-        "preset": 6 if given.get("preset") is None else given["preset"],
-    },
-    "lz4": lambda _: {"type": "lz4"},
-}

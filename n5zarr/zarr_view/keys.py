@@ -1,4 +1,6 @@
-"""Keys: Zarr's to N5's and back.
+"""Parse and make the keys of Zarr, which stand for keys of N5.
+
+N5 spec, "File-system specification", items 2 and 5 (the right column):
 
 ==================================================  =================================
 Zarr                                                N5
@@ -8,8 +10,8 @@ Zarr                                                N5
 ``em/s0/c/2/1/0`` (v3), ``em/s0/2.1.0`` (v2)        ``em/s0/0/1/2`` (C order to N5 order)
 ==================================================  =================================
 
-Which keys are chunks can be told from the key alone: a node's name never looks like the last part
-of a chunk key without the store finding out, because it asks the node for its number of dimensions.
+A key is parsed without its node. A node may be named like a part of a chunk key, ``c`` or ``0``:
+the store then compares the number of coordinates with that of the node's dimensions.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import check_key, join
+
+if TYPE_CHECKING:
+    from n5zarr.format.lenient_json import JSON
 
 __all__ = [
     "DEFAULT_NAMES",
@@ -64,12 +69,12 @@ class ChunkNames(NamedTuple):
     separator: str
 
     def key(self, path: str, coords: tuple[int, ...]) -> str:
-        """Give the key of a chunk, from its place in the grid that is shown."""
+        """Return the key of a chunk from its coordinates in Zarr's chunk grid."""
         parts = [self.prefix, *map(str, coords)] if self.prefix else [*map(str, coords)]
         return join(path, self.separator.join(parts) or "0")
 
     def coords(self, name: str) -> tuple[int, ...] | None:
-        """Read the name of a chunk below its array; None if it is none."""
+        """Parse the key of a chunk, relative to its array, into coordinates; None if it is none."""
         parts = name.split(self.separator)
         if self.prefix and parts.pop(0) != self.prefix:
             return None
@@ -77,23 +82,25 @@ class ChunkNames(NamedTuple):
         return tuple(map(int, parts)) if is_index else None
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read how the chunks of a ``zarr.json`` or ``.zarray`` are named.
+    def of(cls, document: Mapping[str, JSON]) -> Self:
+        """Read the chunk key encoding of a ``zarr.json`` or ``.zarray``.
 
         Raises
         ------
         N5UnrepresentableError
-            By no scheme of Zarr (``kind="member"``).
+            Zarr specifies no such encoding (``kind="member"``).
         """
         if document["zarr_format"] == 2:
-            names = cls("", document.get("dimension_separator", "."))
+            names = cls("", str(document.get("dimension_separator", ".")))
         else:
             encoding = document.get("chunk_key_encoding", "default")
-            name, configuration = encoding, dict[str, Any]()
+            name, configuration = encoding, None
             if isinstance(encoding, Mapping):
-                name, configuration = encoding.get("name"), encoding.get("configuration") or {}
+                name, configuration = encoding.get("name"), encoding.get("configuration")
             prefix, separator = {"default": ("c", "/"), "v2": ("", ".")}.get(str(name), ("?", "?"))
-            names = cls(prefix, configuration.get("separator", separator))
+            if isinstance(configuration, Mapping):
+                separator = str(configuration.get("separator", separator))
+            names = cls(prefix, separator)
         if names.prefix == "?" or names.separator not in ("/", "."):
             message = f"chunk keys: expected the default or v2, with '/' or '.', got {names}"
             raise N5UnrepresentableError(message, kind="member")
@@ -104,12 +111,15 @@ DEFAULT_NAMES: Mapping[ZarrFormat, ChunkNames] = {
     3: ChunkNames("c", "/"),
     2: ChunkNames("", "."),
 }
-"""What is shown; an array that was created with other names keeps them while its store lives."""
+"""The encodings of the documents that n5zarr makes.
+
+An array that was created with another encoding keeps it while its store lives.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataKey:
-    """The key of a Zarr document: which one, of which node."""
+    """The key of a document of Zarr: path of its node, and name."""
 
     path: str
     name: str
@@ -117,26 +127,26 @@ class MetadataKey:
 
 @dataclass(frozen=True, slots=True)
 class ChunkKey:
-    """The key of a chunk: of which node, and where in its grid, in the order that is shown."""
+    """The key of a chunk: path of its node, and coordinates in Zarr's chunk grid."""
 
     path: str
     coords: tuple[int, ...]
 
 
 def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | None:
-    """Read a Zarr key.
+    """Parse a key of Zarr.
 
     Parameters
     ----------
     key : str
         Any key that Zarr may ask for.
     zarr_format : {2, 3}
-        The format that is presented; keys of the other one are none.
+        The format of the hierarchy; keys of the other format are unknown.
 
     Returns
     -------
     MetadataKey, ChunkKey or None
-        None for a key that no hierarchy of this format has.
+        None for a key that Zarr does not use in this format.
 
     Raises
     ------
@@ -158,10 +168,10 @@ def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | Non
     path, _, name = key.rpartition("/")
     if name in METADATA_NAMES[zarr_format]:
         return MetadataKey(path, name)
-    found = _CHUNK[zarr_format].fullmatch(key)
-    if found is None:
+    chunk = _CHUNK[zarr_format].fullmatch(key)
+    if chunk is None:
         return None
-    indices = found.group(2)  # v3: none for an array without dimensions
+    indices = chunk.group(2)  # v3: None for an array without dimensions
     separator = DEFAULT_NAMES[zarr_format].separator
     coords = tuple(map(int, indices.split(separator))) if indices else ()
-    return ChunkKey(found.group(1) or "", coords)
+    return ChunkKey(chunk.group(1) or "", coords)

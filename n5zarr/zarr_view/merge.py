@@ -1,9 +1,8 @@
-"""The ``attributes.json`` after Zarr has written a document.
+"""Merge the document that Zarr writes into the ``attributes.json`` on disk.
 
-Zarr writes whole documents out of what it read earlier, while other programs may have written in
-the meantime. So it is not the document that is written, but what Zarr has changed in it: keys that
-differ from what this store last served are applied to what is on disk now. What other programs
-wrote keeps its place and its spelling.
+Zarr writes whole documents made from what it read earlier; other programs may have written since.
+So only the difference to what the store last returned to Zarr is applied to what is on disk now.
+What other programs wrote keeps its place and its text.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from n5zarr.format.attributes import (
     own_keys,
     parse_attributes,
 )
-from n5zarr.format.order import present
+from n5zarr.format.order import from_presented
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY, is_version
 from n5zarr.zarr_view.record import Record, json_pointers, shown_attributes
@@ -44,7 +43,7 @@ _OWN_KEYS = (*DATASET_KEYS, VERSION_KEY, ZARR_KEY)
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What Zarr wants a node's document to say.
+    """What Zarr changes in the document of a node.
 
     Parameters
     ----------
@@ -53,9 +52,9 @@ class Change:
     base : mapping or None
         The attributes that Zarr started from; None where that is what is on disk.
     members : Members, None or KEEP
-        What makes the node an array; None for a group.
+        N5's keys of an array; None for a group.
     resized : Members or KEEP
-        What makes the node an array, where only its extent changes.
+        N5's keys of an array of which only ``dimensions`` change.
     names : sequence of str and None, None or KEEP
         Dimension names in N5 order.
     ndim, rank : int
@@ -65,11 +64,11 @@ class Change:
     extra : mapping or KEEP
         Other members of the ``zarr.json`` of a group.
     is_root : bool
-        Whether this is the root, which carries N5's version in a new container.
+        Whether the node is the root, which has N5's version in a new container.
     makes_group : bool
-        Whether this makes a group, and does not change one: an array is not replaced by that.
+        Whether Zarr creates a group; a dataset is not replaced by one.
     is_group : bool
-        Whether the node was found to be a group although its document describes a dataset.
+        Whether a listing told that the node is a group although its document describes a dataset.
     """
 
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
@@ -97,21 +96,24 @@ class Change:
         """Whether an attribute would be taken for one of N5's own keys, and is not meant to be."""
         if self.is_of_array(raw):
             return key in _OWN_KEYS
-        if key == VERSION_KEY:  # what is a version is shown nowhere, but that of a root is one
+        # a value that is a version is hidden on groups; only the root's is the container's
+        if key == VERSION_KEY:
             return self.is_root != is_version(value)
         completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
         return completes or key == ZARR_KEY
 
 
 def changed(data: bytes | None, change: Change) -> bytes:
-    """Apply a change to what is on disk.
+    """Apply a change to the document on disk.
+
+    N5 spec, "File-system specification", item 3: a new container gets the version.
 
     Parameters
     ----------
     data : bytes or None
-        The document as it is now.
+        The document on disk; None where there is none.
     change : Change
-        What is wanted.
+        What changes.
 
     Returns
     -------
@@ -121,9 +123,9 @@ def changed(data: bytes | None, change: Change) -> bytes:
     Raises
     ------
     N5AttributesError
-        The document on disk is no JSON, so that nothing can be kept of it (``kind="json"``).
+        The document on disk is not JSON: nothing of it could be kept (``kind="json"``).
     N5Error
-        There is a dataset where a group is to be, or none to be resized (``kind="changed"``).
+        A group is created on a dataset, or no such dataset is there to resize (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
@@ -135,8 +137,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
     record = _with_members(raw, record, change)
     if change.resized != KEEP:
         _resize(raw, change.resized)
-    if change.attributes != KEEP:
-        record = _with_attributes(raw, record, change)
+    if isinstance(change.attributes, Mapping):
+        record = _with_attributes(raw, record, change, change.attributes)
     if change.names != KEEP:
         record = _with_names(raw, record, change)
     record = _with_group_members(raw, record, change)
@@ -169,13 +171,13 @@ def _check_group(raw: RawObject, change: Change) -> None:
 
 
 def _resize(raw: RawObject, members: Members) -> None:
-    found = parse_attributes(raw.values)
+    described = parse_attributes(raw.values)
     expected = f"a dataset of {members.element.stored} in blocks {members.block_size}"
     got = "a group"
-    if isinstance(found, DatasetAttributes):
+    if isinstance(described, DatasetAttributes):
         # of a type that N5 has no name for the blocks are known by their size only
-        stored = found.data_type if found.numpy_type is None else members.element.stored
-        got = f"a dataset of {stored} in blocks {found.block_size}"
+        stored = described.data_type if described.numpy_type is None else members.element.stored
+        got = f"a dataset of {stored} in blocks {described.block_size}"
     if got != expected:
         message = f"expected {expected} to resize, got {got}: another program has made it"
         raise N5Error(message, kind="changed")
@@ -232,32 +234,31 @@ def _with_attributes_aside(raw: RawObject, record: Record, change: Change) -> Re
     return replace(record, attributes={**record.attributes, **attributes})
 
 
-def _with_attributes(raw: RawObject, record: Record, change: Change) -> Record:
+def _with_attributes(
+    raw: RawObject, record: Record, change: Change, attributes: Mapping[str, JSON]
+) -> Record:
     """Apply the users' changes key by key."""
-    assert isinstance(change.attributes, Mapping)  # noqa: S101 - for the type checker
     users = {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)}
     theirs = shown_attributes(users, record)
     base = theirs if change.base is None else change.base
     escaped = dict(record.attributes)
-    touched = {key for key in base if key not in change.attributes}
+    touched = {key for key in base if key not in attributes}
     touched |= {
-        key
-        for key, value in change.attributes.items()
-        if key not in base or not _same(base[key], value)
+        key for key, value in attributes.items() if key not in base or not _same(base[key], value)
     }
     for key in touched:
         escaped.pop(key, None)
-        if key not in change.attributes and key not in change.own_keys(raw):
+        if key not in attributes and key not in change.own_keys(raw):
             raw.remove(key)
-    for key in (key for key in change.attributes if key in touched):
-        value = _placeholders(change.attributes[key])
+    for key in (key for key in attributes if key in touched):
+        value = _placeholders(attributes[key])
         if not (change.is_reserved(raw, key, value) or _stops_tensorstore(raw, key, value)):
             raw.set(key, value)
             continue
         escaped[key] = value
         if key not in change.own_keys(raw):
             raw.remove(key)
-    return _with_pointers(replace(record, attributes=escaped), change.attributes, touched)
+    return _with_pointers(replace(record, attributes=escaped), attributes, touched)
 
 
 def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
@@ -321,9 +322,9 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     )
     plain = replace(record, dimension_names=None)
     given = change.attributes if isinstance(change.attributes, Mapping) else {}
-    found = derived_names(users, change.ndim)
+    names_given = derived_names(users, change.ndim)
     # an attribute of the users' must not disappear behind the names that it gives
-    is_users = found is not None and found[0] in given
+    is_users = names_given is not None and names_given[0] in given
     if _names_of(users, change.ndim) == names and not is_users:
         return plain
     # tensorstore refuses a dataset that has not one axis for each dimension
@@ -335,7 +336,7 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
             raw.set(AXES_KEY, as_axes)
             return plain
     if AXES_KEY not in given and AXES_KEY in users:
-        raw.remove(AXES_KEY)  # it was shown as names, which are others now
+        raw.remove(AXES_KEY)  # it was presented as names, which have changed
         users.pop(AXES_KEY)
         if _names_of(users, change.ndim) == names and not is_users:
             return plain
@@ -343,8 +344,8 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
 
 
 def _names_of(attributes: Mapping[str, JSON], ndim: int) -> list[str | None] | None:
-    found = derived_names(attributes, ndim)
-    return None if found is None else [name or None for name in found[1]]
+    names = derived_names(attributes, ndim)
+    return None if names is None else [name or None for name in names[1]]
 
 
 def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
@@ -352,7 +353,7 @@ def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
     if not isinstance(names, Sequence) or isinstance(names, str):
         return None
     in_n5: list[str | None] = [
-        name if isinstance(name, str) else None for name in present(names, axis_order)
+        name if isinstance(name, str) else None for name in from_presented(names, axis_order)
     ]
     return in_n5
 

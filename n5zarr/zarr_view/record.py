@@ -1,6 +1,6 @@
-"""The ``"zarr"`` record: what N5 has no word for, in one reserved attribute.
+"""Read and write the ``"zarr"`` record: the attribute with what N5's keys cannot say.
 
-It is written only when something could not be derived from N5's own keys, and holds only that:
+It holds only what does not follow from N5's keys, and is absent where nothing is left:
 
 ======================  ==========================================================================
 ``data_type``           Zarr's data type, where N5 has none of that name (v3 form)
@@ -21,8 +21,8 @@ It is written only when something could not be derived from N5's own keys, and h
 ``extra``               other members of a ``zarr.json`` that readers need not understand
 ======================  ==========================================================================
 
-N5's keys win: where another tool changed ``dataType`` or the rank, the members that describe
-elements are ignored (:meth:`Record.for_dataset`).
+N5's keys win: where another program has changed ``dataType`` or the rank since, the members that
+describe elements are ignored (:meth:`Record.without_elements`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.attributes import ZARR_KEY
@@ -47,7 +47,7 @@ _TOKENS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-i
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What N5 has no word for, see the module; None and empty where nothing is recorded."""
+    """The members of the record, see the module; None and empty where nothing is recorded."""
 
     data_type: JSON = None
     shape: Sequence[int] | None = None
@@ -64,17 +64,17 @@ class Record:
 
     @classmethod
     def from_json(cls, value: JSON) -> Self:
-        """Read the record as it stands in ``attributes.json``.
+        """Parse the record of an ``attributes.json``.
 
         Parameters
         ----------
         value : JSON
-            What stands under ``"zarr"``; None where nothing does. Unknown members are ignored.
+            The value of ``"zarr"``; None where it is absent. Unknown members are ignored.
 
         Raises
         ------
         N5AttributesError
-            A member is not of its type.
+            A member has a wrong type. All problems are reported together.
         """
         if value is None:
             return cls()
@@ -83,23 +83,23 @@ class Record:
             raise N5AttributesError([Problem((ZARR_KEY,), message)])
         known = {f.name: value[f.name] for f in fields(cls) if f.name in value}
         problems = [
-            Problem((ZARR_KEY, name), f"expected {_EXPECTED[name][0]}, got {found!r:.80}")
-            for name, found in known.items()
-            if name in _EXPECTED and not _EXPECTED[name][1](found)
+            Problem((ZARR_KEY, name), f"expected {_EXPECTED[name][0]}, got {member!r:.80}")
+            for name, member in known.items()
+            if name in _EXPECTED and not _EXPECTED[name][1](member)
         ]
         if problems:
             raise N5AttributesError(problems)
-        arguments: dict[str, Any] = known
-        return cls(**arguments)
+        # the members have just been checked
+        return cast("Callable[..., Self]", cls)(**known)
 
     def to_json(self) -> dict[str, JSON]:
-        """Write what is recorded; the inverse of :meth:`from_json`."""
+        """Return the record as JSON, without empty members; the inverse of :meth:`from_json`."""
         empty = type(self)()
         members = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in members.items() if value != getattr(empty, name)}
 
     def without_elements(self) -> Self:
-        """Leave out what describes elements and chunks."""
+        """Return the record without what describes elements and chunks."""
         return replace(
             self, data_type=None, shape=None, fill_value=None, codecs=None, v2=None, extra={}
         )
@@ -136,7 +136,7 @@ _EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
 
 
 def shown_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str, JSON]:
-    """Give the users' attributes as they were written.
+    """Return the users' attributes as they were written through Zarr.
 
     Parameters
     ----------
@@ -148,28 +148,28 @@ def shown_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str
     Returns
     -------
     dict
-        With escaped names, non-finite numbers and nulls put back. A placeholder that another tool
-        has replaced since stays replaced.
+        With recorded attributes, NaN, infinities and nulls put back. A value that another program
+        has set since stays.
 
     Examples
     --------
     >>> shown_attributes({"a": [1, None]}, Record(nonfinite={"/a/1": "NaN"}))
     {'a': [1, nan]}
     """
-    # what another tool wrote under such a name is newer
+    # an attribute of the document is newer than the recorded one
     hidden = {key: value for key, value in record.attributes.items() if key not in attributes}
-    shown: dict[str, Any] = {**attributes, **hidden}
+    complete: dict[str, JSON] = {**attributes, **hidden}
     if record.nonfinite or record.nulls:
-        shown = copy.deepcopy(shown)
+        complete = copy.deepcopy(complete)
         for pointer in record.nulls:
-            _put_back(shown, pointer, None)
+            _put_back(complete, pointer, None)
         for pointer, token in record.nonfinite.items():
-            _put_back(shown, pointer, _TOKENS[token])
-    return shown
+            _put_back(complete, pointer, _TOKENS[token])
+    return complete
 
 
-def _put_back(document: Any, pointer: str, value: JSON) -> None:  # noqa: ANN401
-    """Set the value that a pointer names if null, or nothing, stands there."""
+def _put_back(document: JSON, pointer: str, value: JSON) -> None:
+    """Set the value that a pointer names, unless another program has set it since."""
     *parents, last = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
     for name in parents:
         document = _member(document, name)
@@ -179,16 +179,17 @@ def _put_back(document: Any, pointer: str, value: JSON) -> None:  # noqa: ANN401
         document[int(last)] = value
 
 
-def _member(value: Any, name: str, *, default: JSON = None) -> Any:  # noqa: ANN401
+def _member(value: JSON, name: str, *, default: JSON = None) -> JSON:
+    member: JSON = default
     if isinstance(value, Mapping):
-        return value.get(name, default)
-    if isinstance(value, list) and name.isdecimal() and len(name) < 10 and int(name) < len(value):
-        return value[int(name)]
-    return default
+        member = value.get(name, default)
+    elif isinstance(value, list) and name.isdecimal() and len(name) < 10 and int(name) < len(value):
+        member = value[int(name)]
+    return member
 
 
 def json_pointers(value: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
-    """Walk a document: JSON pointers (RFC 6901) and the values that are no list and no object.
+    """Yield JSON pointers (RFC 6901) to all values that are not lists or objects, with the values.
 
     Examples
     --------

@@ -18,14 +18,14 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Error, N5Store
-from n5zarr.codecs.block import fit
+from n5zarr.codecs.block import pad_or_truncate
 from n5zarr.codecs.label_multiset import arg_max_labels
 from n5zarr.codecs.strings import join_strings, split_strings
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
 from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.order import to_c, to_n5
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, parse_key
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 
 @given(grids())
 def test_the_tiles_of_a_grid_cover_the_array_once(
-    grid: tuple[tuple[int, ...], tuple[int, ...]],
+    grid: tuple[N5Tuple, N5Tuple],
 ) -> None:
     dimensions, block_size = grid
     covered = np.zeros(dimensions, int)
     for position in itertools.product(*map(range, grid_shape(dimensions, block_size))):
-        extent = block_extent(dimensions, block_size, position)
+        extent = block_extent(dimensions, block_size, N5Tuple(position))
         starts = [p * b for p, b in zip(position, block_size, strict=True)]
         assert all(1 <= e <= b for e, b in zip(extent, block_size, strict=True))
         assert all(s + e <= d for s, e, d in zip(starts, extent, dimensions, strict=True))
@@ -127,7 +127,7 @@ def test_the_tiles_of_a_grid_cover_the_array_once(
 
 @given(grids())
 def test_a_cell_outside_of_the_grid_is_empty(
-    grid: tuple[tuple[int, ...], tuple[int, ...]],
+    grid: tuple[N5Tuple, N5Tuple],
 ) -> None:
     dimensions, block_size = grid
     assert 0 in block_extent(dimensions, block_size, grid_shape(dimensions, block_size))
@@ -140,9 +140,9 @@ def test_reversing_twice_gives_the_order_back(values: list[int]) -> None:
 
 
 @given(grid_positions)
-def test_block_paths_are_read_back(position: tuple[int, ...]) -> None:
+def test_block_paths_are_read_back(position: N5Tuple) -> None:
     path = block_path(position)
-    assert parse_block_path(path, tuple(p + 1 for p in position)) == position
+    assert parse_block_path(path, N5Tuple(tuple(p + 1 for p in position))) == position
     assert parse_block_path(path, position) is None
 
 
@@ -190,12 +190,10 @@ def test_any_key_is_read_or_refused(key: str, zarr_format: ZarrFormat) -> None:
     st.integers(0, 2**32 - 1),
     st.binary(max_size=8),
 )
-def test_headers_are_read_back(
-    mode: BlockMode, shape: tuple[int, ...], count: int, payload: bytes
-) -> None:
+def test_headers_are_read_back(mode: BlockMode, shape: N5Tuple, count: int, payload: bytes) -> None:
     header = BlockHeader(
         mode=mode,
-        block_shape=() if mode is BlockMode.OBJECT else shape,
+        block_shape=N5Tuple(()) if mode is BlockMode.OBJECT else shape,
         n_elements=None if mode is BlockMode.DEFAULT else count,
     )
     data = header.to_bytes()
@@ -368,11 +366,11 @@ def naive_fit(block: np.ndarray, shape: tuple[int, ...], fill_value: Any) -> np.
 
 @given(st.data(), sizes, st.sampled_from([0, 1, 255]))
 def test_fitting_pads_and_crops_like_a_loop(
-    data: st.DataObject, shape: tuple[int, ...], fill_value: Literal[0, 1, 255]
+    data: st.DataObject, shape: CTuple, fill_value: Literal[0, 1, 255]
 ) -> None:
     same_rank = st.tuples(*[st.integers(1, 7)] * len(shape))
     block = data.draw(hnp.arrays(">u2", data.draw(same_rank)))
-    fitted = fit(block, shape, fill_value)
+    fitted = pad_or_truncate(block, shape, fill_value)
     assert fitted.dtype == block.dtype
     assert math.prod(fitted.shape) == math.prod(shape)
     np.testing.assert_array_equal(fitted, naive_fit(block, shape, fill_value))

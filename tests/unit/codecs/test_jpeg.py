@@ -13,6 +13,7 @@ from n5zarr.codecs.compress import decompress, usable
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg
+from n5zarr.format.order import N5Tuple
 
 WIDTH, HEIGHT = 23, 35  # a block of x=23, y=5, z=7
 PIXELS = (np.add.outer(np.arange(HEIGHT) * 3, np.arange(WIDTH) * 2) + 40).astype("u1")
@@ -30,7 +31,7 @@ def test_a_grayscale_image_is_read_within_the_loss_of_quality_100() -> None:
 
 
 def test_the_image_is_as_wide_as_the_block() -> None:
-    header = BlockHeader(mode=BlockMode.DEFAULT, block_shape=(WIDTH, 5, 7))
+    header = BlockHeader(mode=BlockMode.DEFAULT, block_shape=N5Tuple((WIDTH, 5, 7)))
     block = header.to_bytes() + jpeg(PIXELS)
     array = decode_block(block, data_type="uint8", compression={"type": "jpeg"})
     assert array.shape == (7, 5, WIDTH)

@@ -15,6 +15,7 @@ from n5zarr.codecs.label_multiset import arg_max_labels
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Raw
+from n5zarr.format.order import N5Tuple
 
 MANIFEST = json.loads((Path(__file__).parents[2] / "data" / "java" / "manifest.json").read_text())[
     "labelMultisets"
@@ -94,7 +95,9 @@ def test_blocks_of_the_library_are_read(block: dict[str, Any]) -> None:
 
 
 def test_a_block_has_the_shape_of_its_header() -> None:
-    header = BlockHeader(mode=BlockMode.VARLENGTH, block_shape=(3, 1), n_elements=len(SAMPLE))
+    header = BlockHeader(
+        mode=BlockMode.VARLENGTH, block_shape=N5Tuple((3, 1)), n_elements=len(SAMPLE)
+    )
     labels = decode_labels(memoryview(header.to_bytes() + SAMPLE), 2, Raw())
     assert labels.tolist() == [[7, 7, 9]]
 

@@ -16,7 +16,7 @@ from n5zarr.codecs.block import (
     decode_block,
     decode_numeric,
     encode_block,
-    fit,
+    pad_or_truncate,
     parse_block,
 )
 from n5zarr.codecs.compress import compress
@@ -24,6 +24,7 @@ from n5zarr.errors import N5AttributesError, N5BlockError, N5UnrepresentableErro
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Gzip, Raw
 from n5zarr.format.data_type import DataType
+from n5zarr.format.order import CTuple
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -345,10 +346,10 @@ def test_an_unknown_compression_is_an_error_both_ways(compression: dict[str, JSO
     ],
 )
 def test_a_block_is_brought_to_the_shape_of_its_cell(
-    shape: tuple[int, ...], expected: list[list[int]]
+    shape: CTuple, expected: list[list[int]]
 ) -> None:
     block = np.array([[1, 2, 3], [4, 5, 6]], ">u2")
-    fitted = fit(block, shape, 9)
+    fitted = pad_or_truncate(block, shape, 9)
     assert fitted.dtype == block.dtype
     assert fitted.tolist() == expected
     assert (fitted is block) is (shape == block.shape)
@@ -358,7 +359,7 @@ def test_a_cell_of_two_gigabytes_is_not_allocated() -> None:
     with pytest.raises(
         N5BlockError, match=r"blockSize \(2147483647, 2\) with 4294967294"
     ) as caught:
-        fit(np.zeros((1, 1), "u1"), (2, 2**31 - 1), 0)
+        pad_or_truncate(np.zeros((1, 1), "u1"), CTuple((2, 2**31 - 1)), 0)
     assert caught.value.kind == "header"
 
 

@@ -22,6 +22,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.compression import Bzip2, Gzip, Raw, Xz
 from n5zarr.format.data_type import DataType
 from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.order import N5Tuple
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -55,8 +56,8 @@ def test_what_java_writes_is_read() -> None:
     )
     parsed = parse_attributes(parse_json(text))
     assert parsed == DatasetAttributes(
-        dimensions=(5, 7, 3),
-        block_size=(2, 4, 3),
+        dimensions=N5Tuple((5, 7, 3)),
+        block_size=N5Tuple((2, 4, 3)),
         data_type=DataType.UINT16,
         compression=Gzip(),
         attributes={},

@@ -8,6 +8,7 @@ import pytest
 
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
+from n5zarr.format.order import N5Tuple
 
 EXAMPLE = bytes.fromhex("0000 0003 00000001 00000002 00000003 0001 0002 0003 0004 0005 0006")
 STRINGS = bytes.fromhex("0001 0001 00000004 0000000c 61 00 6262 00 00 c3bc e282ac 00")
@@ -99,7 +100,8 @@ def test_an_unknown_mode_is_named(mode: int) -> None:
 @pytest.mark.parametrize("mode", [BlockMode.DEFAULT, BlockMode.VARLENGTH])
 def test_writing_and_reading_are_inverse(mode: BlockMode, ndim: int) -> None:
     count = 17 if mode is BlockMode.VARLENGTH else None
-    header = BlockHeader(mode=mode, block_shape=tuple(range(2, 2 + ndim)), n_elements=count)
+    shape = N5Tuple(tuple(range(2, 2 + ndim)))
+    header = BlockHeader(mode=mode, block_shape=shape, n_elements=count)
     data = header.to_bytes()
     assert len(data) == header.n_bytes == 4 + 4 * ndim + 4 * mode
     assert BlockHeader.from_bytes(data + b"payload") == header

@@ -11,8 +11,9 @@ from n5zarr.format.grid import (
     is_block_name,
     parse_block_path,
 )
+from n5zarr.format.order import N5Tuple
 
-DIMENSIONS, BLOCK_SIZE = (5, 7, 11), (2, 3, 4)
+DIMENSIONS, BLOCK_SIZE = N5Tuple((5, 7, 11)), N5Tuple((2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ DIMENSIONS, BLOCK_SIZE = (5, 7, 11), (2, 3, 4)
     ],
 )
 def test_blocks_are_counted_with_the_truncated_ones(
-    dimensions: tuple[int, ...], block_size: tuple[int, ...], expected: tuple[int, ...]
+    dimensions: N5Tuple, block_size: N5Tuple, expected: tuple[int, ...]
 ) -> None:
     assert grid_shape(dimensions, block_size) == expected
 
@@ -47,7 +48,7 @@ def test_blocks_are_counted_with_the_truncated_ones(
     ],
 )
 def test_the_extent_of_a_cell_ends_with_the_dataset(
-    position: tuple[int, ...], expected: tuple[int, ...]
+    position: N5Tuple, expected: tuple[int, ...]
 ) -> None:
     assert block_extent(DIMENSIONS, BLOCK_SIZE, position) == expected
 
@@ -55,7 +56,7 @@ def test_the_extent_of_a_cell_ends_with_the_dataset(
 @pytest.mark.parametrize(
     ("position", "path"), [((0,), "0"), ((2, 0, 11), "2/0/11"), ((2**40,), "1099511627776")]
 )
-def test_a_block_path_has_x_first_and_no_padding(position: tuple[int, ...], path: str) -> None:
+def test_a_block_path_has_x_first_and_no_padding(position: N5Tuple, path: str) -> None:
     assert block_path(position) == path
 
 
@@ -89,6 +90,6 @@ def test_anything_else_is_no_block_name(name: str) -> None:
     ],
 )
 def test_a_block_path_is_read_if_the_grid_has_it(
-    path: str, grid: tuple[int, ...], expected: tuple[int, ...] | None
+    path: str, grid: N5Tuple, expected: tuple[int, ...] | None
 ) -> None:
     assert parse_block_path(path, grid) == expected

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.format.order import present, to_c, to_n5
+from n5zarr.format.order import from_presented, present, to_c, to_n5, transposition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from n5zarr.format.order import AxisOrder
 
 
 def test_c_order_is_n5_order_reversed() -> None:
@@ -34,6 +36,13 @@ def test_the_two_are_inverse(values: Iterable[object]) -> None:
     ("axis_order", "shown"),
     [pytest.param("C", (3, 5, 7), id="C-is-reversed"), pytest.param("F", (7, 5, 3), id="F-is-not")],
 )
-def test_what_is_shown_follows_the_axis_order(axis_order: str, shown: tuple[int, ...]) -> None:
-    assert present((7, 5, 3), axis_order) == shown  # type: ignore[arg-type]
-    assert present(shown, axis_order) == (7, 5, 3)  # type: ignore[arg-type]
+def test_what_is_shown_follows_the_axis_order(
+    axis_order: AxisOrder, shown: tuple[int, ...]
+) -> None:
+    assert present((7, 5, 3), axis_order) == shown
+    assert from_presented(shown, axis_order) == (7, 5, 3)
+
+
+def test_a_transposition_lists_the_axes_last_to_first() -> None:
+    assert transposition(3) == [2, 1, 0]
+    assert transposition(0) == []

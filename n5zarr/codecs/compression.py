@@ -1,0 +1,102 @@
+"""Say what a codec provides: one compression of N5, its payloads, and what Zarr calls it.
+
+To add a compression: a dataclass in `n5zarr.format.compression`, a module here with a class derived
+from :class:`Codec`, and an entry in `n5zarr.codecs.compress`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["Codec"]
+
+
+class Codec[C](Protocol):
+    """One compression; ``C`` is the dataclass of `n5zarr.format.compression` that describes it.
+
+    The methods with a body are right for a codec that does not define them. `payload` means the
+    bytes of a block after its header, `stream` what the codec of Zarr reads and writes.
+    """
+
+    # ------------------------------------------------------------------ payloads
+
+    def compress(self, data: BufferLike, compression: C, item_size: int) -> BufferLike:
+        """Compress the elements of a block into a payload; see :func:`compress.compress`."""
+
+    def decompress(self, payload: memoryview, n_bytes: int, compression: C) -> BufferLike:
+        """Decompress the first ``n_bytes`` bytes of a payload, or fewer if it has fewer.
+
+        Raises N5BlockError where the payload is damaged. Never holds much more than ``n_bytes``.
+        """
+
+    def decompress_into(
+        self, payload: memoryview, n_bytes: int, memory: Scratch
+    ) -> memoryview | None:
+        """Decompress a payload into memory that is used again.
+
+        None where the codec cannot do that, or not with this payload: :meth:`decompress` then
+        decides whether it is damaged.
+        """
+        return None
+
+    # ------------------------------------------------------------------ parameters
+
+    def check_writable(self, compression: C) -> None:
+        """Raise N5UnsupportedError if blocks can only be read."""
+        return
+
+    def within_limits(self, compression: C, item_size: int) -> C:
+        """Bring parameters into the range that every N5 reader takes; the meaning stays."""
+        return compression
+
+    def within_zarr_limits(self, compression: C) -> C:
+        """Bring parameters that are within the limits of N5 into the range that Zarr takes."""
+        return compression
+
+    # ------------------------------------------------------------------ the codec of Zarr
+
+    def numcodec(self, compression: C) -> dict[str, JSON] | None:
+        """Return the configuration of numcodecs' codec, with ``id``; None for no compression."""
+
+    def zarr_codec(self, compression: C) -> tuple[str, Mapping[str, JSON]] | None:
+        """Return name and configuration of the codec in a ``zarr.json``; None for no compression.
+
+        Without a codec in the specification of Zarr v3 it is numcodecs' own.
+        """
+        configuration = self.numcodec(compression)
+        if configuration is None:
+            return None
+        return f"numcodecs.{configuration.pop('id')}", configuration
+
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """Return the ``compression`` nearest to a codec of Zarr; None if this is not its codec.
+
+        ``codec`` is the name in a ``zarr.json`` without ``numcodecs.``, or numcodecs' ``id``.
+        """
+        return None
+
+    # ------------------------------------------------------------------ payloads as streams
+
+    def passes(self, compression: C) -> bool:
+        """Whether each stream of Zarr's codec is a payload, so that a chunk is stored as it is."""
+        return True
+
+    def usable(self, payload: memoryview, n_bytes: int, compression: C) -> int | None:
+        """Count the leading bytes of a payload that are a stream which decodes to ``n_bytes``.
+
+        As far as can be told without decompressing; None where it is not a stream.
+        """
+        return None
+
+    def shows_cuts(self, compression: C) -> bool:
+        """Whether :meth:`usable` notices that the end of a payload is missing."""
+        return False
+
+    def store(self, data: BufferLike, compression: C) -> BufferLike:
+        """Return the stream that decodes to ``data`` and costs the least to make."""
