@@ -14,7 +14,7 @@ from n5zarr.arrays.array import with_fast_path
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.format.order import present
+from n5zarr.format.order import from_presented
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.location import open_container
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
@@ -125,7 +125,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     )
     per_axis = {"units": units, "resolution": resolution, "offset": offset}
     described: dict[str, Any] = {
-        name: list(present(_one_each(name, values, len(extent)), opened.axis_order))
+        name: list(from_presented(_one_each(name, values, len(extent)), opened.axis_order))
         for name, values in per_axis.items()
         if values is not None
     }

@@ -24,13 +24,13 @@ from n5zarr.codecs.buffers import REUSED, scratch
 from n5zarr.codecs.compress import compress, decompress_reused, within_limits
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
-from n5zarr.format.order import present
+from n5zarr.format.order import from_presented
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.arrays.local_dataset import LocalDataset
+    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["can_do", "is_compiled", "read_box", "write_box"]
@@ -204,7 +204,7 @@ def _what(
     """Give the first arguments of both functions of the kernel; _kernel.c checks them."""
     view, attributes = dataset.view, dataset.view.dataset
     in_n5_order = array.T if view.axis_order == "C" else array
-    begin = present(start, view.axis_order)
+    begin = from_presented(start, view.axis_order)
     end = map(add, begin, in_n5_order.shape)
     geometry = np.array((*attributes.block_size, *attributes.dimensions, *begin, *end), "i8")
     stored = attributes.data_type.dtype

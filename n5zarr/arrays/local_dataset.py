@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.format.grid import block_extent
-from n5zarr.format.order import present
+from n5zarr.format.order import from_presented
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class LocalDataset(NamedTuple):
     def block_path(self, key: str) -> str:
         """Return the path of the block of a chunk."""
         coords = key[self.n_prefix :].split("/")
-        return self.directory + "/".join(present(coords, self.view.axis_order))
+        return self.directory + "/".join(from_presented(coords, self.view.axis_order))
 
     def extent(self, key: str) -> tuple[int, ...]:
         """Return what of a chunk lies inside the dataset, in the order that is shown."""

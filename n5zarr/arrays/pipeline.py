@@ -28,8 +28,7 @@ from n5zarr._zarr_private import (
 )
 from n5zarr.arrays.local_dataset import local_dataset
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.block import decode_numeric, encode_parts
-from n5zarr.codecs.block import pad_or_truncate as fit
+from n5zarr.codecs.block import decode_numeric, encode_parts, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error
@@ -219,27 +218,30 @@ class _Reader:
         self._out[where] = part
         return PRESENT
 
-    def _part(self, view: memoryview, item: BatchItem, memory: Scratch) -> np.ndarray | None:
-        """Decode a block and select from it; None where it is not of the size of its place."""
+    def _part(self, stored: memoryview, item: BatchItem, memory: Scratch) -> np.ndarray | None:
+        """Decode a block and select from it; None if it does not have the size of its place."""
         place, spec, wanted, _, _ = item
         n_header = len(self._header)
         try:
-            if view[:n_header].tobytes() == self._header:
-                payload = view[n_header:]
+            if stored[:n_header].tobytes() == self._header:
+                payload = stored[n_header:]
                 elements = decompress_reused(payload, self._n_bytes, self._compression, memory)
                 flat = np.frombuffer(elements, self._dtype, self._n_elements)
                 block = flat.reshape(self._shape_c)
-                return np.asarray((block.T if self._transposed else block)[wanted])
-            block = decode_numeric(view, len(self._shape_c), self._data_type, self._compression)
-            if self._transposed:
-                block = block.T
-            if block.shape != self._dataset.extent(place.path):  # of another dataset, perhaps
+                return np.asarray(self._presented(block)[wanted])
+            block = decode_numeric(stored, len(self._shape_c), self._data_type, self._compression)
+            shape = self._presented(block).shape
+            if shape != self._dataset.extent(place.path):  # of another dataset, perhaps
                 return None
-            if not all(map(_selects_the_same, wanted, block.shape, self._shape)):
-                block = fit(block, self._shape, _fill_value(spec))
+            if not all(map(_selects_the_same, wanted, shape, self._shape)):
+                block = pad_or_truncate(block, self._shape_c, _fill_value(spec))
         except N5Error as err:
             raise err.located(self._dataset.locate(place.path)) from err.__cause__
-        return np.asarray(block[wanted])
+        return np.asarray(self._presented(block)[wanted])
+
+    def _presented(self, block: np.ndarray) -> np.ndarray:
+        """Return a block in C order with the axes of the array."""
+        return block.T if self._transposed else block
 
     def _slab(self, path: str, wanted: object) -> np.ndarray | None:
         """Read only what is needed of a large uncompressed block, along its slowest axis."""

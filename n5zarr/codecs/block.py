@@ -39,6 +39,7 @@ __all__ = [
     "Block",
     "check_header",
     "decode_block",
+    "decode_full",
     "decode_labels",
     "decode_numeric",
     "decode_strings",
@@ -204,6 +205,42 @@ def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.n
     check_header(header, ndim, DataType.UINT8)
     payload = _payload(data, header, 1, compression)
     return arg_max_labels(payload, math.prod(header.block_shape)).reshape(to_c(header.block_shape))
+
+
+def decode_full(
+    data: memoryview,
+    block_size: N5Tuple,
+    data_type: DataType,
+    compression: Compression,
+    fill_value: object = 0,
+) -> np.ndarray:
+    """Decode a block of numbers, and pad or truncate it to full size.
+
+    Parameters
+    ----------
+    data : memoryview
+        The stored block, header first, as bytes.
+    block_size : tuple of int
+        Full size, in elements, N5 order.
+    data_type : DataType
+        A numeric one.
+    compression : Compression
+        Of the dataset.
+    fill_value : object, optional
+        Value of the elements that a truncated block lacks.
+
+    Returns
+    -------
+    numpy.ndarray
+        Big-endian, shape in C order.
+
+    Raises
+    ------
+    N5BlockError
+        See :func:`decode_numeric` and :func:`pad_or_truncate`.
+    """
+    block = decode_numeric(data, len(block_size), data_type, compression)
+    return pad_or_truncate(block, to_c(block_size), fill_value)
 
 
 def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) -> np.ndarray:

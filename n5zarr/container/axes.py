@@ -18,7 +18,7 @@ from n5zarr.conventions.bdv import parse_xml, view_of
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.order import present
+from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.storage.requests import FileThatNames, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -267,7 +267,7 @@ def _place(
     names = tuple(path.split("/")) if path else ()
     node = Node(
         path=names,
-        dimensions=present(view.shape, view.axis_order),
+        dimensions=from_presented(view.shape, view.axis_order),
         attributes=view.dataset.attributes,
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
@@ -300,7 +300,7 @@ def _given_names(view: DatasetView) -> tuple[str, ...] | None:
     """Return the recorded names of the dimensions, N5 order; None if none are recorded."""
     if view.record.dimension_names is None or view.dimension_names is None:
         return None
-    return present(tuple(name or "" for name in view.dimension_names), view.axis_order)
+    return from_presented((name or "" for name in view.dimension_names), view.axis_order)
 
 
 def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:

@@ -20,13 +20,12 @@ import numpy as np
 from numcodecs.abc import Codec
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 
-from n5zarr.codecs.block import decode_numeric, encode_payload
-from n5zarr.codecs.block import pad_or_truncate as fit
+from n5zarr.codecs.block import decode_full, encode_payload
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.compression import Compression, Gzip, compression_to_json, parse_compression
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import AxisOrder, present, to_c
+from n5zarr.format.order import AxisOrder, CTuple, N5Tuple, from_presented, to_n5
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 
 if TYPE_CHECKING:
@@ -117,8 +116,8 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             Of the array.
         """
         dataset = DatasetAttributes(
-            dimensions=(1,) * ndim,
-            block_size=(1,) * ndim,
+            dimensions=N5Tuple((1,) * ndim),
+            block_size=N5Tuple((1,) * ndim),
             data_type=_data_type(dtype),
             compression=self.compression,
             attributes={},
@@ -152,10 +151,9 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         stored = memoryview(np.ascontiguousarray(chunk_data.as_numpy_array()).view("u1"))
         data_type = _data_type(chunk_spec.dtype.to_native_dtype())
-        block = decode_numeric(stored, chunk_spec.ndim, data_type, self.compression)
-        shape_c = to_c(present(chunk_spec.shape, self.axis_order))
+        block_size = from_presented(chunk_spec.shape, self.axis_order)
         fill_value = 0 if chunk_spec.fill_value is None else chunk_spec.fill_value
-        chunk = fit(block, shape_c, fill_value)
+        chunk = decode_full(stored, block_size, data_type, self.compression, fill_value)
         # big-endian: whoever copies it into an output swaps the bytes in the same pass
         shown = chunk if self.axis_order == "C" else chunk.transpose()
         return chunk_spec.prototype.nd_buffer.from_numpy_array(shown)
@@ -274,8 +272,9 @@ class N5Block(Codec):
             Header or payload do not fit.
         """
         stored = memoryview(np.ascontiguousarray(np.asarray(memoryview(buf))).view("u1"))  # type: ignore[arg-type]
-        block = decode_numeric(stored, len(self.block_shape), self._data_type, self._compression)
-        chunk = fit(block, self.block_shape, 0).reshape(-1).astype(self.dtype, copy=False)
+        block_size = to_n5(CTuple(self.block_shape))
+        block = decode_full(stored, block_size, self._data_type, self._compression)
+        chunk = block.reshape(-1).astype(self.dtype, copy=False)
         if out is None:
             return chunk
         np.asarray(out).reshape(-1).view(self.dtype)[...] = chunk

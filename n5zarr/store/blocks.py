@@ -18,6 +18,7 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_key
 from n5zarr.store.location import open_container
@@ -73,7 +74,7 @@ def read_block(
     if isinstance(dataset, GroupAttributes):
         message = f"{where}: expected a dataset, got a group or nothing"
         raise FileNotFoundError(message)
-    position = tuple(map(index, grid_position))
+    position = N5Tuple(tuple(map(index, grid_position)))
     if len(position) != dataset.ndim or any(p < 0 for p in position):
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)
