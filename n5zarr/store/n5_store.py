@@ -14,7 +14,6 @@ import json
 import math
 import time
 import warnings
-from abc import ABCMeta, abstractmethod
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args, override
@@ -66,7 +65,7 @@ from n5zarr.zarr_view.keys import ChunkKey, MetadataKey, ZarrFormat
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
@@ -84,30 +83,7 @@ _REMOTE: object = "remote"  # documents there have no stamp
 _JUST_LISTED = 2  # seconds for which what a listing read need not be read again
 
 
-class _PathOnRequest:
-    """Tells the local path of the container to ``os.path.exists(store)`` and its like."""
-
-    @property
-    def __fspath__(self) -> Callable[[], str]:  # of remote containers there is none
-        return self.root.__fspath__
-
-    @property
-    @abstractmethod
-    def root(self) -> Path: ...
-
-
-class _NoPathLike(ABCMeta):
-    """Keeps ``isinstance(store, os.PathLike)`` false, which looks for the method in ``__mro__``.
-
-    xarray and dask ask that first, and then go on with the bare path, as plain Zarr.
-    """
-
-    @property
-    def __mro__(cls) -> tuple[type, ...]:
-        return tuple(base for base in super().__mro__ if base is not _PathOnRequest)
-
-
-class N5Store(_PathOnRequest, Store, metaclass=_NoPathLike):
+class N5Store(Store):
     """An N5 container as a Zarr store.
 
     Parameters
