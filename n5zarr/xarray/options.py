@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
-__all__ = ["Decoding", "Region", "StorageOptions"]
+__all__ = ["Chunks", "Decoding", "Region", "StorageOptions"]
 
 type StorageOptions = dict[str, Any]
 """Options of the library that reads a URL; only that library knows their types."""
+
+type Chunks = Mapping[Any, int] | Literal["auto"] | None
+"""Extent of blocks in elements, by dimension; keys are any names, of which Mapping is invariant."""
 
 type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 """The part of existing datasets to write, by dimension."""
