@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Self, override
 import numpy as np
 import pandas as pd
 import xarray as xr
+from xarray.core.indexing import IndexSelResult
 from xarray.indexes import CoordinateTransform, CoordinateTransformIndex, PandasIndex
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
-    from xarray.core.indexing import IndexSelResult
     from xarray.indexes import Index
 
 __all__ = ["AffineIndex"]
@@ -129,8 +129,6 @@ class AffineIndex(CoordinateTransformIndex):
         method: str | None = None,
         tolerance: float | None = None,
     ) -> IndexSelResult:
-        from xarray.core.indexing import IndexSelResult  # noqa: PLC0415 - where xarray keeps it
-
         (label,) = labels.values()
         if isinstance(label, slice):
             return IndexSelResult({self._dim: self._between(label)})

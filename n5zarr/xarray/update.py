@@ -17,6 +17,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.xarray.delayed import as_list
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
 from n5zarr.xarray.positions import check_positions, expected_after, find_region
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -213,14 +214,12 @@ def _store(
     if not lazy:
         return None
     import dask.array as da  # noqa: PLC0415 - the data are dask's
-    from dask.delayed import delayed  # noqa: PLC0415
 
     sources, targets, regions = (list(column) for column in zip(*lazy, strict=True))
     stored = da.store(sources, targets, regions=regions, lock=False, compute=compute)
     if compute:
         return None
-    remaining: Delayed = delayed(list)(stored if isinstance(stored, list | tuple) else [stored])
-    return remaining
+    return as_list(stored if isinstance(stored, list | tuple) else [stored])
 
 
 def _check_other_variables(

@@ -21,8 +21,9 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.store.location import open_container
+from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.update import plan_update
-from n5zarr.xarray.write_groups import GroupWriter, Target, all_of, is_named
+from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
     import os
@@ -141,7 +142,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
             for target in targets
             if target.data.variables
         ]
-        return all_of([plan.run(compute=compute) for plan in plans])
+        return join_delayed([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
     if mode in (None, "w-") and sync(opened.read_node(path)) is not None:
         message = (
@@ -159,7 +160,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     if removed is not None:
         sync(opened.delete_dir(removed))
     # plan again: an earlier target may be in the same group
-    return all_of([writer.plan(target, mode, None).run(writer) for target in targets])
+    return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])
 
 
 def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -16,6 +16,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.xarray.backend import is_aligned
+from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
 from n5zarr.xarray.encode_variables import encode_new
 from n5zarr.xarray.multiscales import add_level, remove_levels
@@ -24,7 +25,7 @@ from n5zarr.xarray.update import UpdatePlan, open_existing, plan_update
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from dask.delayed import Delayed
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Chunks
 
-__all__ = ["GroupWriter", "Target", "all_of", "is_named"]
+__all__ = ["GroupWriter", "Target", "is_named"]
 
 
 class Target(NamedTuple):
@@ -65,17 +66,6 @@ def is_named(data: xr.Dataset, name: str) -> bool:
     return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
 
 
-def all_of(parts: Iterable[Delayed | None]) -> Delayed | None:
-    """Join what dask has to compute; None if there is nothing."""
-    delayed = [part for part in parts if part is not None]
-    if len(delayed) <= 1:
-        return delayed[0] if delayed else None
-    from dask.delayed import delayed as later  # noqa: PLC0415 - dask is an optional dependency
-
-    joined: Delayed = later(list)(delayed)
-    return joined
-
-
 def _differ(datasets: Sequence[xr.Dataset]) -> bool:
     """Whether datasets in one group cannot be opened as one Dataset."""
     return any(not is_aligned(one, other) for one in datasets for other in datasets)
@@ -103,7 +93,7 @@ class GroupPlan:
     def run(self, writer: GroupWriter) -> Delayed | None:
         """Write; without ``compute`` return what dask has to compute."""
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
-        return all_of(
+        return join_delayed(
             [*remaining, None if self.new is None else writer.write(self.group, self.new)]
         )
 
