@@ -265,8 +265,8 @@ def _check_root(path: Path, mode: str) -> None:
     if path.is_file():
         way_out = ", or force_overwrite=True to replace it" if mode == "w" else ""
         other = f"zip://::{path}" if is_zipfile(path) else "pynwb.NWBHDF5IO for HDF5"
-        message = f"expected the directory of an N5 container, found a file; use {other}{way_out}"
+        message = f"expected the directory of an N5 container, got a file; use {other}{way_out}"
         raise N5UnrepresentableError(message, kind="path", where=str(path))
     if mode in ("r", "r-", "r+", "a") and _is_zarr(path):
-        message = "expected an N5 container, found a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
+        message = "expected an N5 container, got a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
         raise N5UnrepresentableError(message, kind="path", where=str(path))

@@ -181,7 +181,7 @@ def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bo
         raise FileExistsError(message)
     is_used = target.is_dir() and any(target.iterdir())
     if is_used and _class_for(target) is None:
-        message = "expected what can be replaced, an NWB file, found a folder of other things"
+        message = "expected what can be replaced, an NWB file, got a folder of other things"
         raise N5UnrepresentableError(message, kind="path", where=target_name)
 
 
@@ -225,7 +225,7 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
         raise N5UnsupportedError(message, kind="version", where=name)
     reader = _class_for(path)
     if reader is None:
-        message = f"expected an NWB file as HDF5, N5 or Zarr, found {_kind(path)}"
+        message = f"expected an NWB file as HDF5, N5 or Zarr, got {_kind(path)}"
         raise N5UnrepresentableError(message, kind="option", where=name)
     if reader is NWBHDF5IO:
         with h5py.File(path) as file:  # before hdmf, which may fail without a reason

@@ -251,7 +251,7 @@ def _hdf5_attribute(name: str, value: object) -> object:
     kinds = {type(item) for item in items}
     what = f"attribute {name!r}"
     if not (kinds <= {str} or kinds <= {bool} or kinds <= {int, float}):
-        message = f"{what}: expected text or numbers, as HDF5 has them, found {value!r}"
+        message = f"{what}: expected text or numbers, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member")
     _check_text(what, items)
     if isinstance(value, str | float | bool):
@@ -259,10 +259,10 @@ def _hdf5_attribute(name: str, value: object) -> object:
     try:
         rows = np.array(value)
     except ValueError:
-        message = f"{what}: expected lists of equal lengths, as HDF5 has them, found {value!r}"
+        message = f"{what}: expected lists of equal lengths, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member") from None
     if kinds == {int} and rows.dtype.kind not in "iu":
-        message = f"{what}: expected integers of 64 bits, as HDF5 has them, found {value!r}"
+        message = f"{what}: expected integers of 64 bits, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member")
     if rows.ndim < 2:
         return value
@@ -281,7 +281,7 @@ def _items(value: object) -> Iterator[object]:
 def _check_text(what: str, values: object) -> None:
     for text in _items(values):
         if isinstance(text, str) and "\0" in text:
-            message = f"{what}: expected text without NUL, as HDF5 has it, found {text!r}"
+            message = f"{what}: expected text without NUL, as HDF5 has it, got {text!r}"
             raise N5UnrepresentableError(message, kind="member")
 
 

@@ -43,7 +43,7 @@ class _View(NamedTuple):
     """One level of a setup at one time point: a dataset."""
 
     path: str
-    shown: DatasetView
+    dataset: DatasetView
 
 
 type _Levels = dict[str, dict[int, _View]]
@@ -149,9 +149,9 @@ def _views(opened: N5Store, group: str) -> dict[int, _Levels]:
         levels: _Levels = {}
         above = join(group, setup_name)
         for number, name, _ in _numbered(opened, above, r"timepoint([0-9]+)"):
-            for _, level, shown in _numbered(opened, join(above, name), r"s([0-9]+)"):
-                if isinstance(shown, DatasetView):
-                    view = _View(join(above, name, level), shown)
+            for _, level, dataset in _numbered(opened, join(above, name), r"s([0-9]+)"):
+                if isinstance(dataset, DatasetView):
+                    view = _View(join(above, name, level), dataset)
                     levels.setdefault(level, {})[number] = view
         if levels:
             views[setup] = levels
@@ -168,11 +168,11 @@ class _Stack:
         self.views = views
         number, first = next(iter(views.items()))
         self.placed: Placed = sync(
-            read_placed(opened, first.path, first.shown, description=description)
+            read_placed(opened, first.path, first.dataset, description=description)
         )
-        expected = first.shown.data_type, first.shown.shape
+        expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
-            actual = view.shown.data_type, view.shown.shape
+            actual = view.dataset.data_type, view.dataset.shape
             if actual != expected:
                 message = (
                     f"expected {expected[0]} {expected[1]} as at time point {number}, got "
@@ -195,12 +195,12 @@ class _Stack:
         return {key: attributes[key] for key in ("registration",) if key in attributes}
 
     def array(self, timepoints: list[int]) -> da.Array:
-        shown = self.placed.shown
-        dtype = shown.kind.dtype
+        dataset = self.placed.shown
+        dtype = dataset.kind.dtype
         arrays = [
             _lazy(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))
             if t in self.views
-            else da.zeros(shown.shape, dtype=dtype, chunks=shown.chunk_shape)
+            else da.zeros(dataset.shape, dtype=dtype, chunks=dataset.chunk_shape)
             for t in timepoints
         ]
         return _stacked(arrays)

@@ -11,7 +11,7 @@ type StorageOptions = dict[str, Any]
 """Options of the library that reads a URL; only that library knows their types."""
 
 type Chunks = Mapping[Any, int] | Literal["auto"] | None
-"""Extent of blocks in elements, by dimension; keys are any names, of which Mapping is invariant."""
+"""Extent of a block in elements, by dimension. Any: type checkers refuse str for Hashable here."""
 
 type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 """The part of existing datasets to write, by dimension."""

@@ -73,7 +73,7 @@ def find_region(
 
 
 def _find_run(existing: pd.Index, given: pd.Index, dim: Hashable, where: str) -> slice:
-    """Return where positions stand one after the other in an index."""
+    """Return the slice of an index that holds the positions, in their order and without gaps."""
     places = existing.get_indexer(given)
     if not len(places) or (places < 0).any() or (np.diff(places) != 1).any():
         message = (

@@ -37,7 +37,7 @@ __all__ = ["UpdatePlan", "open_existing", "plan_update"]
 
 
 def open_existing(opened: N5Store, path: str, decoding: Decoding | None = None) -> xr.Dataset:
-    """Open what is in a container that is being written to."""
+    """Open a dataset or group of the container that is written to."""
     options: Decoding = decoding or {}
     # xarray's type omits stores, which only the engine knows
     return xr.open_dataset(opened, engine="n5", group=path, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Write Datasets into groups: plan what is new and what is overwritten, check it, write it."""
+"""Write Datasets into groups: plan new datasets and updates of old ones, check, then write."""
 
 from __future__ import annotations
 

@@ -1051,7 +1051,7 @@ def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
         "images.zarr": "Zarr without an NWB version",
     }
     for name, what in found.items():
-        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected .*, found {what}"):
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected .*, got {what}"):
             convert(tmp_path / name, tmp_path / "a.n5")
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(found)
     (tmp_path / "images.n5" / "attributes.json").write_text('{"n5": "4.0.0", ')
