@@ -118,9 +118,9 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
     def write_attributes(self, **kwargs: Any) -> None:
         """Write attributes of a group or array; see :meth:`hdmf_zarr.ZarrIO.write_attributes`."""
         # hdmf-zarr rewrites the document for each attribute: let it do so in memory
-        kept = zarr.create_group({})
-        super().write_attributes(**(kwargs | {"obj": kept}))
-        if attributes := kept.attrs.asdict():
+        in_memory = zarr.create_group({})
+        super().write_attributes(**(kwargs | {"obj": in_memory}))
+        if attributes := in_memory.attrs.asdict():
             kwargs["obj"].update_attributes(attributes)
 
     @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
