@@ -269,8 +269,8 @@ STORE_PROPERTIES = {
 
 # Helpers of the package itself: public to its modules, and no part of what users may rely on.
 STORE_INTERNALS = {
-    "assuming", "block_name", "hierarchy", "keys_below", "local_dataset", "locate", "read_buffer",
-    "read_node", "reopened", "run", "warn", "warned",
+    "ask", "assuming", "container", "local_root", "locate", "node", "reopened", "run", "run_sync",
+
 }  # fmt: skip
 
 ACCESSOR_METHODS: dict[str, tuple[str, ...]] = {

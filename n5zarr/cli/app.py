@@ -1,4 +1,4 @@
-"""The command line: ``demo``, ``tree``, ``info`` and ``nwb``. All logic is in the library."""
+"""The commands ``tree``, ``info``, ``nwb convert`` and ``demo``: read arguments, print results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ app = typer.Typer(
 nwb = typer.Typer(help="Work with NWB files.", no_args_is_help=True)
 app.add_typer(nwb, name="nwb")
 
-Location = Annotated[str, typer.Argument(metavar="PATH", help="A container, or anywhere in one.")]
+Location = Annotated[
+    str, typer.Argument(metavar="PATH", help="A container, or a group or dataset in one.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -58,15 +60,18 @@ Options = Annotated[
         "--storage-option",
         "-o",
         metavar="NAME=VALUE",
-        help="For a URL: an option of fsspec, such as anon=true; may be repeated.",
+        help="For a URL: an option of fsspec, such as anon=true. May be repeated.",
     ),
 ]
+
+type _Described = dict[str, Any]
+"""JSON from `describe` or `describe_tree`, or a part of it."""
 
 _STYLES = {"group": "bold", "array": "bold cyan", "object": "yellow", "broken": "bold red"}
 
 
 def _console(*, stderr: bool = False) -> Console:
-    # nothing is folded or cut where no person looks
+    # fold and cut lines for terminals only
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
@@ -75,9 +80,9 @@ def _console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
-    """Print an error, or a warning, as one line on standard error.
+    """Print errors and warnings as one line on standard error.
 
-    An error ends with status 2, a difference that was found with 1.
+    Exit with status 1 for a difference between files, with 2 for any other error.
     """
     try:
         with warnings.catch_warnings():
@@ -96,7 +101,7 @@ def _errors_in_one_line(*, debug: bool) -> Iterator[None]:
     except Exception as err:
         if debug:
             raise
-        # most often what a backend says of an address, a name or a key
+        # mostly from the library that reads a URL: a wrong address, name or key
         _complain("error", f"{type(err).__name__}: {err} (--debug shows where)")
         raise typer.Exit(2) from None
 
@@ -111,11 +116,12 @@ def _complain(word: str, what: object) -> None:
 
 
 def _print_json(document: object) -> None:
-    # JSON has no NaN: such attributes are shown as text
+    # JSON has no NaN: print such attributes as text
     typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
+def _finite(value: object) -> object:
+    """Replace NaN and infinities by text."""
     if isinstance(value, dict):
         return {key: _finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -124,7 +130,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _storage_options(given: list[str] | None) -> dict[str, Any] | None:
-    """Read NAME=VALUE; a value is JSON if it can be."""
+    """Parse NAME=VALUE; a value that is no JSON is text."""
     options: dict[str, Any] = {}
     for option in given or []:
         name, equals, value = option.partition("=")
@@ -159,13 +165,13 @@ def tree(
     location: Location,
     as_json: AsJson = False,
     size: Annotated[bool, typer.Option("--size", help="Count blocks and bytes stored.")] = False,
-    depth: Annotated[int | None, typer.Option(min=0, help="Levels below PATH.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, help="Number of levels below PATH.")] = None,
     option: Options = None,
     debug: Debug = False,
 ) -> None:
     """Print the groups and datasets of a container.
 
-    Shapes are in C order (z, y, x); N5 lists dimensions the other way round.
+    Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z).
     """
     with _errors_in_one_line(debug=debug):
         options = _storage_options(option)
@@ -176,14 +182,14 @@ def tree(
             _console().print(_tree(description))
 
 
-def _tree(node: dict[str, Any]) -> Tree:
+def _tree(node: _Described) -> Tree:
     branch = Tree(_label(node))
     for child in node.get("children", ()):
         branch.add(_tree(child))
     return branch
 
 
-def _label(node: dict[str, Any]) -> str:
+def _label(node: _Described) -> str:
     name = f"[{_STYLES[node['kind']]}]{escape(node['name'])}[/]"
     match node["kind"]:
         case "array":
@@ -214,10 +220,10 @@ def info(
     option: Options = None,
     debug: Debug = False,
 ) -> None:
-    """Print what is known of one group or dataset.
+    """Print the metadata of a group or dataset.
 
-    With --verify every stored block of the dataset, or below the group, is decoded; damaged ones
-    are named, and the exit status is 2. Unfinished files of killed writers are named too.
+    With --verify, decode every stored block of the dataset, or below the group. Damaged blocks are
+    listed, and the exit status is 2. Unfinished files of killed writers are listed, too.
     """
     with _errors_in_one_line(debug=debug):
         options = _storage_options(option)
@@ -239,7 +245,7 @@ def info(
         raise typer.Exit(2)
 
 
-def _print_info(node: dict[str, Any]) -> None:
+def _print_info(node: _Described) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
@@ -257,7 +263,7 @@ def _print_info(node: dict[str, Any]) -> None:
             console.print(f"  {escape(text)}", soft_wrap=True)
 
 
-def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(node: _Described) -> Iterator[tuple[str, str]]:
     yield "kind", node["kind"]
     yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
     if node["kind"] == "group":
@@ -268,16 +274,16 @@ def _rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "damaged blocks", str(len(node["damaged_blocks"]))
 
 
-def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _array_rows(node: _Described) -> Iterator[tuple[str, str]]:
     yield "shape, C order", _tuple(node["shape_c"]) + _axes(node)
     yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
     if node["geometry"] is not None:
         yield "axes, N5 order", _geometry(node["geometry"])
     for problem in node.get("axes_problems", ()):
         yield "axes, not understood", problem
-    shown = node["shown_as"]
-    is_same = shown == node["data_type"]
-    yield "data type", shown if is_same else f"{shown} (stored as {node['data_type']})"
+    data_type, stored_type = node["shown_as"], node["data_type"]
+    is_same = data_type == stored_type
+    yield "data type", data_type if is_same else f"{data_type} (stored as {stored_type})"
     yield "compression", json.dumps(node["compression"])
     yield "chunk shape, C order", _tuple(node["chunk_shape_c"])
     yield "block size, N5 order", str(list(node["block_size_n5"]))
@@ -289,7 +295,7 @@ def _array_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "size on disk", _bytes(node["n_bytes_stored"]) + _ratio(node)
 
 
-def _geometry(geometry: dict[str, Any]) -> str:
+def _geometry(geometry: _Described) -> str:
     axes = []
     for axis in geometry["axes_n5"]:
         unit = f" {axis['unit']}" if axis["unit"] else ""
@@ -298,8 +304,8 @@ def _geometry(geometry: dict[str, Any]) -> str:
     return f"{', '.join(axes)}  ({geometry['convention']})"
 
 
-def _ratio(node: dict[str, Any]) -> str:
-    # only where all is there does the ratio say something about the compression
+def _ratio(node: _Described) -> str:
+    # without all blocks the ratio says nothing about the compression
     complete = node["n_blocks_stored"] == node["n_blocks"] > 0
     return (
         f", {node['n_bytes_stored'] / node['n_bytes']:.1%}"
@@ -312,7 +318,7 @@ def _tuple(values: list[int]) -> str:
     return str(tuple(values))
 
 
-def _axes(node: dict[str, Any]) -> str:
+def _axes(node: _Described) -> str:
     names = node["axes_c"]
     return " " + ", ".join(name or "?" for name in names) if names else ""
 
@@ -327,11 +333,11 @@ def _bytes(count: float) -> str:
 
 @nwb.command()
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="NWB as HDF5, N5 or Zarr.")],
+    source: Annotated[str, typer.Argument(metavar="IN", help="NWB file as HDF5, N5 or Zarr.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="*.n5, *.zarr or *.nwb (HDF5).")],
     to: Annotated[
         Literal["hdf5", "n5", "zarr"] | None,
-        typer.Option(help="Format, whatever the suffix of OUT."),
+        typer.Option(help="Format of OUT. Default: chosen by its suffix."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
     verify: Annotated[
@@ -339,10 +345,10 @@ def convert(
     ] = True,
     debug: Debug = False,
 ) -> None:
-    """Write an NWB file in another format.
+    """Copy an NWB file to another format.
 
-    OUT appears when it is whole, and verified: every group, dataset, link, attribute, data type,
-    value and specification. What IN links to in other files is copied.
+    OUT appears when it is complete and verified: every group, dataset, link, attribute, data type,
+    value and specification. Targets of links into other files are copied.
     """
     with _errors_in_one_line(debug=debug):
         from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
@@ -368,12 +374,13 @@ def convert(
 
 @contextmanager
 def _stoppable() -> Iterator[Callable[[], None]]:
-    """Have signals end what runs so that it cleans up.
+    """Let signals raise an exception, so that what runs cleans up.
 
     Yields
     ------
     callable
-        To be called now and then: what is raised while C calls Python back is lost.
+        Raises if a signal has arrived. Call it regularly: an exception that a signal raises is
+        lost while C calls Python back.
     """
     received: list[int] = []
 
@@ -388,7 +395,7 @@ def _stoppable() -> Iterator[Callable[[], None]]:
         stop_if_asked()
 
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    # nohup ignores one of them
+    # keep what is ignored, such as SIGHUP under nohup
     before = {
         n: signal.getsignal(n) for n in numbers if n and signal.getsignal(n) != signal.SIG_IGN
     }
@@ -406,7 +413,7 @@ def demo(
     output: Annotated[str, typer.Option("--output", "-o", help="Picture to write.")] = PICTURE,
     debug: Debug = False,
 ) -> None:
-    """Open the container that comes with n5zarr, read from it, and write a picture."""
+    """Read the sample container, write a picture of it, and write a new container."""
     path = sample_path()
     console = _console()
     with _errors_in_one_line(debug=debug):

@@ -1,4 +1,4 @@
-"""The demonstration: open the container that comes with n5zarr and use it as a user would."""
+"""``n5zarr demo``: read the sample container, draw it, and write a small one, as a user would."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PICTURE = "n5zarr-demo.png"
 
 
 def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
-    """Use a container like the sample, and tell line by line what happens.
+    """Read a container like the sample, and report each step.
 
     Parameters
     ----------
     path : str
         A container with the pyramid ``em`` and the labels ``labels/s0``.
     picture : path, optional
-        Where to draw.
+        The picture to write.
 
     Yields
     ------
@@ -37,7 +37,7 @@ def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
         Lines of text.
     """
     root = zarr.open_group(N5Store(path), mode="r")
-    array = _array(root, "em/s0")
+    array = _array(root["em/s0"])
     yield f'>>> root = zarr.open(n5zarr.N5Store("{path}"), mode="r")'
     yield '>>> array = root["em/s0"]; array'
     yield str(array)
@@ -50,8 +50,7 @@ def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
     box = np.asarray(array[10:30, 20:80, 30:110])
     yield f"({box.min()}, {box.mean():.2f}, {box.max()})"
     yield '>>> np.unique(n5zarr.open(path, path="labels/s0")[20])'
-    labels = n5zarr.open(path, path="labels/s0")
-    assert isinstance(labels, zarr.Array)  # noqa: S101 - for the type checker
+    labels = _array(n5zarr.open(path, path="labels/s0"))
     yield str(np.unique(np.asarray(labels[20])))
     yield ""
     try:
@@ -66,7 +65,7 @@ def report(path: str, picture: str | Path = PICTURE) -> Iterator[str]:
 
 
 def write(path: str) -> Iterator[str]:
-    """Write a part of the sample into a container of its own, and say what was done.
+    """Write a part of the sample into a new container, and report each step.
 
     Parameters
     ----------
@@ -78,8 +77,7 @@ def write(path: str) -> Iterator[str]:
     str
         Lines of text.
     """
-    source = n5zarr.open(path, path="em/s0")
-    assert isinstance(source, zarr.Array)  # noqa: S101 - for the type checker
+    source = _array(n5zarr.open(path, path="em/s0"))
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / "new.n5"
         half = np.asarray(source[::2, ::2, ::2])
@@ -105,9 +103,10 @@ def write(path: str) -> Iterator[str]:
         yield (new / "em" / "half" / "attributes.json").read_text()
 
 
-def _array(group: zarr.Group, path: str) -> zarr.Array[Any]:
-    node = group[path]
-    assert isinstance(node, zarr.Array)  # noqa: S101 - for the type checker
+def _array(node: zarr.Array[Any] | zarr.Group) -> zarr.Array[Any]:
+    if not isinstance(node, zarr.Array):
+        message = f"{node.store}: {node.path}: expected a dataset, got a group"
+        raise N5UnrepresentableError(message, kind="option")
     return node
 
 
@@ -130,7 +129,7 @@ def draw_levels(path: str, picture: str | Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
     group = zarr.open_group(N5Store(path), path="em", mode="r")
-    levels = [(name, _array(group, name)) for name in sorted(group.array_keys())]
+    levels = [(name, _array(group[name])) for name in sorted(group.array_keys())]
     figure = Figure(figsize=(3.6 * len(levels), 3.3), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (name, level) in zip(figure.subplots(1, len(levels)), levels, strict=True):
@@ -138,7 +137,7 @@ def draw_levels(path: str, picture: str | Path) -> None:
         dx, dy = np.array(level.attrs["resolution"], float)[:2] / 1000
         _, y, x = np.array(level.attrs["transform"]["translate"], float) / 1000  # type: ignore[index, call-overload]
         _, height, width = level.shape
-        # the translation is that of the centre of the first pixel, the extent that of its corner
+        # translation is the centre of the first pixel; imshow wants its corner
         left, top = x - dx / 2, y - dy / 2
         axes.imshow(
             np.asarray(level[level.shape[0] // 2]),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
+    from n5zarr.format.order import AxisOrder, N5Tuple
 
 __all__ = [
     "Block",

@@ -1,16 +1,15 @@
-"""hdmf-zarr's files in N5 containers.
+"""``N5IO`` and ``NWBN5IO``: hdmf-zarr's IO classes for N5 containers.
 
-hdmf-zarr takes an :class:`~n5zarr.N5Store` as it is. What it does by path, and not by store, is
-done here: opening a path, following a link into another container, writing by several processes.
-For that hdmf-zarr has hooks, though with a leading underscore: ``_resolve_store``, ``_open_file``,
-``_write_buffer_zarr``. Only its queue of iterators, ``ZarrIO.__dci_queue``, has to be replaced.
+hdmf-zarr accepts an :class:`~n5zarr.N5Store`, but does some things by path: it opens a path,
+follows a link into another container and starts processes that open a path. The classes here do
+these by store. They override hdmf-zarr's methods for that, ``_resolve_store`` and ``_open_file``;
+`parallel` has the processes.
 """
 
 from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
 from zipfile import is_zipfile
@@ -18,14 +17,13 @@ from zipfile import is_zipfile
 import zarr
 from hdmf.utils import docval, get_docval
 from hdmf_zarr import NWBZarrIO, ZarrIO
-from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
 from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
-from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_private import LocalStore, sync
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.hdmf.parallel import write_through_store
 from n5zarr.storage.files import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
@@ -34,6 +32,8 @@ from n5zarr.zarr_view.keys import METADATA_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pynwb import NWBFile
+
 __all__ = ["N5IO", "NWBN5IO", "not_warned_of_consolidation"]
 
 _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
@@ -41,39 +41,39 @@ _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
 
 
 class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
-    """What both classes do in another way than those of hdmf-zarr."""
+    """What both classes override."""
 
-    def _taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Open the store that a constructor is given as a path; a file there may be replaced."""
+    def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Replace the path in the arguments of a constructor by an opened store."""
         path, mode = arguments["path"], arguments["mode"]
         if mode not in _MODES:
             message = f"mode: expected one of {_MODES}, got {mode!r}"
             raise N5UnrepresentableError(message, kind="option", where=str(path))
-        # anew: what this object reads does not depend on what was written through the store before
+        # reopened: a store remembers what was written through it before
         store = _store(path, arguments["storage_options"]).reopened()
-        place = getattr(store, "root", None)
-        if place is not None:
-            if mode == "w" and arguments.get("force_overwrite") and place.is_file():
-                remove(place)  # what a container holds, zarr removes
-            _check_place(place, mode)
+        root = getattr(store, "root", None)
+        if root is not None:
+            if mode == "w" and arguments.get("force_overwrite") and root.is_file():
+                remove(root)  # zarr removes the members of a container, but no file in its place
+            _check_root(root, mode)
         return arguments | {"path": store, "storage_options": None}
 
     @property
     def source(self) -> str:
-        """The path of the container, or what stands for it; hdmf would take URLs for paths."""
+        """The path or URL of the container; hdmf would turn a URL into a path."""
         return str(self.path)
 
     @staticmethod
     def _resolve_store(
         store: str | Path | Store, storage_options: dict[str, Any] | None = None
     ) -> Store | str:
-        """Open what a path leads to: a container, or Zarr, which a link may lead to as well."""
+        """Open the container at a path; return the path of plain Zarr, which links may lead to."""
         if not isinstance(store, Store) and not is_url(store) and _is_zarr(Path(store)):
             return str(store)
         return _store(store, storage_options)
 
     def _open_file(
-        self, store: Any, mode: str, storage_options: dict[str, Any] | None = None
+        self, store: str | Path | Store, mode: str, storage_options: dict[str, Any] | None = None
     ) -> zarr.Group:
         opened = self._resolve_store(store, storage_options)
         if mode in ("w-", "x"):
@@ -83,8 +83,8 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             mode = "w"
         return zarr.open_group(opened, mode=mode)  # type: ignore[arg-type]
 
-    def resolve_ref(self, zarr_ref: Any) -> tuple[str, Any]:
-        """Find what a link or reference leads to; see :meth:`hdmf_zarr.ZarrIO.resolve_ref`.
+    def resolve_ref(self, zarr_ref: object) -> tuple[str, object]:
+        """Return the target of a link or reference; see :meth:`hdmf_zarr.ZarrIO.resolve_ref`.
 
         Raises
         ------
@@ -98,18 +98,18 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             )
             raise N5UnsupportedError(message, kind="path", where=str(self.path))
         try:
-            found: tuple[str, Any] = super().resolve_ref(zarr_ref)
+            target: tuple[str, object] = super().resolve_ref(zarr_ref)
         except FileNotFoundError as err:
             err.add_note(f"linked from {self.source}, as {source!r}")
             raise
-        return found
+        return target
 
-    def write(self, *args: Any, **kwargs: Any) -> None:
+    def write(self, *args: object, **kwargs: object) -> None:
         """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
         with not_warned_of_consolidation():
             super().write(*args, **kwargs)
 
-    def export(self, *args: Any, **kwargs: Any) -> None:
+    def export(self, *args: object, **kwargs: object) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""
         with not_warned_of_consolidation():
             super().export(*args, **kwargs)
@@ -117,18 +117,18 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
     @docval(*get_docval(ZarrIO.write_attributes))  # type: ignore[untyped-decorator]
     def write_attributes(self, **kwargs: Any) -> None:
         """Write attributes of a group or array; see :meth:`hdmf_zarr.ZarrIO.write_attributes`."""
-        # hdmf-zarr rewrites the document for each of them: here it does so in memory
-        kept = zarr.create_group({})
-        super().write_attributes(**(kwargs | {"obj": kept}))
-        if attributes := kept.attrs.asdict():
+        # hdmf-zarr rewrites the document for each attribute: let it do so in memory
+        in_memory = zarr.create_group({})
+        super().write_attributes(**(kwargs | {"obj": in_memory}))
+        if attributes := in_memory.attrs.asdict():
             kwargs["obj"].update_attributes(attributes)
 
     @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
     def write_builder(self, **kwargs: Any) -> None:
         """Write a builder; see :meth:`hdmf_zarr.ZarrIO.write_builder`."""
-        self._ZarrIO__dci_queue = _Queue(self.path, self._ZarrIO__dci_queue)  # type: ignore[has-type]
+        write_through_store(self, self.path)
         super().write_builder(**kwargs)
-        for link in kwargs["builder"].links.values():  # which hdmf-zarr forgets
+        for link in kwargs["builder"].links.values():  # links of the root, which hdmf-zarr omits
             self.write_link(self._file, link, kwargs["export_source"])
 
 
@@ -148,14 +148,15 @@ class N5IO(_ByStore):
     Raises
     ------
     FileNotFoundError
-        There is nothing to read.
+        The container does not exist, and the mode only reads.
     N5UnrepresentableError
-        There is a file, or a Zarr hierarchy, and the mode does not replace it (``kind="path"``).
+        A file or a Zarr hierarchy is at this path, and the mode does not replace it
+        (``kind="path"``).
     """
 
     @docval(*get_docval(ZarrIO.__init__))  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**self._taken(kwargs))
+        super().__init__(**self._open_store(kwargs))
 
     @staticmethod
     @override
@@ -180,9 +181,10 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
     Raises
     ------
     FileNotFoundError
-        There is nothing to read.
+        The container does not exist, and the mode only reads.
     N5UnrepresentableError
-        There is a file, or a Zarr hierarchy, and the mode does not replace it (``kind="path"``).
+        A file or a Zarr hierarchy is at this path, and the mode does not replace it
+        (``kind="path"``).
 
     Examples
     --------
@@ -193,9 +195,9 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
 
     @docval(*get_docval(NWBZarrIO.__init__))  # type: ignore[untyped-decorator]
     def __init__(self, **kwargs: Any) -> None:
-        kwargs = self._taken(kwargs)
+        kwargs = self._open_store(kwargs)
         if kwargs["mode"] == "a" and _root_of(kwargs["path"]) is None:
-            kwargs["load_namespaces"] = False  # there are none yet
+            kwargs["load_namespaces"] = False  # the container does not exist yet
         super().__init__(**kwargs)
 
     @staticmethod
@@ -207,7 +209,7 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
 
     @staticmethod
     @override
-    def read_nwb(path: str | Path | Store) -> Any:
+    def read_nwb(path: str | Path | Store) -> NWBFile:
         """Read an NWB file.
 
         Parameters
@@ -227,38 +229,10 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
 
 @contextmanager
 def not_warned_of_consolidation() -> Iterator[None]:
-    """Drop the warning that other readers may not know it: N5 has a mark only."""
+    """Ignore the warning that consolidated metadata are no standard: N5 stores a mark only."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
         yield
-
-
-class _Queue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf has no types
-    """Its processes open the store, where hdmf-zarr's would open a path."""
-
-    def __init__(self, store: N5Store, replaced: ZarrIODataChunkIteratorQueue | None) -> None:
-        names = ("number_of_jobs", "max_threads_per_process", "multiprocessing_context")
-        # which is empty, and so false
-        given = {} if replaced is None else {name: getattr(replaced, name) for name in names}
-        if given.get("number_of_jobs", 1) > 1 and not _is_shared(store.store):
-            message = f"{store}: written by one process, as others could not write there"
-            warnings.warn(message, N5Warning, stacklevel=4)
-            given["number_of_jobs"] = 1
-        super().__init__(**given)
-        self._write_buffer_zarr = partial(_write_buffer, store)
-
-
-def _write_buffer(store: N5Store, worker_context: dict[str, Any], _: str, *what: Any) -> None:
-    ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *what)  # noqa: SLF001
-
-
-def _is_shared(container: Store) -> bool:
-    """Whether another process sees what this one writes."""
-    if isinstance(container, FsspecStore):
-        return not str(container.fs.unstrip_protocol("")).startswith("memory")
-    if isinstance(container, ObjectStore):
-        return type(container.store).__name__ != "MemoryStore"
-    return isinstance(container, LocalStore)
 
 
 def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> N5Store:
@@ -268,7 +242,7 @@ def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> 
 
 
 def _root_of(path: str | Path | Store) -> zarr.Group | None:
-    """Open the root of a container that says that it is one."""
+    """Open the root group of a container; None if there is no N5 container."""
     try:
         store = _store(path, None)
         if hasattr(store, "root") and _is_zarr(store.root):
@@ -276,7 +250,7 @@ def _root_of(path: str | Path | Store) -> zarr.Group | None:
         if not sync(store.store.exists(ATTRIBUTES_JSON)):
             return None
         return zarr.open_group(store, mode="r")
-    except Exception:  # whatever it is, it cannot be read
+    except Exception:  # can_read answers False for anything that fails
         return None
 
 
@@ -284,15 +258,15 @@ def _is_zarr(path: Path) -> bool:
     return any((path / name).is_file() for name in _ZARR)
 
 
-def _check_place(path: Path, mode: str) -> None:
+def _check_root(path: Path, mode: str) -> None:
     if mode in ("r", "r-", "r+") and not path.exists():
         message = f"{path} does not exist"
         raise FileNotFoundError(message)
     if path.is_file():
         way_out = ", or force_overwrite=True to replace it" if mode == "w" else ""
         other = f"zip://::{path}" if is_zipfile(path) else "pynwb.NWBHDF5IO for HDF5"
-        message = f"expected the directory of an N5 container, found a file; use {other}{way_out}"
+        message = f"expected the directory of an N5 container, got a file; use {other}{way_out}"
         raise N5UnrepresentableError(message, kind="path", where=str(path))
     if mode in ("r", "r-", "r+", "a") and _is_zarr(path):
-        message = "expected an N5 container, found a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
+        message = "expected an N5 container, got a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
         raise N5UnrepresentableError(message, kind="path", where=str(path))

@@ -1,4 +1,4 @@
-"""How the arrays of a copy are chunked and compressed, and handed over by parts."""
+"""Choose chunks and compression for the arrays of a copy, and hand them over in slabs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import h5py
+import numpy as np
 import zarr
 from hdmf.backends.hdf5 import HDF5IO, H5DataIO
 from hdmf.data_utils import GenericDataChunkIterator
@@ -14,36 +15,38 @@ from hdmf_zarr import ZarrDataIO
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 
-from n5zarr.hdmf.content import shape_of
+from n5zarr.hdmf.file_contents import shape_of
 from n5zarr.hdmf.schema import is_column
-from n5zarr.hdmf.slabs import n_bytes, part_shape
+from n5zarr.hdmf.slabs import ArrayData, n_bytes, slab_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from hdmf.build import BuildManager, DatasetBuilder
+    from zarr.abc.codec import Codec
 
-__all__ = ["Format", "Meter", "Progress", "wrapped"]
+__all__ = ["Format", "Meter", "Progress", "wrap"]
 
 type Format = Literal["hdf5", "n5", "zarr"]
+type _ZarrArray = zarr.Array[Any]
 type Progress = Callable[[str, int, int], None]
 
-_LARGE = 4 << 20
-_CHUNK = 1 << 20  # of what has no chunks
-_HDF5_CHUNK = 2**32 - 1  # bytes that a chunk can have there
+_LARGE = 4 << 20  # bytes
+_NEW_CHUNK = 1 << 20  # bytes of a chunk for arrays without chunks
+_MAX_HDF5_CHUNK = 2**32 - 1  # bytes
 
 
 class Meter:
-    """Tells how many bytes of arrays are done.
+    """Count the bytes of arrays that are done, and report progress.
 
     Parameters
     ----------
     stage : str
-        What is being done.
+        ``"convert"`` or ``"verify"``.
     progress : callable or None
-        Is given the stage, the bytes done and their sum.
+        Is called with the stage, the bytes done and the total.
     total : int, optional
-        The sum, as far as it is known.
+        The total, as far as it is known.
     """
 
     def __init__(self, stage: str, progress: Progress | None, total: int = 0) -> None:
@@ -51,52 +54,52 @@ class Meter:
         self._stage, self._progress, self._done = stage, progress, 0
 
     def add(self, count: int) -> None:
-        """Count bytes."""
+        """Count bytes as done."""
         self._done += count
         if self._progress is not None:
             self._progress(self._stage, min(self._done, self.total), self.total)
 
 
-def wrapped(
-    manager: BuildManager, to: Format, meter: Meter, builder: DatasetBuilder, data: Any
-) -> Any:
-    """Wrap the data of a copy, so that large arrays are read by parts, and stay as they are.
+def wrap(
+    manager: BuildManager, to: Format, meter: Meter, builder: DatasetBuilder, data: object
+) -> object:
+    """Wrap the data of a copy, so that large arrays are read in slabs and keep their chunks.
 
     Parameters
     ----------
     manager : hdmf.build.BuildManager
         Of the file that is copied.
     to : {"hdf5", "n5", "zarr"}
-        What is written.
+        The format to write.
     meter : Meter
-        Is told of what is read by parts.
+        Counts what is read in slabs.
     builder : hdmf.build.DatasetBuilder
         The dataset that is copied.
     data : array, list or scalar
-        Its data, as they are written.
+        The data to write.
 
     Returns
     -------
     hdmf.data_utils.DataIO, or data
     """
-    if isinstance(data, h5py.Dataset | zarr.Array) and _is_for_parts(data, to):
+    if isinstance(data, h5py.Dataset | zarr.Array) and _needs_slabs(data, to):
         meter.total += n_bytes(data)
         wrapper, settings = _settings(data, to)
-        return wrapper(_Parts(data, meter, settings.get("chunks")), **settings)
+        return wrapper(_Slabs(data, meter, settings.get("chunks")), **settings)
     if to != "hdf5" or not shape_of(data) or isinstance(data, h5py.Dataset):
         return data
     stored = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
     if isinstance(stored, h5py.Dataset):
-        growing = stored.maxshape if stored.chunks else None
+        maxshape = stored.maxshape if stored.chunks else None
     else:
-        growing = (None, *shape_of(data)[1:]) if is_column(manager, builder) else None
-    return data if growing is None else H5DataIO(data, maxshape=growing, chunks=True)
+        maxshape = (None, *shape_of(data)[1:]) if is_column(manager, builder) else None
+    return data if maxshape is None else H5DataIO(data, maxshape=maxshape, chunks=True)
 
 
-def _is_for_parts(data: Any, to: Format) -> bool:
-    """Whether an array is large, or as a whole would lose chunks, codecs or a fill value."""
+def _needs_slabs(data: h5py.Dataset | _ZarrArray, to: Format) -> bool:
+    """Whether an array is large, or would lose chunks, codecs or a fill value if copied whole."""
     if n_bytes(data) == 0 or (isinstance(data, h5py.Dataset) and to == "hdf5"):
-        return False  # HDF5 copies its own
+        return False  # h5py copies it
     if n_bytes(data) >= _LARGE:
         return True
     if isinstance(data, h5py.Dataset):
@@ -105,43 +108,43 @@ def _is_for_parts(data: Any, to: Format) -> bool:
     return to != "hdf5" or not is_default or _gzip_level(data) is not None
 
 
-def _settings(data: Any, to: Format) -> tuple[type, dict[str, Any]]:
-    """Choose codecs, chunks and a fill value next to those that an array has."""
+def _settings(data: h5py.Dataset | _ZarrArray, to: Format) -> tuple[type, dict[str, Any]]:
+    """Choose codecs, chunks and fill value closest to those of an array."""
     if to == "hdf5":
         return H5DataIO, _hdf5_settings(data)
     if isinstance(data, h5py.Dataset):
-        found = dict(ZarrDataIO.from_h5py_dataset(data).io_settings)
+        settings = dict(ZarrDataIO.from_h5py_dataset(data).io_settings)
     else:
         names = ("compressors", "filters", "fill_value", "chunks", "shards")
-        found = {name: getattr(data, name) for name in names}
-    found = {name: value for name, value in found.items() if value is not None}
-    if "fill_value" in found:
-        found["fillvalue"] = found.pop("fill_value")
-    if to == "n5" and "compressors" in found:
-        found["compressors"] = [*_native(found["compressors"])]
-    return ZarrDataIO, found
+        settings = {name: getattr(data, name) for name in names}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if "fill_value" in settings:
+        settings["fillvalue"] = settings.pop("fill_value")
+    if to == "n5" and "compressors" in settings:
+        settings["compressors"] = [*_native(settings["compressors"])]
+    return ZarrDataIO, settings
 
 
-def _hdf5_settings(data: zarr.Array[Any]) -> dict[str, Any]:
-    """Choose what HDF5 has: chunks that grow along the first axis, as those of Zarr may; gzip."""
+def _hdf5_settings(data: _ZarrArray) -> dict[str, Any]:
+    """Choose settings of HDF5 for an array of Zarr: gzip, and room to grow along the first axis."""
     settings: dict[str, Any] = {"maxshape": (None, *data.shape[1:])}
     settings["fillvalue"] = data.fill_value
     chunks = (data.chunks[0], *map(min, data.chunks[1:], data.shape[1:]))
-    if prod(chunks) * data.dtype.itemsize <= _HDF5_CHUNK:
+    if prod(chunks) * data.dtype.itemsize <= _MAX_HDF5_CHUNK:
         settings["chunks"] = chunks
     if data.compressors:
         settings |= {"compression": "gzip", "shuffle": True}
-        if (level := _gzip_level(data)) in range(10):  # not -1, zlib's own choice
+        if (level := _gzip_level(data)) in range(10):  # -1 leaves the choice to zlib
             settings["compression_opts"] = level
     return settings
 
 
-def _gzip_level(data: zarr.Array[Any]) -> int | None:
+def _gzip_level(data: _ZarrArray) -> int | None:
     return next((c.level for c in data.compressors if isinstance(c, GzipCodec)), None)
 
 
-def _native(compressors: Iterable[Any]) -> Iterator[Any]:
-    """Take N5's gzip for HDF5's, which would be stored as gzip anyway, but decoded twice."""
+def _native(compressors: Iterable[Codec]) -> Iterator[Codec]:
+    """Replace HDF5's zlib by gzip, which N5 stores as it is; zlib would be decoded twice."""
     for compressor in compressors:
         if isinstance(compressor, Zlib):
             yield GzipCodec(level=compressor.codec_config["level"])  # type: ignore[arg-type]
@@ -149,23 +152,23 @@ def _native(compressors: Iterable[Any]) -> Iterator[Any]:
             yield compressor
 
 
-class _Parts(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no types
-    """Iterates over an array on disk, by parts of whole chunks or shards."""
+class _Slabs(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no types
+    """Iterate over an array on disk, in slabs of whole chunks or shards."""
 
-    def __init__(self, data: Any, meter: Meter, chunks: tuple[int, ...] | None) -> None:
+    def __init__(self, data: ArrayData, meter: Meter, chunks: tuple[int, ...] | None) -> None:
         self._data, self._meter = data, meter
-        chunks = chunks or HDF5IO.compute_default_chunk_shape(data.shape, data.dtype, _CHUNK)
+        chunks = chunks or HDF5IO.compute_default_chunk_shape(data.shape, data.dtype, _NEW_CHUNK)
         chunks = tuple(min(c, n) for c, n in zip(chunks, data.shape, strict=True))
         whole = getattr(data, "shards", None) or chunks
-        super().__init__(chunk_shape=chunks, buffer_shape=part_shape(data, whole))
+        super().__init__(chunk_shape=chunks, buffer_shape=slab_shape(data, whole))
 
-    def _get_data(self, selection: tuple[slice, ...]) -> Any:
-        part = self._data[selection]
-        self._meter.add(part.nbytes)
-        return part
+    def _get_data(self, selection: tuple[slice, ...]) -> np.ndarray:
+        slab = np.asarray(self._data[selection])
+        self._meter.add(slab.nbytes)
+        return slab
 
     def _get_maxshape(self) -> tuple[int, ...]:
         return tuple(self._data.shape)
 
-    def _get_dtype(self) -> Any:
+    def _get_dtype(self) -> np.dtype:
         return self._data.dtype

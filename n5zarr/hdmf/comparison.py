@@ -1,7 +1,7 @@
-"""What two HDMF files hold, compared, as far as hdmf reads it.
+"""Compare the contents of two HDMF files, as far as hdmf reads them.
 
-Numbers are equal to the last bit, but for the order of bytes, which no format of HDMF keeps.
-Numbers in attributes have no width, as JSON has none. A reference is the path that it leads to.
+Numbers must be equal to the last bit; byte order is ignored, which no format of HDMF keeps. Numbers
+in attributes have no width, as JSON has none. References are equal if they lead to the same path.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from hdmf.build import Builder, GroupBuilder
 
-from n5zarr.hdmf.content import (
+from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
-    Content,
+    Column,
+    FileContents,
     Reference,
     children,
     read_specifications,
@@ -24,7 +25,7 @@ from n5zarr.hdmf.content import (
     target_of,
     type_of,
 )
-from n5zarr.hdmf.slabs import is_array, parts, row_parts
+from n5zarr.hdmf.slabs import ArrayData, is_array, row_slabs, slabs
 
 if TYPE_CHECKING:
     from hdmf.backends.io import HDMFIO
@@ -43,33 +44,33 @@ def differences(first: HDMFIO, second: HDMFIO, *, report: Report | None = None) 
     first, second : hdmf.backends.io.HDMFIO
         Open for reading.
     report : callable, optional
-        Is given the number of bytes of each part of the first file's arrays that was compared.
+        Called with the number of bytes of each slab of the first file's arrays, once compared.
 
     Yields
     ------
     str
-        A line for everything that differs: groups, datasets, links, attributes, data types, shapes,
-        values and specifications. What a link into another file leads to may be a copy.
+        One line for each difference in groups, datasets, links, attributes, data types, shapes,
+        values and specifications. A link into another file may be a copy of its target.
     """
-    compared = _Comparison(Content(first), Content(second), report or (lambda _: None))
-    yield from compared.everything()
+    comparison = _Comparison(FileContents(first), FileContents(second), report or (lambda _: None))
+    yield from comparison.everything()
     yield from _specifications(first, second)
 
 
 class _Comparison:
-    def __init__(self, a: Content, b: Content, report: Report) -> None:
+    def __init__(self, a: FileContents, b: FileContents, report: Report) -> None:
         self.a, self.b = a, b
         self._report = report
-        # what links of the first into other files lead to, and where the second has it
+        # targets in other files: in the first, and where the second has its copy
         self._followed = set[tuple[Reference, Reference]]()
-        self._depth = 0
-        self._brought = set[str]()
+        self._depth = 0  # of links into other files
+        self._copied = set[str]()  # paths in the second of such copies
         self._only_in_second: list[tuple[str, Builder]] = []
 
     def everything(self) -> Iterator[str]:
         yield from self.groups("", self.a.root, self.b.root)
         for path, builder in self._only_in_second:
-            if not self._was_brought(path, builder):
+            if not self._is_copy(path, builder):
                 yield f"{path}: only in the second"
 
     def groups(self, path: str, a: GroupBuilder, b: GroupBuilder) -> Iterator[str]:
@@ -83,14 +84,14 @@ class _Comparison:
             links = self.a.link(a, name, ours[name]), self.b.link(b, name, theirs[name])
             yield from self._builders(f"{path}/{name}", links, ours[name], theirs[name])
 
-    def _was_brought(self, path: str, builder: Builder) -> bool:
-        """Whether all there is was needed by what a link into another file leads to."""
-        if path in self._brought:
+    def _is_copy(self, path: str, builder: Builder) -> bool:
+        """Whether everything below is a copy of targets of links into other files."""
+        if path in self._copied:
             return True
         if not isinstance(builder, GroupBuilder) or builder.attributes:
             return False
-        found = children(builder).items()
-        return bool(found) and all(self._was_brought(f"{path}/{n}", child) for n, child in found)
+        members = children(builder).items()
+        return bool(members) and all(self._is_copy(f"{path}/{n}", child) for n, child in members)
 
     def _builders(
         self, path: str, links: tuple[Reference | None, Reference | None], a: Builder, b: Builder
@@ -99,14 +100,14 @@ class _Comparison:
         if not any(links):
             yield from self._same(path, a, b)
         elif (self.a.is_inside(a) and self.b.is_inside(b)) or (self._depth and not links[1]):
-            # in another file only what the outermost link leads to is copied in place
+            # only the target of the outermost link is copied to the place of the link
             yield from _unequal(path, "link", *links)
         else:
             yield from self._follow(path, a, b)
 
     def _follow(self, path: str, a: Builder, b: Builder) -> Iterator[str]:
         both = self.a.reference(a), self.b.reference(b)
-        self._brought.add(both[1].path)
+        self._copied.add(both[1].path)
         if both not in self._followed:
             self._followed.add(both)
             self._depth += 1
@@ -145,9 +146,9 @@ class _Comparison:
         else:
             yield from self._rows(path, a, b)
 
-    def _arrays(self, path: str, a: Any, b: Any) -> Iterator[str]:
+    def _arrays(self, path: str, a: ArrayData, b: ArrayData) -> Iterator[str]:
         n_unequal, where = 0, tuple[int, ...]()
-        for box in parts(a):
+        for box in slabs(a):
             both = np.asarray(a[box]), np.asarray(b[box])
             unequal = _unequal_elements(*both)
             if unequal.any() and not n_unequal:
@@ -161,8 +162,8 @@ class _Comparison:
 
     def _rows(self, path: str, a: DatasetBuilder, b: DatasetBuilder) -> Iterator[str]:
         """Compare text, references, compounds and scalars; name the first difference."""
-        for part in row_parts(a.data, b.data) if shape_of(a.data) else [None]:
-            ours, theirs = self.a.columns(a, part), self.b.columns(b, part)
+        for rows in row_slabs(a.data, b.data) if shape_of(a.data) else [None]:
+            ours, theirs = self.a.columns(a, rows), self.b.columns(b, rows)
             for name, values in ours.items():
                 others = theirs[name]
                 if isinstance(values, np.ndarray):
@@ -170,32 +171,33 @@ class _Comparison:
                 else:
                     is_equal = (_paths(values) if self._depth else values) == others
                 if not is_equal:
-                    yield f"{'.'.join((path, *name))}: value: {_first(values, others, part)}"
+                    yield f"{'.'.join((path, *name))}: value: {_first(values, others, rows)}"
                     return
 
 
-def _paths(values: Any) -> Any:
-    """Leave out the file of references, from where everything was brought to the same path."""
+def _paths(values: Column) -> Column:
+    """Drop the file from references: targets in other files are copied to the same path."""
     if isinstance(values, list):
         return [_paths(value) for value in values]
     return Reference(values.path) if isinstance(values, Reference) else values
 
 
-def _first(a: Any, b: Any, part: slice | None) -> str:
-    if part is None or not isinstance(a, list | np.ndarray):
+def _first(a: Column, b: Column, rows: slice | None) -> str:
+    """Describe the first row that differs."""
+    if rows is None or isinstance(a, str | Reference) or isinstance(b, str | Reference):
         return f"{_short(a)}, then {_short(b)}"
-    for row, (ours, theirs) in enumerate(zip(a, b, strict=True), part.start):
+    for row, (ours, theirs) in enumerate(zip(a, b, strict=True), rows.start):
         if np.any(_unequal_elements(np.asarray(ours), np.asarray(theirs))):
             return f"row {row}: {_short(ours)}, then {_short(theirs)}"
     return f"{_short(a)}, then {_short(b)}"
 
 
 def _unequal_elements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Compare the bits of numbers; NaN has more than one."""
+    """Compare the bits of numbers, as NaN has more than one bit pattern."""
     if a.dtype.kind not in "fcmM" or a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         return np.asarray(a != b)
-    both = [np.ascontiguousarray(part, part.dtype.newbyteorder("=")) for part in (a, b)]
-    bits = [part.reshape(*a.shape, 1).view(np.uint8) for part in both]
+    both = [np.ascontiguousarray(values, values.dtype.newbyteorder("=")) for values in (a, b)]
+    bits = [values.reshape(*a.shape, 1).view(np.uint8) for values in both]
     return np.asarray((bits[0] != bits[1]).any(axis=-1))
 
 
@@ -224,9 +226,9 @@ def _unequal(path: str, what: str, a: object, b: object) -> Iterator[str]:
 
 
 def _exact(value: object) -> object:
-    """Tell apart what Python takes for equal: 1, 1.0 and True; 0.0 and -0.0; and one NaN."""
+    """Distinguish what Python takes for equal: 1, 1.0 and True; 0.0 and -0.0. Make NaN equal."""
     if isinstance(value, tuple):
-        if any(isinstance(item, float) for item in value):  # HDF5 makes all of them so
+        if any(isinstance(item, float) for item in value):  # HDF5 makes all items floats
             value = tuple(float(item) if type(item) is int else item for item in value)
         return tuple(map(_exact, value))
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""NWB from one format to another: HDF5, N5 and Zarr.
+"""``convert``: copy an NWB file to another format, HDF5, N5 or Zarr.
 
-hdmf writes whole datasets at once. Large ones are given to it as iterators over parts of them, so
-that memory stays small and progress can be told.
+hdmf writes whole datasets at once. Large ones are handed to it as iterators over slabs, to keep
+memory small and to report progress.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import local_path
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
-from n5zarr.hdmf.chunking import Format, Meter, Progress, wrapped
+from n5zarr.hdmf.chunking import Format, Meter, Progress, wrap
 from n5zarr.hdmf.comparison import differences
-from n5zarr.hdmf.content import (
-    Content,
+from n5zarr.hdmf.copying import copied_tree
+from n5zarr.hdmf.file_contents import (
+    FileContents,
     read_specifications,
     shape_of,
     type_of,
     write_specifications,
 )
-from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.hdf5 import unreadable
 from n5zarr.hdmf.schema import dimension_names
 from n5zarr.hdmf.slabs import is_array, n_bytes
@@ -78,68 +78,71 @@ def convert(
     source : path
         An NWB file as HDF5, N5 or Zarr v3.
     target : path
-        Made under another name beside it and renamed when it is whole. A symbolic link is followed.
+        Written under another name beside it, and renamed when complete. A symbolic link is
+        followed.
     to : {"hdf5", "n5", "zarr"}, optional
-        By default what the suffix of ``target`` says: ``.nwb``, ``.h5``, ``.hdf5``, ``.n5`` or
+        By default chosen by the suffix of ``target``: ``.nwb``, ``.h5``, ``.hdf5``, ``.n5`` or
         ``.zarr``.
     overwrite : bool, optional
-        Whether ``target`` is replaced if it exists.
+        Whether to replace ``target`` if it exists.
     verify : bool, optional
-        Whether both are then read and compared: every group, dataset, link, attribute, data type,
+        Whether to read and compare both files: every group, dataset, link, attribute, data type,
         value and specification.
     progress : callable, optional
-        Is given ``"convert"`` or ``"verify"``, the bytes done of those arrays that are read by
-        parts, and their sum.
+        Called with ``"convert"`` or ``"verify"``, the bytes done of the arrays that are read in
+        slabs, and their total.
 
     Raises
     ------
     FileNotFoundError, FileExistsError
-        There is no source, or there is a target.
+        The source does not exist, or the target does.
     N5UnrepresentableError
-        The source is no NWB file, or no format is named (``kind="option"``). The target is a folder
-        of other things, or is in the source or around it (``kind="path"``). The other format has no
-        such value (``kind="member"``).
+        The source is no NWB file, or the format is unknown (``kind="option"``). The target is a
+        folder that is no NWB file, or it contains the source or is inside it (``kind="path"``). The
+        target format has no such value (``kind="member"``).
     N5UnsupportedError
-        The source is Zarr v2 (``kind="version"``), or HDF5 with what hdmf does not read as it is;
-        each note is a place (``kind="member"``). One of them is a URL (``kind="option"``).
+        The source is Zarr v2 (``kind="version"``), or HDF5 that hdmf does not read completely; each
+        note names a place (``kind="member"``). Source or target is a URL (``kind="option"``).
     N5Error
-        What was written differs from the source; each note is a difference. It is left under the
-        name in the message (``kind="differs"``).
+        The copy differs from the source; each note is a difference. The copy is kept under the name
+        in the message (``kind="differs"``).
 
     Warns
     -----
     N5Warning
-        An ``ImageSeries`` has files in the folder of the source, and the target is in another one.
+        An ``ImageSeries`` names files relative to the source, and the target is in another folder.
 
     Notes
     -----
-    Everything is copied as it is, also what the schema does not know, and of whichever version of
-    the schema. What the source links to in other files is copied. gzip of HDF5 stays gzip in N5,
-    without the shuffling of bytes, which N5 does not know.
+    Everything is copied unchanged, also what the schema does not know, from any version of the
+    schema. Targets of links into other files are copied. gzip of HDF5 stays gzip in N5, without the
+    shuffle filter, which N5 does not have.
     """
-    shown = os.fspath(target)
+    target_name = os.fspath(target)
     source, target = _local(source), _local(target).resolve()
-    to = _format(to, shown)
-    _check_target(source, target, shown, overwrite=overwrite)
+    to = _format(to, target_name)
+    _check_target(source, target, target_name, overwrite=overwrite)
     unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_OWN_SUFFIX[to]}")
     try:
         with not_warned_of_consolidation():
             _export(source, unfinished, to, Meter("convert", progress))
-        found = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
-        if not found:
-            _check_target(source, target, shown, overwrite=overwrite)  # it may be new
+        lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
+        if not lines:
+            # somebody may have created it in the meantime
+            _check_target(source, target, target_name, overwrite=overwrite)
     except BaseException as err:
         _remove_after_failure(unfinished)
-        if isinstance(err, OSError) and err.errno == errno.ENOSPC:  # HDF5 says it in 300 characters
-            raise OSError(err.errno, os.strerror(err.errno), shown) from err
+        # HDF5's own message has 300 characters
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC:
+            raise OSError(err.errno, os.strerror(err.errno), target_name) from err
         raise
-    if found:
+    if lines:
         message = (
-            f"{shown}: not written, as it would differ from {source}; see {unfinished}. "
+            f"{target_name}: not written, as it would differ from {source}; see {unfinished}. "
             "verify=False (--no-verify) writes it all the same"
         )
         error = N5Error(message, kind="differs")
-        for line in found:
+        for line in lines:
             error.add_note(line)
         raise error
     _put_in_place(unfinished, target)
@@ -148,12 +151,12 @@ def convert(
 def _format(to: str | None, target: str) -> Format:
     suffix = Path(target).suffix
     if to is None and suffix.lower() not in _SUFFIXES:
-        message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), found {suffix!r}"
+        message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), got {suffix!r}"
         raise N5UnrepresentableError(message, kind="option", where=target)
     for name in _CLASSES:
         if name == (to or _SUFFIXES[suffix.lower()]):
             return name
-    message = f"to (--to): expected one of {[*_CLASSES]}, found {to!r}"
+    message = f"to (--to): expected one of {[*_CLASSES]}, got {to!r}"
     raise N5UnrepresentableError(message, kind="option", where=target)
 
 
@@ -165,21 +168,21 @@ def _local(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.abspath(Path(local_path(text)).expanduser()))  # noqa: PTH100 - keeps links
 
 
-def _check_target(source: Path, target: Path, shown: str, *, overwrite: bool) -> None:
-    """Check that nothing but an NWB file, or a plain file, would be replaced."""
+def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bool) -> None:
+    """Check that only an NWB file, a plain file or an empty folder would be replaced."""
     real = source.resolve()
     if real in target.parents or target in real.parents:
         message = f"expected a place beside {source}, not in it or around it"
-        raise N5UnrepresentableError(message, kind="path", where=shown)
+        raise N5UnrepresentableError(message, kind="path", where=target_name)
     if not target.exists():
         return
     if not overwrite:
-        message = f"{shown} exists; overwrite=True (--overwrite) replaces it"
+        message = f"{target_name} exists; overwrite=True (--overwrite) replaces it"
         raise FileExistsError(message)
     is_used = target.is_dir() and any(target.iterdir())
     if is_used and _class_for(target) is None:
-        message = "expected what can be replaced, an NWB file, found a folder of other things"
-        raise N5UnrepresentableError(message, kind="path", where=shown)
+        message = "expected what can be replaced, an NWB file, got a folder of other things"
+        raise N5UnrepresentableError(message, kind="path", where=target_name)
 
 
 def _put_in_place(unfinished: Path, target: Path) -> None:
@@ -196,7 +199,7 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
 
 
 def _remove_after_failure(path: Path) -> None:
-    """Remove what was written, until zarr's threads have stopped writing."""
+    """Remove what was written, again and again until zarr's threads have stopped writing."""
     if not path.exists():
         return
     now = quiet_since = time.monotonic()
@@ -212,7 +215,7 @@ def _remove_after_failure(path: Path) -> None:
 
 @contextmanager
 def _reader(path: Path) -> Iterator[HDMFIO]:
-    """Open a file in whichever format it is."""
+    """Open a file of any of the three formats."""
     if not path.exists():
         message = f"{path} does not exist"
         raise FileNotFoundError(message)
@@ -222,10 +225,10 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
         raise N5UnsupportedError(message, kind="version", where=name)
     reader = _class_for(path)
     if reader is None:
-        message = f"expected an NWB file as HDF5, N5 or Zarr, found {_kind(path)}"
+        message = f"expected an NWB file as HDF5, N5 or Zarr, got {_kind(path)}"
         raise N5UnrepresentableError(message, kind="option", where=name)
     if reader is NWBHDF5IO:
-        with h5py.File(path) as file:  # before hdmf, which may fail on it
+        with h5py.File(path) as file:  # before hdmf, which may fail without a reason
             _refuse(path, [*unreadable(file)])
     with reader(name, mode="r") as io:
         yield io
@@ -233,15 +236,15 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
 
 def _class_for(path: Path) -> type[HDMFIO] | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pynwb's, of other HDF5
-        found = next((c for c in _CLASSES.values() if c.can_read(path=str(path))), None)
-    if found is NWBZarrIO and "nwb_version" not in zarr.open(path, mode="r").attrs:
-        return None  # it reads any Zarr
-    return found
+        warnings.simplefilter("ignore")  # pynwb warns of HDF5 that is not NWB
+        reader = next((c for c in _CLASSES.values() if c.can_read(path=str(path))), None)
+    if reader is NWBZarrIO and "nwb_version" not in zarr.open(path, mode="r").attrs:
+        return None  # can_read is true for any Zarr
+    return reader
 
 
 def _kind(path: Path) -> str:
-    """Name what is no NWB file; N5 that is damaged says so itself."""
+    """Name the kind of a file that is not NWB; raise the error of a damaged N5 container."""
     if path.is_file():
         return "HDF5 without an NWB version" if h5py.is_hdf5(path) else "another file"
     if (path / ATTRIBUTES_JSON).is_file():
@@ -251,15 +254,15 @@ def _kind(path: Path) -> str:
 
 
 def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
-    """Write everything."""
+    """Copy the source into a new file."""
     with _reader(source) as reader:
-        content = _content(source, reader)
-        _warn_of_relative_paths(content, target)
+        contents = _contents(source, reader)
+        _warn_of_relative_paths(contents, target)
         manager = reader.manager
-        names = None if to == "hdf5" else dict(dimension_names(manager, content.root))
-        wrap = partial(wrapped, manager, to, meter)
+        names = None if to == "hdf5" else dict(dimension_names(manager, contents.root))
+        wrap_data = partial(wrap, manager, to, meter)
         with _or(N5UnsupportedError, "hdmf cannot read it", source):
-            tree = copied_tree(content, str(target), names=names, wrap=wrap)
+            tree = copied_tree(contents, str(target), names=names, wrap=wrap_data)
         specifications = read_specifications(reader)
         meter.add(0)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -268,14 +271,14 @@ def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
             _CLASSES[to](str(target), mode="w", manager=manager) as writer,
             _emptied_after_failure(target),
         ):
-            if specifications is not None:  # first, as then all is consolidated at once
+            if specifications is not None:  # before the rest, which then consolidates both
                 write_specifications(writer, specifications)
             writer.write_builder(tree, link_data=False)
 
 
 @contextmanager
 def _emptied_after_failure(path: Path) -> Iterator[None]:
-    """Make place on a full disk for what HDF5 writes when it closes a file; else it crashes."""
+    """Empty the file after a failure: HDF5 writes when it closes, and crashes on a full disk."""
     try:
         yield
     except BaseException:
@@ -286,50 +289,51 @@ def _emptied_after_failure(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _or(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
-    """Say of which file it is that hdmf, h5py or zarr complain."""
+    """Turn errors of hdmf, h5py and zarr into one that names the file."""
     try:
         yield
     except (N5Error, OSError, MemoryError, RecursionError):
         raise
     except Exception as err:
-        found = error(f"{what}: {type(err).__name__}: {err}", kind="member", where=str(where))
+        located = error(f"{what}: {type(err).__name__}: {err}", kind="member", where=str(where))
         for note in getattr(err, "__notes__", ()):
-            found.add_note(note)
-        raise found from err
+            located.add_note(note)
+        raise located from err
 
 
-def _content(source: Path, reader: HDMFIO) -> Content:
+def _contents(source: Path, reader: HDMFIO) -> FileContents:
     try:
         with _or(N5UnsupportedError, "hdmf cannot read it", source):
-            return Content(reader)
+            return FileContents(reader)
     except RecursionError:
         _refuse(source, ["references or links that lead in a circle"])
         raise
 
 
-def _refuse(source: Path, found: list[str]) -> None:
-    if found:
+def _refuse(source: Path, lines: list[str]) -> None:
+    if lines:
         message = "has what hdmf does not read as it is, so that it would not be copied"
         error = N5UnsupportedError(message, kind="member", where=str(source))
-        for line in found:
+        for line in lines:
             error.add_note(line)
         raise error
 
 
 def _compared(source: Path, target: Path, to: Format, meter: Meter) -> Iterator[str]:
     with _reader(source) as first, _CLASSES[to](str(target), mode="r") as second:
-        datasets = (dataset.data for _, dataset in Content(first).datasets())
+        datasets = (dataset.data for _, dataset in FileContents(first).datasets())
         meter.total = sum(n_bytes(data) for data in datasets if is_array(data))
         meter.add(0)
         yield from differences(first, second, report=meter.add)
 
 
-def _warn_of_relative_paths(content: Content, target: Path) -> None:
-    for path, films in content.datasets():
-        is_beside = Path(films.source or content.source).parent.resolve() == target.parent
-        if films.name != "external_file" or is_beside or type_of(films) != "text":
+def _warn_of_relative_paths(contents: FileContents, target: Path) -> None:
+    """Warn of image files that are named relative to the source, if the target lies elsewhere."""
+    for path, files in contents.datasets():
+        is_beside = Path(files.source or contents.source).parent.resolve() == target.parent
+        if files.name != "external_file" or is_beside or type_of(files) != "text":
             continue
-        for name in np.ravel(np.asarray(films.data[()] if shape_of(films.data) else films.data)):
+        for name in np.ravel(np.asarray(files.data[()] if shape_of(files.data) else files.data)):
             text = name.decode() if isinstance(name, bytes) else str(name)
             if "://" not in text and not Path(text).is_absolute():
                 where = path.rpartition("/")[0]

@@ -1,13 +1,13 @@
-"""A tree of builders for another backend, out of those that a reader made.
+"""Copy a tree of builders, which a reader made, for the writer of another backend.
 
-hdmf's own export builds everything anew from containers. That brings a file to the newest version
-of the schema, and leaves out what the schema does not know. Here everything stays as it is.
+hdmf's own export builds everything anew from containers. That converts a file to the newest version
+of the schema and drops what the schema does not know. Here everything stays unchanged.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -15,10 +15,11 @@ from hdmf.build import Builder, DatasetBuilder, GroupBuilder, LinkBuilder, Refer
 from hdmf_zarr.backend import REFERENCE_DTYPE_ATTR_VALUE
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.hdmf.content import (
+from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
-    Content,
+    Column,
     DataType,
+    FileContents,
     Reference,
     children,
     shape_of,
@@ -34,34 +35,34 @@ __all__ = ["copied_tree"]
 
 
 def copied_tree(
-    content: Content,
+    contents: FileContents,
     target: str,
     *,
     names: Mapping[str, tuple[str, ...]] | None,
-    wrap: Callable[[DatasetBuilder, Any], Any],
+    wrap: Callable[[DatasetBuilder, object], object],
 ) -> GroupBuilder:
     """Make the builders of a copy.
 
     Parameters
     ----------
-    content : Content
-        What it holds. What its links lead to in other files becomes part of the copy: in place of
-        the link, and what that needs itself at its own path.
+    contents : FileContents
+        The contents of the source. Targets of links into other files become part of the copy: a
+        target in place of the link, and what the target itself links to at its own path.
     target : str
-        The source of the new builders: the file that they are for.
+        The file to write, the ``source`` of the new builders.
     names : mapping or None
-        For hdmf-zarr: names of the axes of datasets by path. None for HDF5.
+        For hdmf-zarr: names of the axes of datasets, by path. None for HDF5.
     wrap : callable
-        Is given every dataset of the file and its new data, and returns what is written.
+        Called with every dataset of the source and its new data; returns the data to write.
 
     Raises
     ------
     N5UnrepresentableError
-        A reference leads to what is not in the file, or there is no place for what a link needs
-        (``kind="path"``). HDF5 has no such attribute, or no NUL in text (``kind="member"``).
+        The target of a reference is not in the file, or the path of a link's target is taken
+        (``kind="path"``). HDF5 cannot hold an attribute, or NUL in text (``kind="member"``).
     """
-    copying = _Copying(content, target, names, wrap)
-    root = copying.group("", content.root, content.root.name)
+    copying = _Copying(contents, target, names, wrap)
+    root = copying.group("", contents.root, contents.root.name)
     copying.fill()
     return root
 
@@ -72,36 +73,36 @@ _JSON = (bool, int, float, str, list, dict, type(None))
 class _Copying:
     def __init__(
         self,
-        content: Content,
+        contents: FileContents,
         target: str,
         names: Mapping[str, tuple[str, ...]] | None,
-        wrap: Callable[[DatasetBuilder, Any], Any],
+        wrap: Callable[[DatasetBuilder, object], object],
     ) -> None:
-        self._content, self._target, self._names, self._wrap = content, target, names or {}, wrap
+        self._contents, self._target, self._names, self._wrap = contents, target, names or {}, wrap
         self._is_for_hdf5 = names is None
         self._new: dict[Reference, Builder] = {}
         self._links = deque[tuple[str, str, GroupBuilder, Builder]]()
         self._copied: list[tuple[Builder, Builder]] = []
 
     def group(self, path: str, old: GroupBuilder, name: str) -> GroupBuilder:
-        """Copy a group with all that is in it, but for links and what refers to others."""
+        """Copy a group with everything in it, except links and references."""
         new = GroupBuilder(name, source=self._target)
         self._register(old, new)
         for child_name, child in children(old).items():
             child_path = f"{path}/{child_name}"
             is_link = isinstance(child, LinkBuilder)
-            if is_link or self._content.reference(child) in self._new:
+            if is_link or self._contents.reference(child) in self._new:
                 self._links.append((child_path, child_name, new, child))
             else:
                 self._add(child_path, child_name, new, child)
         return new
 
     def fill(self) -> None:
-        """Add the links, and then what refers to others."""
+        """Add the links, then attributes and data, which may hold references."""
         while self._links:
             self._link(*self._links.popleft())
         done = 0
-        while done < len(self._copied):  # a reference into another file brings more
+        while done < len(self._copied):  # a reference into another file adds to them
             old, new = self._copied[done]
             self._fill(old, new)
             done += 1
@@ -110,17 +111,17 @@ class _Copying:
 
     def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
         old = target_of(link)
-        reference = self._content.reference(old)
+        reference = self._contents.reference(old)
         if reference not in self._new:  # in another file
-            if self._content.is_inside(link):
+            if self._contents.is_inside(link):
                 self._add(path, name, group, old)
                 return
-            self._bring(old)  # the schema wants a link there
+            self._copy_to_own_path(old)  # the schema requires a link here
         group.set_link(LinkBuilder(self._new[reference], name, group, self._target))
 
-    def _bring(self, old: Builder) -> None:
-        """Copy what is in another file to the same place in this one."""
-        reference = self._content.reference(old)
+    def _copy_to_own_path(self, old: Builder) -> None:
+        """Copy an object of another file to the same path in this one."""
+        reference = self._contents.reference(old)
         group, path = self._new[Reference("/")], ""
         *above, name = reference.path.strip("/").split("/")
         for part in above:
@@ -135,7 +136,7 @@ class _Copying:
             message = (
                 f"what links into other files need is {reference}, but there is another one here"
             )
-            raise N5UnrepresentableError(message, kind="path", where=self._content.source)
+            raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
         self._add(reference.path, name, group, old)
 
     def _fill(self, old: Builder, new: Builder) -> None:
@@ -148,9 +149,9 @@ class _Copying:
                 if new.dtype == "text" and type_of(old) == "reference":
                     new.set_attribute("_DTYPE", REFERENCE_DTYPE_ATTR_VALUE)
         except N5Error as err:
-            raise err.located(f"{self._content.source}: {self._content.reference(old)}") from None
+            raise err.located(f"{self._contents.source}: {self._contents.reference(old)}") from None
         except Exception as err:
-            err.add_note(f"in {self._content.reference(old)}")
+            err.add_note(f"in {self._contents.reference(old)}")
             raise
 
     def _add(self, path: str, name: str, group: GroupBuilder, old: Builder) -> None:
@@ -160,7 +161,7 @@ class _Copying:
         names = self._names.get(path)
         data_type = type_of(old)
         if data_type == "reference" and not self._is_for_hdf5:
-            data_type = "text"  # as hdmf-zarr keeps them, but it would write each by itself
+            data_type = "text"  # hdmf-zarr stores text too, but writes references one by one
         new = DatasetBuilder(
             name,
             dtype=_dtype(data_type),
@@ -171,26 +172,26 @@ class _Copying:
         group.set_dataset(new)
 
     def _register(self, old: Builder, new: Builder) -> None:
-        self._new[self._content.reference(old)] = new
+        self._new[self._contents.reference(old)] = new
         self._copied.append((old, new))
 
-    def _attribute(self, key: str, value: Any) -> Any:
+    def _attribute(self, key: str, value: object) -> object:
         if isinstance(value, Builder | ReferenceBuilder):
             old = target_of(value)
-            reference = self._content.reference(old)
+            reference = self._contents.reference(old)
             if reference not in self._new:
-                self._bring(old)
+                self._copy_to_own_path(old)
             return self._new[reference]
         return _hdf5_attribute(key, value) if self._is_for_hdf5 else value
 
-    def _object(self, reference: Reference) -> Builder:
-        if reference in self._new:
+    def _object(self, reference: object) -> Builder:
+        if isinstance(reference, Reference) and reference in self._new:
             return self._new[reference]
         message = f"reference to {reference}, which no link leads to, so that it is not in the copy"
-        raise N5UnrepresentableError(message, kind="path", where=self._content.source)
+        raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
 
-    def _path(self, reference: Reference) -> str:
-        """Give the place of an object in the copy."""
+    def _path(self, reference: object) -> str:
+        """Return the path of an object in the copy."""
         names = []
         builder = self._object(reference)
         while builder.parent is not None:
@@ -198,7 +199,7 @@ class _Copying:
             builder = builder.parent
         return "/" + "/".join(reversed(names))
 
-    def _data(self, old: DatasetBuilder) -> Any:
+    def _data(self, old: DatasetBuilder) -> object:
         if is_array(old.data):
             return old.data
         data_type = type_of(old)
@@ -210,43 +211,47 @@ class _Copying:
             if data_type == "reference" and self._is_for_hdf5:
                 return self._objects(values)
             if data_type == "reference":
-                values = [self._path(value) for value in values]
+                values = [self._path(value) for value in _rows(values)]
             return np.array(values, dtype=object).reshape(shape_of(old.data))
         if any(inner == "reference" for _, inner in data_type):
             return [*zip(*map(self._objects, columns.values()), strict=True)]
         return _as_compound(columns, data_type, shape_of(old.data))
 
     def _columns(
-        self, old: DatasetBuilder, part: slice | None = None
-    ) -> dict[tuple[str, ...], Any]:
-        columns = self._content.columns(old, part)
+        self, old: DatasetBuilder, rows: slice | None = None
+    ) -> dict[tuple[str, ...], Column]:
+        columns = self._contents.columns(old, rows)
         if self._is_for_hdf5:
             for names, values in columns.items():
                 _check_text(".".join(("value", *names)), values)
         return columns
 
-    def _scalar(self, old: DatasetBuilder, data_type: DataType) -> Any:
+    def _scalar(self, old: DatasetBuilder, data_type: DataType) -> object:
         columns = self._columns(old)
         if isinstance(data_type, list):
             return _as_compound(columns, data_type, ())[()]
         (value,) = columns.values()
         if data_type == "reference":
             return ReferenceBuilder(self._object(value)) if self._is_for_hdf5 else self._path(value)
-        return value if data_type == "text" else value[()]
+        return value[()] if isinstance(value, np.ndarray) else value
 
-    def _objects(self, values: Any) -> list[Any]:
-        return [self._object(v) if isinstance(v, Reference) else v for v in values]
+    def _objects(self, values: Column) -> list[object]:
+        return [self._object(v) if isinstance(v, Reference) else v for v in _rows(values)]
 
 
-def _hdf5_attribute(name: str, value: Any) -> Any:
-    """Make of JSON what hdmf writes as an attribute of HDF5, if HDF5 has such."""
+def _rows(column: Column) -> list[object]:
+    return [*column] if isinstance(column, list | np.ndarray) else [column]
+
+
+def _hdf5_attribute(name: str, value: object) -> object:
+    """Turn JSON into what hdmf writes as an attribute of HDF5; raise if HDF5 has no such value."""
     if type(value) not in _JSON:
-        return value  # of HDF5
+        return value  # read from HDF5
     items = [*_items(value)]
     kinds = {type(item) for item in items}
     what = f"attribute {name!r}"
     if not (kinds <= {str} or kinds <= {bool} or kinds <= {int, float}):
-        message = f"{what}: expected text or numbers, as HDF5 has them, found {value!r}"
+        message = f"{what}: expected text or numbers, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member")
     _check_text(what, items)
     if isinstance(value, str | float | bool):
@@ -254,17 +259,18 @@ def _hdf5_attribute(name: str, value: Any) -> Any:
     try:
         rows = np.array(value)
     except ValueError:
-        message = f"{what}: expected lists of equal lengths, as HDF5 has them, found {value!r}"
+        message = f"{what}: expected lists of equal lengths, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member") from None
     if kinds == {int} and rows.dtype.kind not in "iu":
-        message = f"{what}: expected integers of 64 bits, as HDF5 has them, found {value!r}"
+        message = f"{what}: expected integers of 64 bits, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member")
     if rows.ndim < 2:
         return value
     return rows.astype(h5py.string_dtype()) if rows.dtype.kind == "U" else rows
 
 
-def _items(value: Any) -> Iterator[Any]:
+def _items(value: object) -> Iterator[object]:
+    """Yield the items of nested lists."""
     if isinstance(value, list):
         for item in value:
             yield from _items(item)
@@ -272,15 +278,15 @@ def _items(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _check_text(what: str, values: Any) -> None:
+def _check_text(what: str, values: object) -> None:
     for text in _items(values):
         if isinstance(text, str) and "\0" in text:
-            message = f"{what}: expected text without NUL, as HDF5 has it, found {text!r}"
+            message = f"{what}: expected text without NUL, as HDF5 has it, got {text!r}"
             raise N5UnrepresentableError(message, kind="member")
 
 
 def _as_compound(
-    columns: Mapping[tuple[str, ...], Any], data_type: DataType, shape: tuple[int, ...]
+    columns: Mapping[tuple[str, ...], Column], data_type: DataType, shape: tuple[int, ...]
 ) -> np.ndarray:
     rows = np.empty(shape, dtype=_in_memory(data_type))
     for names, values in columns.items():
@@ -297,8 +303,8 @@ def _in_memory(data_type: DataType) -> np.dtype:
     return np.dtype(object if data_type == "text" else data_type)
 
 
-def _dtype(data_type: DataType) -> Any:
-    """Name a data type as hdmf's writers do."""
+def _dtype(data_type: DataType) -> object:
+    """Return a data type in the terms of hdmf's writers."""
     if isinstance(data_type, list):
         return [{"name": name, "dtype": _dtype(inner)} for name, inner in data_type]
     names = {"text": "text", "reference": DatasetBuilder.OBJECT_REF_TYPE}

@@ -1,12 +1,12 @@
-"""What hdmf would lose, or fail on, when it reads HDF5.
+"""List what hdmf would lose, or fail on, when it reads an HDF5 file.
 
-It reads what NWB needs. Of the rest some is left out without a word, such as the second of two
-links to the same object; a copy has to be refused then.
+hdmf reads what NWB needs. Some of the rest it drops without a warning, such as the second of two
+links to the same object. Such a file must not be copied.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -27,28 +27,28 @@ _RESERVED = (
 
 
 def unreadable(file: h5py.File) -> Iterator[str]:
-    """Find what hdmf does not read as it is.
+    """List what hdmf does not read unchanged.
 
     Parameters
     ----------
     file : h5py.File
-        Open for reading. What its links lead to in other files is looked at as well.
+        Open for reading. Targets of its links in other files are checked as well.
 
     Yields
     ------
     str
-        A path, and what is there.
+        A path, and the problem there.
     """
     yield from _Walk(file).everything()
     yield from _specifications(file)
 
 
 class _Walk:
-    """Visits the objects of a file, and those of others that links lead to."""
+    """Visit the objects of a file, and those in other files that links lead to."""
 
     def __init__(self, file: h5py.File) -> None:
         self._file = file
-        # by file and address; empty where only links led to the object so far
+        # by file and address; empty if only links have led to the object so far
         self._names: dict[tuple[int, int], str] = {}
 
     def everything(self) -> Iterator[str]:
@@ -79,8 +79,8 @@ class _Walk:
                 yield from self._linked(node.file[link.path])
             targets[last] = path
 
-    def _named(self, path: str, node: Any) -> Iterator[str]:
-        """Visit an object that has a name here; it may have no other one."""
+    def _named(self, path: str, node: h5py.HLObject) -> Iterator[str]:
+        """Visit an object that has a name here; report it if it has another name."""
         first = self._names.get(address := _address(node))
         if first:
             yield f"{self._where(node, path)}: a second name of {first}"
@@ -89,27 +89,27 @@ class _Walk:
         if first is None:
             yield from self._object(path, node)
 
-    def _linked(self, node: Any) -> Iterator[str]:
-        """Visit an object of another file; those of the file itself have names."""
+    def _linked(self, node: h5py.HLObject) -> Iterator[str]:
+        """Visit the target of a link if it is in another file; others are visited by name."""
         address = _address(node)
         if address not in self._names and node.file != self._file:
             self._names[address] = ""
             yield from self._object(node.name, node)
 
-    def _object(self, path: str, node: Any) -> Iterator[str]:
+    def _object(self, path: str, node: h5py.HLObject) -> Iterator[str]:
         if isinstance(node, h5py.Group):
             yield from self._group(node)
         elif isinstance(node, h5py.Dataset):
             yield from self._attributes(node)
-            if found := _dataset(node):
-                yield f"{self._where(node, path)}: {found}"
+            if problem := _dataset_problem(node):
+                yield f"{self._where(node, path)}: {problem}"
         else:
             yield f"{self._where(node, path)}: neither a group nor a dataset"
 
     def _attributes(self, node: h5py.Group | h5py.Dataset) -> Iterator[str]:
         for name in node.attrs:
-            if found := _attribute(node, name):
-                yield f"{self._where(node, f'{node.name}@{name}')}: {found}"
+            if problem := _attribute_problem(node, name):
+                yield f"{self._where(node, f'{node.name}@{name}')}: {problem}"
             elif isinstance(value := node.attrs[name], h5py.Reference):
                 yield from self._linked(node.file[value])
 
@@ -117,11 +117,12 @@ class _Walk:
         return path if node.file == self._file else f"{path} of {node.file.filename}"
 
 
-def _dataset(node: h5py.Dataset) -> str:
+def _dataset_problem(node: h5py.Dataset) -> str:
+    """Return what hdmf does not read of a dataset; empty if there is nothing."""
     if node.shape is None:
         return "without values"
-    if found := _type(node.dtype):
-        return found
+    if problem := _type_problem(node.dtype):
+        return problem
     if node.shape == () and _has_references(node.dtype):
         return "a reference alone"
     if any(map(_has_references, _nested(node.dtype))):
@@ -131,16 +132,16 @@ def _dataset(node: h5py.Dataset) -> str:
     return ""
 
 
-def _attribute(node: h5py.Group | h5py.Dataset, name: str) -> str:
+def _attribute_problem(node: h5py.Group | h5py.Dataset, name: str) -> str:
     if name in _RESERVED:
         return "a name that hdmf-zarr reserves"
     dtype = node.attrs.get_id(name).dtype
-    found = "a compound" if dtype.names is not None else _type(dtype)
-    return found or _value(node.attrs[name])
+    problem = "a compound" if dtype.names is not None else _type_problem(dtype)
+    return problem or _value_problem(node.attrs[name])
 
 
-def _value(value: Any) -> str:
-    """Look at the value of an attribute, which becomes JSON."""
+def _value_problem(value: object) -> str:
+    """Return what JSON cannot hold of the value of an attribute."""
     if isinstance(value, h5py.Empty):
         return "without a value"
     if isinstance(value, h5py.Reference):
@@ -152,24 +153,24 @@ def _value(value: Any) -> str:
         "a list of references": any(isinstance(item, h5py.Reference) for item in values.flat),
         "text that is not UTF-8": not _is_utf8(values),
     }
-    return next((found for found, holds in rules.items() if holds), "")
+    return next((problem for problem, holds in rules.items() if holds), "")
 
 
-def _is_utf8(values: np.ndarray[Any, Any]) -> bool:
+def _is_utf8(values: np.ndarray) -> bool:
     try:
         for item in values.flat:
             if isinstance(item, bytes):
                 item.decode()
             elif isinstance(item, str):
-                item.encode()  # fails for what h5py could not decode
+                item.encode()  # raises for surrogates, which h5py makes of undecodable bytes
     except UnicodeError:
         return False
     return True
 
 
-def _type(dtype: np.dtype[Any]) -> str:
+def _type_problem(dtype: np.dtype) -> str:
     if dtype.names is not None:
-        return next((found for n in dtype.names if (found := _type(dtype[n]))), "")
+        return next((p for name in dtype.names if (p := _type_problem(dtype[name]))), "")
     is_text, is_reference = h5py.check_string_dtype(dtype), h5py.check_ref_dtype(dtype)
     rules = {
         "compounds with arrays in them": dtype.subdtype is not None,
@@ -179,11 +180,11 @@ def _type(dtype: np.dtype[Any]) -> str:
         "numbers of more than 64 bits": dtype.itemsize > {"f": 8, "c": 16}.get(dtype.kind, 2**30),
         "opaque bytes": dtype.kind == "V",
     }
-    return next((found for found, holds in rules.items() if holds), "")
+    return next((problem for problem, holds in rules.items() if holds), "")
 
 
 def _specifications(file: h5py.File) -> Iterator[str]:
-    """Look at the specifications that come with a file: hdmf copies texts in groups only."""
+    """Check the specifications that are stored in a file: hdmf copies text in groups only."""
     if ".specloc" not in file.attrs:
         return
     place = file.attrs[".specloc"]
@@ -210,16 +211,16 @@ def _texts(group: h5py.Group) -> Iterator[str]:
             yield f"{path}: among specifications, expected a text or a group"
 
 
-def _has_references(dtype: np.dtype[Any]) -> bool:
+def _has_references(dtype: np.dtype) -> bool:
     inner = [dtype[name] for name in dtype.names or ()]
     return h5py.check_ref_dtype(dtype) is not None or any(map(_has_references, inner))
 
 
-def _nested(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+def _nested(dtype: np.dtype) -> list[np.dtype]:
     return [dtype[name] for name in dtype.names or () if dtype[name].names is not None]
 
 
-def _is_tabular(dtype: np.dtype[Any]) -> bool:
+def _is_tabular(dtype: np.dtype) -> bool:
     return dtype.names is not None or h5py.check_ref_dtype(dtype) is not None
 
 

@@ -1,27 +1,29 @@
-"""What the schema says of the datasets in a file: the names of their axes."""
+"""Find the names of axes, and the columns of tables, in the schema of a file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hdmf.build import DatasetBuilder, GroupBuilder
 
-from n5zarr.hdmf.content import children, shape_of
+from n5zarr.hdmf.file_contents import children, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hdmf.build import Builder, BuildManager
+    from hdmf.spec import BaseStorageSpec, DatasetSpec, GroupSpec
 
 __all__ = ["dimension_names", "is_column"]
 
-_COLUMNS = ("VectorData", "ElementIdentifiers")  # that pynwb makes so in HDF5 that they can grow
+# types of columns; pynwb creates them in HDF5 so that they can grow
+_COLUMNS = ("VectorData", "ElementIdentifiers")
 
 
 def dimension_names(
     manager: BuildManager, root: GroupBuilder
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Find the names that the schema has for the axes of datasets.
+    """Yield the names that the schema gives to the axes of datasets.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ def dimension_names(
 
 
 def _names(
-    manager: BuildManager, path: str, group: GroupBuilder, spec: Any
+    manager: BuildManager, path: str, group: GroupBuilder, spec: GroupSpec | None
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, child in children(group).items():
         if isinstance(child, GroupBuilder):
@@ -49,23 +51,23 @@ def _names(
             yield from _names(manager, f"{path}/{name}", child, inner)
         elif isinstance(child, DatasetBuilder):
             own = _type_spec(manager, child)
-            # what stands in a group may be said more closely there
+            # the group may describe its dataset in more detail than the type does
             for described in (spec and spec.get_dataset(name), own):
-                found = described and _matching(shape_of(child.data), described)
-                if found:
-                    yield f"{path}/{name}", found
+                axis_names = described and _matching(shape_of(child.data), described)
+                if axis_names:
+                    yield f"{path}/{name}", axis_names
                     break
 
 
 def is_column(manager: BuildManager, builder: DatasetBuilder) -> bool:
-    """Whether a dataset is part of a table, and so may grow."""
+    """Whether a dataset is a column of a table, which may grow."""
     if _type_spec(manager, builder) is None:
         return False
     return any(manager.is_sub_data_type(builder, name) for name in _COLUMNS)
 
 
-def _type_spec(manager: BuildManager, builder: Builder) -> Any:
-    """Give the specification of a builder's type; None for what has none, or an unknown one."""
+def _type_spec(manager: BuildManager, builder: Builder) -> BaseStorageSpec | None:
+    """Return the specification of a builder's type; None if it has no type or an unknown one."""
     namespace, name = manager.get_builder_ns(builder), manager.get_builder_dt(builder)
     try:
         return manager.namespace_catalog.get_spec(namespace, name) if name else None
@@ -73,8 +75,8 @@ def _type_spec(manager: BuildManager, builder: Builder) -> Any:
         return None
 
 
-def _matching(shape: tuple[int, ...], spec: Any) -> tuple[str, ...] | None:
-    """Choose among the shapes of a specification the closest that fits."""
+def _matching(shape: tuple[int, ...], spec: DatasetSpec) -> tuple[str, ...] | None:
+    """Return the names of the most specific shape in a specification that fits."""
     if not spec.shape or not spec.dims:
         return None
     is_choice = isinstance(spec.shape[0], list | tuple)

@@ -1,8 +1,9 @@
-"""``ds.n5``: what microscopists ask of a Dataset or DataArray, above all if it is from N5."""
+"""``ds.n5``: voxel size, convention, cropping and other pyramid levels of opened data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import xarray as xr
@@ -13,55 +14,64 @@ from n5zarr.xarray.affine_index import AffineIndex
 from n5zarr.xarray.pyramids import open_level
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["N5Accessor", "Origin"]
+__all__ = ["N5Accessor", "Origin", "origin_of"]
 
 
-class Origin(str):  # noqa: SLOT000 - slots would not be pickled
-    """Where a variable was opened from, as text, and how.
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The dataset that a variable was opened from, and the options it was opened with.
 
-    It stands in the encoding of the variable as ``"source"``, which every writer of xarray's leaves
-    out.
+    It is kept in the variable's encoding under ``"source"``, where xarray's own backends put a file
+    name. Encoding goes along when a variable is sliced, loaded, copied or pickled, and ``"source"``
+    is the only key of it that every writer of xarray ignores, even where a user hands the encoding
+    on.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    path : str
+        Of the dataset; for a computed coordinate, the name of its dimension.
+    convention : str or None
+        The convention that gave the coordinates.
+    forced : str or None
+        The option ``convention``: the only convention that was tried.
+    lazy_coords : bool
+        The option of this name.
+    scale : float or None
+        For a computed coordinate, the distance of two elements.
     """
 
     store: N5Store
     path: str
-    convention: str | None
-    forced: str | None
-    lazy_coords: bool
-    scale: float | None  # of a coordinate
+    convention: str | None = None
+    forced: str | None = None
+    lazy_coords: bool = False
+    scale: float | None = None
 
-    @classmethod
-    def of(
-        cls,
-        store: N5Store,
-        path: str,
-        *,
-        convention: str | None = None,
-        forced: str | None = None,
-        lazy_coords: bool = False,
-        scale: float | None = None,
-    ) -> Self:
-        """Make one of a store and a path in it."""
-        found = cls(join(str(store), path))
-        found.store, found.path = store, path
-        found.convention, found.forced = convention, forced
-        found.lazy_coords, found.scale = lazy_coords, scale
-        return found
+    def __str__(self) -> str:
+        return join(str(self.store), self.path)
+
+
+def origin_of(encoding: Mapping[str, object]) -> Origin | None:
+    """Return the origin in a variable's encoding; None if it was not opened from N5."""
+    source = encoding.get("source")
+    return source if isinstance(source, Origin) else None
 
 
 @xr.register_dataset_accessor("n5")  # type: ignore[no-untyped-call] # xarray's
 @xr.register_dataarray_accessor("n5")  # type: ignore[no-untyped-call]
-class N5Accessor:
-    """Positions, and the levels of the pyramid that the data were opened from.
+class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
+    """Positions along axes, and the other levels of a pyramid.
 
     Parameters
     ----------
     data : Dataset or DataArray
-        Any; what needs N5 says so.
+        Any data. Methods that need data opened from N5 raise an error for other data.
 
     Examples
     --------
@@ -75,14 +85,14 @@ class N5Accessor:
     {'z': 10, 'y': 24, 'x': 32}
     """
 
-    def __init__(self, data: xr.Dataset | xr.DataArray) -> None:
-        self._data = data
+    def __init__(self, data: T) -> None:
+        self._data: T = data
 
     @property
     def voxel_size(self) -> dict[Hashable, float]:
-        """Distance of neighbours along each dimension with evenly spaced numbers as coordinate.
+        """The distance of neighbours along each dimension with an evenly spaced coordinate.
 
-        In the unit of the coordinate; a slice with a step has larger ones. Dimensions of one
+        In the unit of the coordinate; a slice with a step has a larger distance. Dimensions of one
         element are left out.
         """
         return {
@@ -91,10 +101,10 @@ class N5Accessor:
 
     @property
     def convention(self) -> str | None:
-        """Which convention gave the coordinates, None where the data were not opened from N5."""
+        """The convention that gave the coordinates; None if the data were not opened from N5."""
         return next((origin.convention for origin in self._origins()), None)
 
-    def crop(self, **between: tuple[float | None, float | None]) -> Any:  # noqa: ANN401 - as given
+    def crop(self, **between: tuple[float | None, float | None]) -> T:
         """Select what lies between two positions, both included, along some dimensions.
 
         Parameters
@@ -106,7 +116,7 @@ class N5Accessor:
         Returns
         -------
         Dataset or DataArray
-            A view of what was given.
+            A view of the data.
 
         Raises
         ------
@@ -115,7 +125,7 @@ class N5Accessor:
         """
         data = self._data
         for dim, (first, last) in between.items():
-            if dim not in data.xindexes:  # `indexes` would compute lazy ones
+            if dim not in data.xindexes:  # `indexes` would compute lazy coordinates
                 message = f"{dim!r}: expected a dimension with coordinates, there are " + (
                     ", ".join(map(repr, data.xindexes)) or "none"
                 )
@@ -134,7 +144,7 @@ class N5Accessor:
         Parameters
         ----------
         k : int
-            0 is the finest. The level is opened whole, whatever was selected.
+            The level; 0 is the finest. It is opened whole, even if the data are a selection.
 
         Raises
         ------
@@ -146,40 +156,36 @@ class N5Accessor:
         if origin is None:
             message = "level: expected data that were opened with engine='n5'"
             raise N5UnrepresentableError(message, kind="option")
-        options: dict[str, Any] = {"chunks": {}} if self._data.chunks else {}
         return open_level(
             origin.store,
             path=origin.path.rpartition("/")[0],
             level=k,
             convention=origin.forced,
             lazy_coords=origin.lazy_coords,
-            **options,
+            chunks={} if self._data.chunks else None,
         )
 
     def _origins(self) -> Iterator[Origin]:
-        if isinstance(self._data, xr.DataArray):
-            variables = [self._data.variable]
-        else:
-            variables = [v.variable for v in self._data.data_vars.values()]
-        found = (variable.encoding.get("source") for variable in variables)
-        return (origin for origin in found if isinstance(origin, Origin))
+        data = cast("xr.Dataset | xr.DataArray", self._data)
+        arrays = [data] if isinstance(data, xr.DataArray) else data.data_vars.values()
+        return (origin for array in arrays if (origin := origin_of(array.encoding)) is not None)
 
 
 def _is_decreasing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> bool:
     index = data.xindexes[dim]
     if isinstance(index, AffineIndex):
-        return index.transform.scale * index.transform.lattice.step < 0
+        return index.step < 0
     values = data.indexes[dim]
     return len(values) > 1 and bool(values.is_monotonic_decreasing)
 
 
 def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
-    """Give the distance of neighbours; None where it is not one number."""
+    """Return the distance of neighbours; None if the coordinate is not evenly spaced."""
     if data.sizes[dim] < 2:
         return None
     index = data.xindexes.get(dim)
     if isinstance(index, AffineIndex):
-        return index.transform.scale * index.transform.lattice.step
+        return index.step
     if dim not in data.coords:
         return None
     values = data[dim].values
@@ -187,5 +193,7 @@ def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
         return None
     steps = np.diff(values.astype(np.float64))
     tolerance = 1e-6 * abs(steps[0])
-    even = bool((np.abs(steps - steps[0]) <= tolerance).all())
-    return float((values[-1] - values[0]) / (len(values) - 1)) if even and steps[0] else None
+    is_even = bool((np.abs(steps - steps[0]) <= tolerance).all())
+    if not is_even or not steps[0]:
+        return None
+    return float((values[-1] - values[0]) / (len(values) - 1))

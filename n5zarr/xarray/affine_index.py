@@ -1,29 +1,34 @@
-"""An index for axes too long to hold: positions are computed, nothing is stored.
+"""``AffineIndex``: an xarray index that computes positions, for axes too long to keep in memory.
 
-xarray's own ``RangeIndex`` selects by ``method="nearest"`` only and computes other last bits than
-``scale * index + translation``.
+xarray's own ``RangeIndex`` is not used: it selects by ``method="nearest"`` only, and its positions
+differ in the last bits from ``scale * index + translation``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import TYPE_CHECKING, Self, override
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from xarray.core.indexing import IndexSelResult
 from xarray.indexes import CoordinateTransform, CoordinateTransformIndex, PandasIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
-    from xarray.core.indexing import IndexSelResult
+    from xarray.indexes import Index
 
 __all__ = ["AffineIndex"]
 
 
 class _Affine(CoordinateTransform):
-    """``scale * (first + step * i) + translation``: slices keep the bits of the whole axis."""
+    """``scale * (first + step * i) + translation``, with ``first`` and ``step`` of a range.
+
+    A slice narrows the range and keeps scale and translation, so that its positions are the same
+    to the last bit as those of the whole axis.
+    """
 
     def __init__(
         self, dim: Hashable, size: int, scale: float, translation: float, lattice: range
@@ -37,30 +42,37 @@ class _Affine(CoordinateTransform):
     def dim(self) -> str:
         return self.dims[0]
 
-    def at(self, positions: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401 - scalars and arrays
-        found = self.lattice.start + np.asarray(positions) * self.lattice.step
-        return np.asarray(self.scale * found + self.translation, np.float64)
+    def at(self, positions: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        indices = self.lattice.start + np.asarray(positions) * self.lattice.step
+        return np.asarray(self.scale * indices + self.translation, np.float64)
+
+    def index_of(self, labels: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the index, with a fraction, at which each position lies."""
+        indices = (np.asarray(labels) - self.translation) / self.scale
+        return np.asarray((indices - self.lattice.start) / self.lattice.step)
 
     @override
-    def forward(self, dim_positions: dict[str, Any]) -> dict[Hashable, Any]:
+    def forward(
+        self, dim_positions: dict[str, npt.ArrayLike]
+    ) -> dict[Hashable, npt.NDArray[np.float64]]:
         return {self.coord_names[0]: self.at(dim_positions[self.dim])}
 
     @override
-    def reverse(self, coord_labels: dict[Hashable, Any]) -> dict[str, Any]:
-        labels = np.asarray(coord_labels[self.coord_names[0]])
-        found = (labels - self.translation) / self.scale
-        return {self.dim: (found - self.lattice.start) / self.lattice.step}
+    def reverse(
+        self, coord_labels: dict[Hashable, npt.ArrayLike]
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        return {self.dim: self.index_of(coord_labels[self.coord_names[0]])}
 
     @override
-    def equals(self, other: CoordinateTransform, **_: Any) -> bool:
+    def equals(self, other: CoordinateTransform, **_: object) -> bool:
         return (
             isinstance(other, _Affine)
-            and self.is_of_grid(other)
+            and self.has_grid_of(other)
             and self.lattice == other.lattice
             and self.dims == other.dims
         )
 
-    def is_of_grid(self, other: _Affine) -> bool:
+    def has_grid_of(self, other: _Affine) -> bool:
         return (self.scale, self.translation) == (other.scale, other.translation)
 
     def on(self, lattice: range) -> _Affine:
@@ -68,10 +80,10 @@ class _Affine(CoordinateTransform):
 
 
 class AffineIndex(CoordinateTransformIndex):
-    """Positions ``scale * i + translation`` along one dimension, none of them held.
+    """Positions ``scale * i + translation`` along one dimension, computed when needed.
 
-    Slices, single labels, ``isel``, alignment and ``concat`` work on parts of one axis; beyond
-    that, open without ``lazy_coords``.
+    Slices, single labels, ``isel``, alignment and ``concat`` work on parts of one axis. For other
+    operations open the data without ``lazy_coords``.
 
     Parameters
     ----------
@@ -83,18 +95,23 @@ class AffineIndex(CoordinateTransformIndex):
 
     @classmethod
     def along(cls, dim: Hashable, size: int, scale: float, translation: float) -> Self:
-        """Make the index of a whole axis."""
+        """Create the index of a whole axis."""
         return cls(_Affine(dim, size, scale, translation, range(size)))
+
+    @property
+    def step(self) -> float:
+        """The distance of neighbours; negative if positions decrease."""
+        return self.transform.scale * self.transform.lattice.step
 
     @override
     def isel(
-        self, indexers: Mapping[Any, int | slice | np.ndarray | xr.Variable]
+        self, indexers: Mapping[Hashable, int | slice | np.ndarray | xr.Variable]
     ) -> AffineIndex | PandasIndex | None:
         wanted = indexers[self._dim]
         if isinstance(wanted, slice):
             return type(self)(self.transform.on(self.transform.lattice[wanted]))
         if isinstance(wanted, xr.Variable) and wanted.dims != (self._dim,):
-            return None  # points, along another dimension
+            return None  # pointwise selection: the result has another dimension
         positions = np.asarray(wanted.values if isinstance(wanted, xr.Variable) else wanted)
         if positions.ndim != 1:
             return None
@@ -108,25 +125,23 @@ class AffineIndex(CoordinateTransformIndex):
     @override
     def sel(
         self,
-        labels: dict[Any, Any],
+        labels: dict[Hashable, slice | xr.Variable | xr.DataArray | npt.ArrayLike],
         method: str | None = None,
         tolerance: float | None = None,
     ) -> IndexSelResult:
-        from xarray.core.indexing import IndexSelResult  # noqa: PLC0415 - where xarray keeps it
-
         (label,) = labels.values()
         if isinstance(label, slice):
             return IndexSelResult({self._dim: self._between(label)})
-        values = np.asarray(label)
+        values: np.ndarray = np.asarray(label)
         if values.dtype.kind == "b":
-            positions: npt.NDArray[Any] = values
+            positions = values
         else:
             positions = self._positions(values.ravel(), method, tolerance).reshape(values.shape)
         if isinstance(label, xr.Variable):
             return IndexSelResult({self._dim: xr.Variable(label.dims, positions)})
         if isinstance(label, xr.DataArray):
-            found = xr.DataArray(positions, coords=label.coords, dims=label.dims)
-            return IndexSelResult({self._dim: found})
+            indexer = xr.DataArray(positions, coords=label.coords, dims=label.dims)
+            return IndexSelResult({self._dim: indexer})
         return IndexSelResult({self._dim: int(positions) if positions.ndim == 0 else positions})
 
     def _between(self, label: slice) -> slice:
@@ -136,11 +151,15 @@ class AffineIndex(CoordinateTransformIndex):
         return slice(start, max(start, stop), label.step)
 
     def _first_from(self, label: float, *, beyond: bool = False) -> int:
-        """Find the first element that lies at a label or, in the direction of the axis, after."""
+        """Return the first element at a label or after it, in the direction of the axis.
+
+        With ``beyond``, the first one after it.
+        """
         size = len(self.transform.lattice)
-        # one element has no direction, and is taken to increase, as pandas does
-        sign = -1 if size > 1 and self.transform.scale * self.transform.lattice.step < 0 else 1
-        estimate = float(self.transform.reverse({self.transform.coord_names[0]: label})[self._dim])
+        # one element has no direction; treat it as increasing, as pandas does
+        sign = -1 if size > 1 and self.step < 0 else 1
+        estimate = float(self.transform.index_of(label))
+        # division rounds: start one element early, then step to the exact one
         k = int(np.clip(np.floor(estimate) - 1, 0, size))
 
         def is_before(i: int) -> bool:
@@ -158,28 +177,31 @@ class AffineIndex(CoordinateTransformIndex):
         return self.transform.dim
 
     def _positions(
-        self, values: npt.NDArray[Any], method: str | None, tolerance: float | None
+        self, values: np.ndarray, method: str | None, tolerance: float | None
     ) -> npt.NDArray[np.intp]:
         size = len(self.transform.lattice)
         if method not in (None, "nearest"):
-            message = f"method={method!r}: with lazy_coords only None and 'nearest'"
+            message = (
+                f"method={method!r}: lazy coordinates know only None and 'nearest'; open with "
+                "lazy_coords=False"
+            )
             raise ValueError(message)
-        exact = self.transform.reverse({self.transform.coord_names[0]: values})[self._dim]
-        # the nearest of three, since the division rounds; half way the larger, as pandas has it
+        exact = self.transform.index_of(values)
+        # take the nearest of three, as division rounds; half way the larger one, as pandas does
         middle = np.nan_to_num(np.clip(exact, 0, max(size - 1, 0)))
         beside = np.array([[-1], [0], [1]])
         near = np.clip(np.rint(middle).astype(np.intp) + beside, 0, max(size - 1, 0))
         at = self.transform.at(near)
         distance = np.abs(at - values)
         larger = np.where(distance == distance.min(0), at, -np.inf).argmax(0)
-        found = np.take_along_axis(near, larger[None], 0)[0]
+        nearest = np.take_along_axis(near, larger[None], 0)[0]
         limit = 0 if method is None else np.inf if tolerance is None else tolerance
         within = distance.min(0) <= limit
         if size == 0 or not within.all():
             missing = values if size == 0 else values[~within]
             message = f"no position {missing.tolist()} along {self._dim!r}"
             raise KeyError(message)
-        return np.asarray(found)
+        return np.asarray(nearest)
 
     @override
     def join(self, other: Self, how: str = "inner") -> Self:
@@ -201,7 +223,7 @@ class AffineIndex(CoordinateTransformIndex):
         return type(self)(self.transform.on(joined))
 
     @override
-    def reindex_like(self, other: Self) -> dict[Hashable, Any]:
+    def reindex_like(self, other: Self) -> dict[Hashable, np.ndarray]:
         if not len(self) or not len(other):
             return {self._dim: np.full(len(other), -1)}
         mine, theirs = self.transform.lattice, self._grid_of(other)
@@ -211,10 +233,10 @@ class AffineIndex(CoordinateTransformIndex):
         return {self._dim: positions}
 
     def _grid_of(self, other: AffineIndex) -> range:
-        """Give what another index has of the same grid."""
+        """Return the range of another index; raise if it is of another grid."""
         mine, theirs = self.transform.lattice, other.transform.lattice
-        same = self.transform.is_of_grid(other.transform) and mine.step == theirs.step
-        if not same or mine.step < 0 or (theirs.start - mine.start) % mine.step:
+        is_same = self.transform.has_grid_of(other.transform) and mine.step == theirs.step
+        if not is_same or mine.step < 0 or (theirs.start - mine.start) % mine.step:
             message = (
                 f"the positions along {self._dim!r} are of different grids, which lazy coordinates "
                 "cannot join; open with lazy_coords=False"
@@ -224,12 +246,12 @@ class AffineIndex(CoordinateTransformIndex):
 
     @classmethod
     @override
-    def concat(
+    def concat(  # type: ignore[override] # xarray takes any index
         cls,
         indexes: Sequence[Self],
         dim: Hashable,
-        positions: Any = None,
-    ) -> Any:
+        positions: Iterable[Iterable[int]] | None = None,
+    ) -> Self | PandasIndex:
         joined = None if positions is not None else _joined(indexes)
         if joined is not None:
             return cls(joined)
@@ -238,7 +260,7 @@ class AffineIndex(CoordinateTransformIndex):
             values = values[np.argsort(np.concatenate([np.asarray(p) for p in positions]))]
         return PandasIndex(values, dim)
 
-    # what PandasIndex.concat asks of the others
+    # PandasIndex.concat reads these three of every index it is given
 
     @property
     def dim(self) -> str:
@@ -247,7 +269,7 @@ class AffineIndex(CoordinateTransformIndex):
 
     @property
     def index(self) -> pd.Index:
-        """The positions, all of them."""
+        """All positions, computed."""
         return self.to_pandas_index()
 
     @property
@@ -267,17 +289,17 @@ class AffineIndex(CoordinateTransformIndex):
         return text if len(text) <= max_width else "AffineIndex"
 
 
-def _joined(indexes: Sequence[Any]) -> _Affine | None:
-    """Put parts that follow each other on one axis together; None where they do not."""
-    if not all(isinstance(index, AffineIndex) for index in indexes):
-        return None  # what was selected one by one is held
-    first = indexes[0].transform
+def _joined(indexes: Sequence[Index]) -> _Affine | None:
+    """Join parts of one axis that follow each other; None if they do not."""
+    parts = [index.transform for index in indexes if isinstance(index, AffineIndex)]
+    if len(parts) < len(indexes):
+        return None  # some were selected element by element, and are a PandasIndex
+    first = parts[0]
     end = first.lattice.start
-    for index in indexes:
-        lattice = index.transform.lattice
-        same = first.is_of_grid(index.transform) and lattice.step == first.lattice.step
-        if not same or lattice.start != end:
+    for part in parts:
+        lattice = part.lattice
+        is_same = first.has_grid_of(part) and lattice.step == first.lattice.step
+        if not is_same or lattice.start != end:
             return None
         end += lattice.step * len(lattice)
-    joined: _Affine = first.on(range(first.lattice.start, end, first.lattice.step))
-    return joined
+    return first.on(range(first.lattice.start, end, first.lattice.step))

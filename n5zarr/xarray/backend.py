@@ -1,13 +1,13 @@
-"""``xr.open_dataset(..., engine="n5")``: N5 datasets with their axes as coordinates.
+"""``xr.open_dataset(..., engine="n5")``: open N5 datasets with their axes as coordinates.
 
-What ``group`` may name:
+``group`` may be the path of:
 
-- a dataset: one variable, named like it, ``data`` at the root;
-- a group whose datasets agree in the axes that they share: one Dataset of all; one-dimensional ones
-  that are named like an axis are its coordinates;
-- a group whose datasets do not agree, such as a pyramid: an empty Dataset with a warning; in a
-  DataTree each of its datasets is a node of its own. So it is where a group holds datasets and,
-  deeper, others that do not agree with them, which no DataTree can hold otherwise.
+- a dataset: gives one variable with the name of the dataset, ``data`` at the root;
+- a group whose datasets agree in the axes that they share: gives one Dataset of all of them.
+  One-dimensional datasets with the name of an axis are its coordinates;
+- a group whose datasets do not agree, such as a pyramid: gives an empty Dataset and a warning. In a
+  DataTree each of its datasets is a node of its own. The same holds for a group whose datasets
+  agree, but not with those of a group below it: no DataTree can hold both in one node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import xarray as xr
@@ -36,29 +36,45 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
-from n5zarr.xarray.accessor import Origin  # so that there is ds.n5, too
+from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex
+from n5zarr.xarray.options import Decoding
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
+    from zarr.abc.store import Store
+
     from n5zarr.container.axes import Layout, Placed
     from n5zarr.container.memory import Node
     from n5zarr.conventions.model import Axis
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
+    from n5zarr.xarray.options import StorageOptions
+    from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned", "warn_of"]
+__all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned"]
+
+
+class GroupOptions(Decoding, total=False):
+    """Options of :meth:`N5BackendEntrypoint.open_groups_as_dict`."""
+
+    group: str | None
+    axis_order: AxisOrder
+    convention: str | None
+    lazy_coords: bool
+    storage_options: StorageOptions | None
 
 
 class N5BackendEntrypoint(BackendEntrypoint):
-    """N5 containers for xarray."""
+    """The engine ``"n5"`` of xarray."""
 
     description: ClassVar[str] = "Open N5 containers with axes and units as coordinates"
     url: ClassVar[str] = "https://github.com/saalfeldlab/n5"
     supports_groups: ClassVar[bool] = True
 
-    def guess_can_open(self, filename_or_obj: Any) -> bool:  # noqa: ANN401 - as xarray has it
-        """Say whether this looks like N5: a ``.n5`` in the path, or an ``attributes.json``."""
+    def guess_can_open(self, filename_or_obj: object) -> bool:
+        """Return whether this looks like N5: a ``.n5`` in the path, or an ``attributes.json``."""
         if isinstance(filename_or_obj, N5Store):
             return True
         if not isinstance(filename_or_obj, str | os.PathLike):
@@ -68,9 +84,9 @@ class N5BackendEntrypoint(BackendEntrypoint):
             return True
         return "://" not in text and (Path(local_path(text)) / ATTRIBUTES_JSON).is_file()
 
-    def open_dataset(  # noqa: PLR0913 - xarray's options and ours
+    def open_dataset(  # type: ignore[override] # noqa: PLR0913 - xarray lists options singly
         self,
-        filename_or_obj: Any,  # noqa: ANN401 - as xarray has it
+        filename_or_obj: str | os.PathLike[str] | Store,
         *,
         mask_and_scale: bool = True,
         decode_times: bool = True,
@@ -83,18 +99,18 @@ class N5BackendEntrypoint(BackendEntrypoint):
         axis_order: AxisOrder = "C",
         convention: str | None = None,
         lazy_coords: bool = False,
-        storage_options: dict[str, Any] | None = None,
+        storage_options: StorageOptions | None = None,
     ) -> xr.Dataset:
-        """Open a dataset or a group; see the module for what of it is shown.
+        """Open a dataset or a group; the module's description lists what a group may be.
 
         Parameters
         ----------
         filename_or_obj : path, URL, zarr store or N5Store
-            A container, or anywhere in one.
+            A container, or a location in one.
         mask_and_scale, decode_times, concat_characters, decode_coords, use_cftime, \
 decode_timedelta : optional
-            As in :func:`xarray.decode_cf`. Coordinates that are computed from a convention are not
-            decoded: time in seconds stays numbers.
+            As in :func:`xarray.decode_cf`. Computed coordinates are not decoded: time in seconds
+            stays numbers.
         drop_variables : str or iterable of str, optional
             Variables to leave out.
         group : str, optional
@@ -104,13 +120,14 @@ decode_timedelta : optional
         convention : str, optional
             The only convention of axes to try.
         lazy_coords : bool, optional
-            Whether coordinates are computed when asked for, for axes too long to hold. They can be
-            selected and sliced; see :class:`~n5zarr.affine_index.AffineIndex` for what they cannot.
+            Whether coordinates are computed when needed, for axes too long to keep in memory. They
+            can be selected and sliced; see :class:`~n5zarr.xarray.affine_index.AffineIndex` for
+            their limits.
         storage_options : dict, optional
             For fsspec, with a URL.
         """
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
-        decoding = {
+        decoding: Decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
             "concat_characters": concat_characters,
@@ -122,11 +139,7 @@ decode_timedelta : optional
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         node = source.node()
         if not isinstance(node, GroupAttributes):
-            return source.single(
-                source.opened.ask(
-                    read_placed(source.opened.container.nodes, source.path, node, convention)
-                )
-            )
+            return source.dataset_of_one(source.placed(node))
         layout = source.layout(source.path, node)
         if not layout.agrees:
             message = (
@@ -135,36 +148,33 @@ decode_timedelta : optional
                 f"{', '.join(layout.datasets)}"
             )
             warnings.warn(message, N5Warning, stacklevel=2)
-        return source.together(layout)
+        return source.dataset_of_group(layout)
 
-    def open_groups_as_dict(
+    def open_groups_as_dict(  # type: ignore[override] # as above
         self,
-        filename_or_obj: Any,  # noqa: ANN401 - as xarray has it
+        filename_or_obj: str | os.PathLike[str] | Store,
         *,
         group: str | None = None,
         axis_order: AxisOrder = "C",
         convention: str | None = None,
         lazy_coords: bool = False,
-        storage_options: dict[str, Any] | None = None,
-        **decoding: Any,  # noqa: ANN401 - the other options of open_dataset
+        storage_options: StorageOptions | None = None,
+        **decoding: Unpack[Decoding],
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         node = source.node()
         if not isinstance(node, GroupAttributes):
-            placed = source.opened.ask(
-                read_placed(source.opened.container.nodes, source.path, node, convention)
-            )
-            return {"/": source.single(placed)}
+            return {"/": source.dataset_of_one(source.placed(node))}
         return source.groups(source.path, node, "/")
 
-    def open_datatree(
+    def open_datatree(  # type: ignore[override] # as above
         self,
-        filename_or_obj: Any,  # noqa: ANN401 - as xarray has it
-        **options: Any,  # noqa: ANN401 - those of open_groups_as_dict
+        filename_or_obj: str | os.PathLike[str] | Store,
+        **options: Unpack[GroupOptions],
     ) -> xr.DataTree:
-        """Open everything below a group as a tree, a pyramid with one node for each level."""
+        """Open everything below a group as a tree; a pyramid has one node for each level."""
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
@@ -174,26 +184,26 @@ def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
     Parameters
     ----------
     dim : str
-        Its dimension.
+        The dimension of the axis.
     axis : Axis
-        Where its elements lie.
+        Scale, translation and unit, or labels.
     size : int
-        How many they are.
+        The number of elements.
     """
     if axis.labels is not None:
         return xr.Variable((dim,), np.array(axis.labels))
     return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})
 
 
-def warn_of(opened: N5Store, placed: Placed) -> None:
-    """Say what was written of the axes of a dataset that cannot be meant."""
+def _warn_of_problems(opened: N5Store, placed: Placed) -> None:
+    """Warn of axis metadata that were ignored because they make no sense."""
     if placed.problems:
         message = f"{opened}: {placed.path or '/'}: {'; '.join(placed.problems)}"
         warnings.warn(message, N5Warning, stacklevel=3)
 
 
 def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
-    """Whether two nodes of a tree can stand above each other: one inherits from the other."""
+    """Whether a child node may inherit the coordinates of its parent."""
     for dim in above.dims:
         if dim in below.dims:
             if above.sizes[dim] != below.sizes[dim]:
@@ -206,32 +216,34 @@ def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """A container, what of it is wanted, and how."""
+    """A node of a container, and the options to open it with."""
 
     opened: N5Store
     path: str
     convention: str | None
     lazy_coords: bool = False
-    decoding: Mapping[str, Any]
+    decoding: Decoding
 
     @classmethod
     def open(
         cls,
-        source: Any,  # noqa: ANN401 - whatever xarray is given
+        source: str | os.PathLike[str] | Store,
         group: str | None,
         axis_order: AxisOrder,
         convention: str | None,
-        storage_options: dict[str, Any] | None,
+        storage_options: StorageOptions | None,
     ) -> _Source:
         known = {name for name, _ in CONVENTIONS}
         if convention not in (None, *known):
             message = f"convention: expected one of {', '.join(sorted(known))}, got {convention!r}"
             raise N5UnrepresentableError(message, kind="option")
-        found, path = open_container(
+        container, path = open_container(
             source, group or "", axis_order=axis_order, storage_options=storage_options
         )
-        # whatever a store object that was given shows
-        opened = N5Store(found.store, codecs="n5", read_only=True, axis_order=found.axis_order)
+        # a store object may have been given, with other codecs or with coords=True
+        opened = N5Store(
+            container.store, codecs="n5", read_only=True, axis_order=container.axis_order
+        )
         return cls(opened=opened, path=path, convention=convention, decoding={})
 
     def node(self) -> Node:
@@ -241,44 +253,56 @@ class _Source:
             raise FileNotFoundError(message)
         return node
 
+    def placed(self, view: DatasetView) -> Placed:
+        """Read the axes of the dataset at the path."""
+        nodes = self.opened.container.nodes
+        return self.opened.ask(read_placed(nodes, self.path, view, self.convention))
+
     def layout(self, path: str, group: GroupAttributes) -> Layout:
-        """Read a group; what cannot be shown causes a warning."""
-        layout = self.opened.ask(
-            read_layout(self.opened.container.nodes, path, group, self.convention)
-        )
+        """Read the datasets and groups in a group; warn of those that are left out."""
+        nodes = self.opened.container.nodes
+        layout = self.opened.ask(read_layout(nodes, path, group, self.convention))
         for broken in layout.broken:
             message = f"{self.opened}: left out: {broken.error}"
             warnings.warn(message, N5Warning, stacklevel=2)
         return layout
 
-    def groups(self, path: str, group: GroupAttributes, shown: str) -> dict[str, xr.Dataset]:
-        """Open everything below a group, by path below the first one."""
+    def groups(self, path: str, group: GroupAttributes, node_path: str) -> dict[str, xr.Dataset]:
+        """Open everything below a group, by path in the tree.
+
+        Parameters
+        ----------
+        path : str
+            Of the group in the container.
+        group : GroupAttributes
+            Its attributes.
+        node_path : str
+            Of the group's node in the tree.
+        """
         layout = self.layout(path, group)
-        whole = self.together(layout)
-        below = {
-            found: dataset
-            for name, child in sorted(layout.groups.items())
-            for found, dataset in self.groups(
-                join(path, name), child, f"{shown.rstrip('/')}/{name}"
-            ).items()
-        }
+        whole = self.dataset_of_group(layout)
+        prefix = node_path.rstrip("/")
+        below: dict[str, xr.Dataset] = {}
+        for name, child in sorted(layout.groups.items()):
+            below |= self.groups(join(path, name), child, f"{prefix}/{name}")
         if layout.agrees and all(is_aligned(whole, dataset) for dataset in below.values()):
-            return {shown: whole, **below}
+            return {node_path: whole, **below}
         apart = {
-            f"{shown.rstrip('/')}/{name}": self.single(placed)
+            f"{prefix}/{name}": self.dataset_of_one(placed)
             for name, placed in layout.datasets.items()
         }
-        return {shown: xr.Dataset(attrs=whole.attrs), **dict(sorted({**apart, **below}.items()))}
+        nodes = dict(sorted({**apart, **below}.items()))
+        return {node_path: xr.Dataset(attrs=whole.attrs), **nodes}
 
-    def together(self, layout: Layout) -> xr.Dataset:
-        """Make the Dataset of a group, an empty one where its datasets do not agree."""
+    def dataset_of_group(self, layout: Layout) -> xr.Dataset:
+        """Make the Dataset of a group; an empty one if its N5 datasets do not agree."""
         if not layout.agrees:
             return xr.Dataset(attrs=dict(layout.attributes))
         variables = {p.name: self.variable(p) for p in layout.datasets.values()}
         return self.dataset(variables, layout.axes, layout.attributes)
 
-    def single(self, placed: Placed) -> xr.Dataset:
-        """Make the Dataset of one dataset."""
+    def dataset_of_one(self, placed: Placed) -> xr.Dataset:
+        """Make the Dataset of one N5 dataset."""
         beside = placed.coordinates
         variables = {p.name: self.variable(p) for p in (placed, *beside.values())}
         axes = {d: (a, placed.sizes[d]) for d, a in placed.axes.items() if d not in variables}
@@ -288,43 +312,46 @@ class _Source:
         self,
         variables: Mapping[str, xr.Variable],
         axes: Mapping[str, tuple[Axis, int]],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, JSON],
     ) -> xr.Dataset:
-        """Decode what xarray may have written, and put computed coordinates beside it."""
+        """Decode what xarray may have encoded, and add computed coordinates."""
         raw = xr.Dataset(variables, attrs=dict(attributes))
         decoded = xr.decode_cf(raw, **self.decoding)
         for name, variable in decoded.variables.items():
             before = raw.variables[name]
-            if before.dims == variable.dims:  # how arrays are kept is not lost
+            if before.dims == variable.dims:  # decoding drops chunks and compressors
                 variable.encoding = {**before.encoding, **variable.encoding}
         dropped = self.decoding.get("drop_variables") or ()
         dropped = {dropped} if isinstance(dropped, str) else set(dropped)
-        kept = {d: found for d, found in axes.items() if d not in dropped and d in decoded.dims}
-        for dim, (axis, size) in kept.items():
+        for dim, (axis, size) in axes.items():
+            if dim in dropped or dim not in decoded.dims:
+                continue
             if self.lazy_coords and axis.labels is None:
                 index = AffineIndex.along(dim, size, axis.scale, axis.translation)
                 decoded = decoded.assign_coords(xr.Coordinates.from_xindex(index))
                 decoded[dim].attrs.update({"units": axis.unit} if axis.unit else {})
             else:
                 computed = coordinate(dim, axis, size)
-                # so that it is known of a single element, too
-                computed.encoding["source"] = Origin.of(self.opened, dim, scale=axis.scale)
+                # the values of a single element do not give the distance to the next
+                origin = Origin(store=self.opened, path=dim, scale=axis.scale)
+                computed.encoding["source"] = origin
                 decoded = decoded.assign_coords({dim: computed})
         decoded.encoding["source"] = str(self.opened)
         return decoded
 
     def variable(self, placed: Placed) -> xr.Variable:
-        """Make the lazy variable of a dataset."""
-        warn_of(self.opened, placed)
+        """Make the lazy variable of an N5 dataset."""
+        _warn_of_problems(self.opened, placed)
         array = with_fast_path(
             zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3)
         )
-        attrs: dict[str, Any] = placed.attributes
-        if isinstance(attrs.get("_FillValue"), str) and array.dtype.kind in "fciu":
-            attrs["_FillValue"] = FillValueCoder.decode(attrs["_FillValue"], array.dtype)
+        attrs: dict[str, object] = {**placed.attributes}
+        fill_value = attrs.get("_FillValue")
+        if isinstance(fill_value, str) and array.dtype.kind in "fciu":
+            attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
         wrapped = ZarrArrayWrapper(array)  # type: ignore[no-untyped-call] # xarray's
         data = indexing.LazilyIndexedArray(wrapped)
-        # what plain Zarr would say, so that writing Zarr needs no n5zarr to be read
+        # encode with plain Zarr's codecs: what ds.to_zarr writes is then read without n5zarr
         document = replace(placed.view, codecs="zarr", axis_order="C").document()
         value = cpu.Buffer.from_bytes(json.dumps(document).encode())
         plain = zarr.open_array(MemoryStore({"zarr.json": value}), mode="r", zarr_format=3)
@@ -333,9 +360,9 @@ class _Source:
             "preferred_chunks": dict(zip(placed.dims, array.chunks, strict=True)),
             "compressors": plain.compressors,
             "filters": plain.filters,
-            "source": Origin.of(
-                self.opened,
-                placed.path,
+            "source": Origin(
+                store=self.opened,
+                path=placed.path,
                 convention=None if placed.geometry is None else placed.geometry.convention,
                 forced=self.convention,
                 lazy_coords=self.lazy_coords,

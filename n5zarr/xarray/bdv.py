@@ -1,4 +1,4 @@
-"""BigDataViewer's and BigStitcher's setups and time points as one array for each level."""
+"""``open_bdv``: setups and time points of BigDataViewer, stacked into one array for each level."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import dask.array
+import dask.array as da
 import numpy as np
 import xarray as xr
 import zarr
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.container.memory import Node
     from n5zarr.conventions.bdv import Description
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["open_bdv"]
 
-da: Any = dask.array  # without types
-
 
 class _View(NamedTuple):
-    """A level of a setup at one time point."""
+    """One level of a setup at one time point: a dataset."""
 
     path: str
-    shown: DatasetView
+    dataset: DatasetView
 
 
 type _Levels = dict[str, dict[int, _View]]
-"""By level and time point."""
+"""The datasets of a setup, by level and time point."""
 
 
 def open_bdv(
@@ -56,21 +56,22 @@ def open_bdv(
     xml: str | os.PathLike[str] | None = None,
     registrations: bool = True,
     axis_order: AxisOrder = "C",
-    storage_options: dict[str, Any] | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> xr.DataTree:
-    """Open the setups and time points of BigDataViewer or BigStitcher, stacked for each level.
+    """Open data of BigDataViewer or BigStitcher, setups and time points stacked for each level.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, anywhere in one, or the XML that describes it.
+        A container, a location in one, or the XML file that describes it.
     path : str, optional
         The group of the setups, below ``store``.
     xml : path, optional
-        The XML, where it does not lie with the setups or above them up to beside the container.
+        The XML file. By default it is looked for in the group of the setups, in the groups above,
+        and beside the container.
     registrations : bool, optional
-        Whether views are where their registrations in the XML put them. Without, all begin at 0,
-        with the voxel size of their setup.
+        Whether positions follow the registrations in the XML. If not, all views begin at 0, with
+        the voxel size of their setup.
     axis_order : {"C", "F"}, optional
         Order of the dimensions of space, ``z, y, x`` or ``x, y, z``.
     storage_options : dict, optional
@@ -81,14 +82,14 @@ def open_bdv(
     DataTree
         A node ``s0``, ``s1``, ... for each level, with a variable ``data`` of dimensions ``setup``,
         ``timepoint`` and those of space, read by dask in whole blocks. Names and numbers of
-        channels, angles, tiles and illuminations in the XML are coordinates of ``setup``. Where
-        sizes, elements or positions of the setups differ, ``setup0/s0`` and so on, without the
-        dimension ``setup``; where registrations differ between time points,
-        ``setup0/timepoint0/s0``. A time point that a setup lacks is all 0, or no node.
+        channels, angles, tiles and illuminations in the XML are coordinates of ``setup``. If size,
+        data type or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without
+        the dimension ``setup``; if registrations differ between time points, they are
+        ``setup0/timepoint0/s0``. A time point that a setup lacks is filled with 0, or has no node.
 
-        Scale and translation of a registration are coordinates. What is left of it, rotation and
-        shear, causes one warning, and is the attribute ``registration`` of ``data``: the three rows
-        of a matrix, one after the other, that takes the positions x, y, z, and 1, to the world.
+        Scale and translation of a registration become coordinates. Rotation and shear cannot: they
+        cause one warning, and ``data`` gets the attribute ``registration``, the three rows of a
+        matrix, one after the other, that maps ``[x, y, z, 1]`` to the world.
 
     Raises
     ------
@@ -113,12 +114,13 @@ def open_bdv(
         description = opened.ask(read_description(group))
     if description is not None and not registrations:
         description = replace(description, registrations={})
-    parts = _parts(opened, views, description)
-    _warn_of(opened, [stack for part in parts for stack in part.levels.values()])
-    return _tree(parts, description)
+    placements = _placements(opened, views, description)
+    _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
+    return _tree(placements, description)
 
 
 def _described_by(xml: str | os.PathLike[str]) -> str:
+    """Return the path of the container that an XML file names."""
     description = parse_xml(Path(xml).read_bytes())
     if description is None:
         message = f"{os.fspath(xml)}: expected BigDataViewer's XML with an ImageLoader of N5"
@@ -127,18 +129,17 @@ def _described_by(xml: str | os.PathLike[str]) -> str:
 
 
 def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
-    """Find the children whose names are a word and a number, by number."""
-    children = opened.ask(opened.container.nodes.children(path))
-    found = [(re.fullmatch(pattern, name), name, child) for name, child in children]
-    return sorted(
-        ((int(match.group(1)), name, child) for match, name, child in found
-         if match and isinstance(child, GroupAttributes | DatasetView)),
-        key=lambda entry: entry[0],
-    )  # fmt: skip
+    """List the children whose names are a word and a number, sorted by the number."""
+    numbered: list[tuple[int, str, Node]] = []
+    for name, child in opened.ask(opened.container.nodes.children(path)):
+        match = re.fullmatch(pattern, name)
+        if match and isinstance(child, GroupAttributes | DatasetView):
+            numbered.append((int(match.group(1)), name, child))
+    return sorted(numbered, key=lambda entry: entry[0])
 
 
 def _views(opened: N5Store, group: str) -> dict[int, _Levels]:
-    """Find the levels of each setup."""
+    """List the levels of each setup."""
     views: dict[int, _Levels] = {}
     for setup, setup_name, node in _numbered(opened, group, r"setup([0-9]+)"):
         if not isinstance(node, GroupAttributes):
@@ -146,9 +147,9 @@ def _views(opened: N5Store, group: str) -> dict[int, _Levels]:
         levels: _Levels = {}
         above = join(group, setup_name)
         for number, name, _ in _numbered(opened, above, r"timepoint([0-9]+)"):
-            for _, level, shown in _numbered(opened, join(above, name), r"s([0-9]+)"):
-                if isinstance(shown, DatasetView):
-                    view = _View(join(above, name, level), shown)
+            for _, level, dataset in _numbered(opened, join(above, name), r"s([0-9]+)"):
+                if isinstance(dataset, DatasetView):
+                    view = _View(join(above, name, level), dataset)
                     levels.setdefault(level, {})[number] = view
         if levels:
             views[setup] = levels
@@ -156,7 +157,7 @@ def _views(opened: N5Store, group: str) -> dict[int, _Levels]:
 
 
 class _Stack:
-    """Time points of one level of one setup, all at the same place."""
+    """Time points of one level of one setup, all with the same positions."""
 
     def __init__(
         self, opened: N5Store, views: Mapping[int, _View], description: Description | None
@@ -165,42 +166,42 @@ class _Stack:
         self.views = views
         number, first = next(iter(views.items()))
         self.placed: Placed = opened.ask(
-            read_placed(opened.container.nodes, first.path, first.shown, description=description)
+            read_placed(opened.container.nodes, first.path, first.dataset, description=description)
         )
-        wanted = first.shown.data_type, first.shown.shape
+        expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
-            found = view.shown.data_type, view.shown.shape
-            if found != wanted:
+            actual = view.dataset.data_type, view.dataset.shape
+            if actual != expected:
                 message = (
-                    f"expected {wanted[0]} {wanted[1]} as at time point {number}, got "
-                    f"{found[0]} {found[1]}; open them one by one with xr.open_datatree"
+                    f"expected {expected[0]} {expected[1]} as at time point {number}, got "
+                    f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree"
                 )
                 where = f"{opened}: {view.path}"
                 raise N5UnrepresentableError(message, kind="option", where=where)
 
     @property
-    def likeness(self) -> object:
-        """What stacks have to have in common to be one array."""
+    def stacking_key(self) -> object:
+        """Shape, data type and positions: stacks with equal ones can be stacked again."""
         first, geometry = self.placed.view, self.placed.geometry
         places = tuple(self.placed.axes.items()), geometry and geometry.rest
         return first.shape, first.data_type, self.placed.dims, places
 
     @property
-    def attributes(self) -> dict[str, Any]:
-        """What coordinates cannot say of the place."""
-        found = self.placed.attributes
-        return {key: found[key] for key in ("registration",) if key in found}
+    def attributes(self) -> dict[str, JSON]:
+        """The registration, if coordinates cannot express it."""
+        attributes = self.placed.attributes
+        return {key: attributes[key] for key in ("registration",) if key in attributes}
 
-    def array(self, timepoints: list[int]) -> Any:  # noqa: ANN401 - dask's
-        shown = self.placed.view
-        dtype = shown.kind.dtype
-        parts = [
-            da.from_zarr(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))
+    def array(self, timepoints: list[int]) -> da.Array:
+        dataset = self.placed.view
+        dtype = dataset.kind.dtype
+        arrays = [
+            _lazy(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))
             if t in self.views
-            else da.zeros(shown.shape, dtype=dtype, chunks=shown.chunk_shape)
+            else da.zeros(dataset.shape, dtype=dtype, chunks=dataset.chunk_shape)
             for t in timepoints
         ]
-        return da.stack(parts)
+        return _stacked(arrays)
 
     @property
     def coords(self) -> dict[str, xr.Variable]:
@@ -208,8 +209,8 @@ class _Stack:
         return {dim: coordinate(dim, axis, sizes[dim]) for dim, axis in self.placed.axes.items()}
 
 
-class _Part(NamedTuple):
-    """A setup at those time points at which it lies at one place."""
+class _Placement(NamedTuple):
+    """A setup, and the time points at which its positions are the same."""
 
     name: str
     setup: int
@@ -217,75 +218,86 @@ class _Part(NamedTuple):
     levels: dict[str, _Stack]
 
     @property
-    def likeness(self) -> object:
-        """What parts have to have in common to be one array for each level."""
-        return self.timepoints, {level: stack.likeness for level, stack in self.levels.items()}
+    def stacking_key(self) -> object:
+        """Time points and levels: placements with equal ones are stacked to one array a level."""
+        return self.timepoints, {level: stack.stacking_key for level, stack in self.levels.items()}
 
 
-def _parts(
+def _placements(
     opened: N5Store, views: Mapping[int, _Levels], description: Description | None
-) -> list[_Part]:
-    """Take setups apart, and their time points if any setup moves."""
-    listed = {s: sorted({t for v in levels.values() for t in v}) for s, levels in views.items()}
-    if any(_moves(description, setup, times) for setup, times in listed.items()):
-        parted = [(s, [t], f"setup{s}/timepoint{t}") for s, times in listed.items() for t in times]
+) -> list[_Placement]:
+    """Separate the setups; if any setup moves, separate the time points too."""
+    times_of = {s: sorted({t for v in levels.values() for t in v}) for s, levels in views.items()}
+    if any(_moves(description, setup, times) for setup, times in times_of.items()):
+        nodes = [(s, [t], f"setup{s}/timepoint{t}") for s, times in times_of.items() for t in times]
     else:
-        everywhen = sorted({t for times in listed.values() for t in times})
-        parted = [(s, everywhen, f"setup{s}") for s in listed]
-    parts = []
-    for setup, times, name in parted:
+        all_times = sorted({t for times in times_of.values() for t in times})
+        nodes = [(s, all_times, f"setup{s}") for s in times_of]
+    placements = []
+    for setup, times, name in nodes:
         levels = {
-            level: {t: view for t, view in found.items() if t in times}
-            for level, found in views[setup].items()
+            level: {t: view for t, view in by_time.items() if t in times}
+            for level, by_time in views[setup].items()
         }
         stacks = {level: _Stack(opened, v, description) for level, v in levels.items() if v}
-        parts.append(_Part(name, setup, times, stacks))
-    return parts
+        placements.append(_Placement(name, setup, times, stacks))
+    return placements
 
 
 def _moves(description: Description | None, setup: int, timepoints: list[int]) -> bool:
-    """Whether a setup is not at the same place at all time points."""
+    """Whether the registration of a setup differs between time points."""
     if description is None:
         return False
     return len({description.registrations.get((setup, t)) for t in timepoints}) > 1
 
 
-def _warn_of(opened: N5Store, stacks: Iterable[_Stack]) -> None:
-    """Say once each what cannot be meant of the places of all views."""
-    said: dict[str, list[str]] = {}
+def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
+    """Warn once of each problem in the axis metadata of the views."""
+    paths_of: dict[str, list[str]] = {}
     for stack in stacks:
         for problem in stack.placed.problems:
-            said.setdefault(problem, []).append(stack.placed.path)
-    for problem, (first, *others) in said.items():
+            paths_of.setdefault(problem, []).append(stack.placed.path)
+    for problem, (first, *others) in paths_of.items():
         where = f"{first} and {len(others)} others" if others else first
         warnings.warn(f"{opened}: {where}: {problem}", N5Warning, stacklevel=3)
 
 
-def _tree(parts: list[_Part], description: Description | None) -> xr.DataTree:
-    """Stack the setups where all are alike."""
-    first = parts[0]
-    if all(part.likeness == first.likeness for part in parts):
-        setups = _setup_coords([part.setup for part in parts], description)
+def _tree(placements: list[_Placement], description: Description | None) -> xr.DataTree:
+    """Stack all setups if they are alike; else make nodes for each."""
+    first = placements[0]
+    if all(placement.stacking_key == first.stacking_key for placement in placements):
+        setups = _setup_coords([placement.setup for placement in placements], description)
         datasets = {
-            level: _dataset([part.levels[level] for part in parts], first.timepoints, setups)
+            level: _dataset([p.levels[level] for p in placements], first.timepoints, setups)
             for level in first.levels
         }
     else:
         datasets = {
-            f"{part.name}/{level}": _dataset(
-                [stack], part.timepoints, _setup_coords([part.setup], description)
+            f"{placement.name}/{level}": _dataset(
+                [stack], placement.timepoints, _setup_coords([placement.setup], description)
             ).isel(setup=0)
-            for part in parts
-            for level, stack in part.levels.items()
+            for placement in placements
+            for level, stack in placement.levels.items()
         }
     return xr.DataTree.from_dict(datasets)
+
+
+# dask has types for classes, not for functions
+def _lazy(array: object) -> da.Array:
+    lazy: da.Array = da.from_zarr(array)  # type: ignore[no-untyped-call]
+    return lazy
+
+
+def _stacked(arrays: list[da.Array]) -> da.Array:
+    stacked: da.Array = da.stack(arrays)  # type: ignore[no-untyped-call]
+    return stacked
 
 
 def _dataset(
     stacks: list[_Stack], timepoints: list[int], setups: Mapping[str, xr.Variable]
 ) -> xr.Dataset:
     first = stacks[0]
-    arrays = da.stack([stack.array(timepoints) for stack in stacks])
+    arrays = _stacked([stack.array(timepoints) for stack in stacks])
     data = xr.Variable(("setup", "timepoint", *first.placed.dims), arrays, first.attributes)
     return xr.Dataset(
         {"data": data},

@@ -1,4 +1,4 @@
-"""Levels of one image: which there are, and the one for a wanted resolution."""
+"""``pyramid_levels`` and ``open_level``: list the levels of an image, open one by resolution."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["Level", "open_level", "pyramid_levels"]
 
@@ -39,12 +40,12 @@ class Level:
     path : str
         Of the dataset, below the root of the container.
     sizes : dict of str to int
-        Extent in elements of each dimension, in the order that is shown.
+        Extent of each dimension in elements, in the order that ``axis_order`` asks for.
     voxel_size, translation : dict of str to float
         Distance of elements and position of the first one along each dimension that has positions,
         in ``units``.
     units : dict of str to str or None
-        As they are written.
+        As written in the attributes.
     """
 
     path: str
@@ -60,16 +61,16 @@ def pyramid_levels(
     *,
     axis_order: AxisOrder = "C",
     convention: str | None = None,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> list[Level]:
-    """Find the levels of a pyramid.
+    """List the levels of a pyramid.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one.
+        A container, or a location in one.
     path : str, optional
-        The group of the levels, or one of them, below ``store``.
+        The group of the levels, or one of the levels, below ``store``.
     axis_order : {"C", "F"}, optional
         Order of the dimensions, ``z, y, x`` or ``x, y, z``.
     convention : str, optional
@@ -80,15 +81,15 @@ def pyramid_levels(
     Returns
     -------
     list of Level
-        The finest first. In a group with datasets ``s0``, ``s1``, ... these; in any other all that
-        have the same dimensions.
+        The finest first. If the group has datasets ``s0``, ``s1``, ..., these are the levels, else
+        all its datasets, which must have the same dimensions.
 
     Raises
     ------
     FileNotFoundError
         There is nothing at this path.
     N5UnrepresentableError
-        The group has no levels (``kind="option"``); the message names the groups in it.
+        The group has no levels (``kind="option"``); the message lists the groups in it.
 
     Examples
     --------
@@ -110,29 +111,27 @@ def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
     if node is None:
         message = f"{opened}: /{path}: expected a group of levels, got nothing there"
         raise FileNotFoundError(message)
-    if not isinstance(node, GroupAttributes):
+    if not isinstance(node, GroupAttributes):  # a level: take its group
         path = path.rpartition("/")[0]
         node = opened.node(path)
-    layout = opened.ask(
-        read_layout(
-            opened.container.nodes, path, node or GroupAttributes(attributes={}), convention
-        )
-    )  # type: ignore[arg-type]
+    # a dataset at the root has no group above it
+    group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
+    layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
     named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
     levels = list((named or layout.datasets).values())
     ranks = {placed.view.ndim for placed in levels}
-    if not levels or len(ranks) > 1 or (not named and (layout.agrees or _named_apart(levels))):
+    if not levels or len(ranks) > 1 or (not named and (layout.agrees or _differ_in_dims(levels))):
         below = ", ".join(layout.groups) or "none"
         message = (
             f"{opened}: /{path}: expected datasets that are levels of one image, got "
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
         raise N5UnrepresentableError(message, kind="option")
-    # the finest has most elements, whatever is written of their distance
+    # the finest level has most elements; the voxel sizes in attributes may be wrong
     return sorted(map(_level, levels), key=lambda level: -math.prod(level.sizes.values()))
 
 
-def _named_apart(levels: list[Placed]) -> bool:
+def _differ_in_dims(levels: list[Placed]) -> bool:
     return len({placed.dims for placed in levels}) > 1
 
 
@@ -146,7 +145,7 @@ def _level(placed: Placed) -> Level:
     )
 
 
-def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
+def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that choose a level
     store: str | os.PathLike[str] | Store,
     resolution: Mapping[str, float] | None = None,
     *,
@@ -154,27 +153,27 @@ def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
     level: int | None = None,
     axis_order: AxisOrder = "C",
     convention: str | None = None,
-    storage_options: dict[str, Any] | None = None,
-    **options: Any,  # noqa: ANN401 - those of xarray.open_dataset
+    storage_options: StorageOptions | None = None,
+    **options: Any,  # noqa: ANN401 - options of xarray.open_dataset
 ) -> xr.Dataset:
-    """Open the level of a pyramid that a wanted resolution needs.
+    """Open the level of a pyramid that fits a resolution, or a level by its number.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one.
+        A container, or a location in one.
     resolution : mapping of str to float, optional
-        By dimension, the distance of elements that is wanted, in the finest level's unit. The
-        coarsest level that is at least as fine along all of them is opened; where none is, the
-        finest.
+        By dimension, the largest distance of elements, in the unit of the finest level. The
+        coarsest level that meets it along all these dimensions is opened, or the finest level if
+        none does.
     path : str, optional
-        The group of the levels, or one of them, below ``store``.
+        The group of the levels, or one of the levels, below ``store``.
     level : int, optional
-        The level itself instead, 0 is the finest.
+        The number of the level, in place of ``resolution``; 0 is the finest.
     axis_order, convention, storage_options : optional
         As in :func:`pyramid_levels`.
     **options : optional
-        Others of :func:`xarray.open_dataset`, such as ``chunks={}``.
+        Other options of :func:`xarray.open_dataset`, such as ``chunks={}``.
 
     Returns
     -------
@@ -208,7 +207,7 @@ def open_level(  # noqa: PLR0913 - what pyramid_levels takes, and which
     else:
         chosen = _fitting(levels, resolution or {})
     return xr.open_dataset(
-        opened,
+        opened,  # type: ignore[arg-type] # xarray's type omits what only the engine knows
         engine="n5",
         group=chosen.path,
         convention=convention,
@@ -237,8 +236,8 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
 
 
 def _size_in(unit: str | None, level: Level, dim: str) -> float:
-    """Give the voxel size of a level in the unit of the finest; infinite where it is not known."""
-    by = ratio(level.units.get(dim), unit)
-    return (
-        math.inf if by is None or dim not in level.voxel_size else abs(level.voxel_size[dim]) * by
-    )
+    """Return a level's voxel size in another unit; infinite if that is not known."""
+    factor = ratio(level.units.get(dim), unit)
+    if factor is None or dim not in level.voxel_size:
+        return math.inf
+    return abs(level.voxel_size[dim]) * factor

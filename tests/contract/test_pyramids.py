@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import shutil
@@ -15,7 +16,7 @@ import xarray as xr
 import n5zarr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SAMPLE = n5zarr.sample_path()
 METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
@@ -416,6 +417,29 @@ def test_a_forced_convention_is_kept_from_level_to_level() -> None:
     assert found.n5.level(1).n5.convention == "n5viewer"
     with pytest.raises(n5zarr.N5Error, match="expected one of bdv, canonical"):
         xr.open_dataset(METADATA, engine="n5", group="cosem/s0", convention="bogus")
+
+
+@pytest.mark.parametrize("is_lazy", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        copy.deepcopy,
+        lambda ds: pickle.loads(pickle.dumps(ds)),
+        lambda ds: ds.isel(x=slice(3), y=0),
+        lambda ds: ds.load(),
+        lambda ds: ds.chunk(),
+        lambda ds: ds.transpose(),
+    ],
+    ids=["deep copy", "pickle", "selection", "loaded", "dask", "transposed"],
+)
+def test_the_origin_goes_along_with_the_data(
+    change: Callable[[xr.Dataset], xr.Dataset], is_lazy: bool
+) -> None:
+    ds = xr.open_dataset(SAMPLE, engine="n5", group="em/s1", chunks={} if is_lazy else None)
+    changed = change(ds)
+    assert changed.n5.convention == "cosem"
+    assert list(changed.n5.level(0)) == list(changed["s1"].n5.level(0)) == ["s0"]
+    assert str(changed["s1"].encoding["source"]) == f"{ds.encoding['source']}/em/s1"
 
 
 def test_cropping_where_positions_are_uneven() -> None:

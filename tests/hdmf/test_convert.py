@@ -35,8 +35,8 @@ from n5zarr.errors import (
     N5Warning,
 )
 from n5zarr.hdmf import NWBN5IO, convert, differences
-from n5zarr.hdmf.chunking import Meter, _Parts
-from n5zarr.hdmf.slabs import part_shape, parts
+from n5zarr.hdmf.chunking import Meter, _Slabs
+from n5zarr.hdmf.slabs import slab_shape, slabs
 from tests.hdmf.sessions import START, session
 
 if TYPE_CHECKING:
@@ -296,13 +296,13 @@ def test_parts_cover_an_array_once(shape: tuple[int, ...], chunks: tuple[int, ..
     data: Any = zarr.create_array({}, shape=shape, chunks=chunks or "auto", dtype="u2")
     if chunks is None:
         data = np.broadcast_to(np.zeros((), "u2"), shape)
-    boxes = list(parts(data))
+    boxes = list(slabs(data))
     sizes = [math.prod(part.stop - part.start for part in box) for box in boxes]
     assert sum(sizes) == math.prod(shape)
     assert len({tuple(part.start for part in box) for box in boxes}) == len(boxes)
     limit = max(2**24, math.prod(chunks or ()) * 2)
     assert max(sizes) * 2 <= limit
-    for step, n, chunk in zip(part_shape(data), shape, chunks or shape, strict=True):
+    for step, n, chunk in zip(slab_shape(data), shape, chunks or shape, strict=True):
         assert step == n or step % (chunk if chunks else 1) == 0
 
 
@@ -928,7 +928,7 @@ def test_a_table_of_many_rows(tmp_path: Path) -> None:
 def test_contiguous_arrays_get_blocks_of_about_a_megabyte(shape: tuple[int, ...]) -> None:
     with h5py.File("none", "w", driver="core", backing_store=False) as file:
         data = file.create_dataset("data", shape, "i2")
-        iterator = _Parts(data, Meter("convert", None), None)
+        iterator = _Slabs(data, Meter("convert", None), None)
         n_bytes = 2 * math.prod(iterator.chunk_shape)
         assert 2**18 <= n_bytes <= 2**20 * 1.1
         assert math.prod(iterator.buffer_shape) * 2 <= 2**24
@@ -1030,12 +1030,10 @@ def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        N5UnrepresentableError, match=r"a\.foo: expected a suffix of .*, found '.foo"
-    ):
+    with pytest.raises(N5UnrepresentableError, match=r"a\.foo: expected a suffix of .*, got '.foo"):
         convert(source, tmp_path / "a.foo")
     wrong: Any = "foo"
-    with pytest.raises(N5UnrepresentableError, match=r"to \(--to\): expected .*, found 'foo'"):
+    with pytest.raises(N5UnrepresentableError, match=r"to \(--to\): expected .*, got 'foo'"):
         convert(source, tmp_path / "a.n5", to=wrong)
     with pytest.raises(FileNotFoundError, match="none"):
         convert(tmp_path / "none.nwb", tmp_path / "a.n5")
@@ -1053,7 +1051,7 @@ def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
         "images.zarr": "Zarr without an NWB version",
     }
     for name, what in found.items():
-        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected .*, found {what}"):
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected .*, got {what}"):
             convert(tmp_path / name, tmp_path / "a.n5")
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(found)
     (tmp_path / "images.n5" / "attributes.json").write_text('{"n5": "4.0.0", ')

@@ -22,6 +22,7 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import N5IO, NWBN5IO, differences
+from n5zarr.hdmf.path_store import N5PathStore
 from tests.hdmf.sessions import START, Buffers
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def test_what_is_no_container_is_refused(tmp_path: Path) -> None:
     write(NWBZarrIO, tmp_path / "a.zarr", new())
     for mode in ("r", "w", "w-", "x"):
         with pytest.raises(
-            N5UnrepresentableError, match=r"a\.nwb: .* found a file; use .*HDF5IO"
+            N5UnrepresentableError, match=r"a\.nwb: .* got a file; use .*HDF5IO"
         ) as err:
             NWBN5IO(tmp_path / "a.nwb", mode=mode, force_overwrite=mode != "w")
         assert ("force_overwrite" in str(err.value)) == (mode == "w")
@@ -202,7 +203,7 @@ def test_what_is_no_container_is_refused(tmp_path: Path) -> None:
             NWBN5IO(tmp_path / "none.n5", mode=mode)
     with ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("attributes.json", "{}")
-    with pytest.raises(N5UnrepresentableError, match=r"found a file; use zip://::.*a\.zip"):
+    with pytest.raises(N5UnrepresentableError, match=r"got a file; use zip://::.*a\.zip"):
         NWBN5IO(tmp_path / "a.zip", mode="r")
     assert NWBHDF5IO.can_read(tmp_path / "a.nwb")
     for zarr_itself in (tmp_path / "a.zarr", LocalStore(tmp_path / "a.zarr")):
@@ -238,3 +239,16 @@ def test_without_the_extra_the_way_out_is_named() -> None:
     )
     assert "N5MissingDependencyError" in done.stderr
     assert "pip install 'n5zarr[hdmf]'" in done.stderr
+
+
+def test_a_store_that_is_a_path(tmp_path: Path) -> None:
+    write(NWBN5IO, tmp_path / "a.n5", new(series("t", RAMP)))
+    store = N5PathStore(tmp_path / "a.n5")
+    assert os.fspath(store) == str((tmp_path / "a.n5").resolve())
+    assert isinstance(store, os.PathLike)
+    assert isinstance(store.with_read_only(read_only=True), N5PathStore)
+    for io in (NWBN5IO, NWBZarrIO):
+        with io(path=store, mode="r") as reader:
+            np.testing.assert_array_equal(reader.read().acquisition["t"].data[:], RAMP)
+    with pytest.raises(AttributeError, match="local path"):
+        os.fspath(N5PathStore(MemoryStore()))

@@ -1,15 +1,15 @@
-"""What is in an HDMF file, in the same terms whichever library reads it.
+"""Read the contents of an HDMF file in the same form, whichever backend opened it.
 
-Groups, links and the place of datasets are those of hdmf's builders. Their values differ between
-backends: text is bytes or str, a reference is an object of h5py or a path. Here text is ``str`` and
-a reference is a :class:`Reference`.
+Groups, links and paths are those of hdmf's builders. Values differ between backends: text is bytes
+or str, a reference is an object of h5py or a path. Here text is always ``str`` and a reference is
+always a :class:`Reference`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import h5py
 import numpy as np
@@ -25,14 +25,15 @@ from hdmf.query import HDMFDataset
 from n5zarr.hdmf.slabs import TEXT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hdmf.backends.io import HDMFIO
 
 __all__ = [
     "DIMENSION_NAMES",
-    "Content",
+    "Column",
     "DataType",
+    "FileContents",
     "Reference",
     "children",
     "read_specifications",
@@ -43,10 +44,10 @@ __all__ = [
 ]
 
 DIMENSION_NAMES = "_ARRAY_DIMENSIONS"
-"""An attribute that hdmf-zarr adds; in HDF5 only the specification names dimensions."""
+"""Attribute that hdmf-zarr adds. In HDF5 only the specification has names of dimensions."""
 
-_SPECIFICATIONS = ".specloc"  # names their group
-_PLACE = "specifications"  # the only one that hdmf-zarr hides
+_SPECLOC = ".specloc"  # attribute with the path of the specifications
+_SPECIFICATIONS = "specifications"  # the only group that hdmf-zarr hides
 _NAMES = {
     **dict.fromkeys(
         ("ascii", "bytes", "isodatetime", "str", "str_", "text", "utf", "utf8", "utf-8"), "text"
@@ -55,12 +56,16 @@ _NAMES = {
 }
 
 type DataType = str | list[tuple[str, DataType]]
-"""``"text"``, ``"reference"``, what numpy calls a number, or the fields of a compound."""
+"""``"text"``, ``"reference"``, numpy's name of a number type, or the fields of a compound."""
+
+
+type Column = np.ndarray | str | Reference | list[Column]
+"""Values of one field: numbers as an array, text and references as nested lists."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The path of an object, and its file if that is another one."""
+    """The path of an object, and its file if it is in another one."""
 
     path: str
     file: str = ""
@@ -69,8 +74,8 @@ class Reference:
         return f"{self.path} of {self.file}" if self.file else self.path
 
 
-class Content:
-    """Reads the values of one file.
+class FileContents:
+    """The groups, links, attributes and values of one file.
 
     Parameters
     ----------
@@ -83,38 +88,38 @@ class Content:
         self.root: GroupBuilder = io.read_builder()
 
     def is_inside(self, builder: Builder) -> bool:
-        """Whether a builder is of this file and not of one that it links to."""
+        """Whether a builder is of this file, not of another one that it links to."""
         return builder.source in (None, self.source)
 
     def reference(self, builder: Builder) -> Reference:
-        """Give the place of the object that a builder, or a link, leads to."""
+        """Return the path of the object that a builder, or a link, leads to."""
         builder = target_of(builder)
         if builder is self.root:
             return Reference("/")
         return Reference(_path(builder), "" if self.is_inside(builder) else builder.source)
 
     def datasets(self) -> Iterator[tuple[str, DatasetBuilder]]:
-        """Give every dataset with its path here, also those that links into other files lead to."""
+        """Yield every dataset with its path, also those in other files that links lead to."""
         groups, seen = [("", self.root)], {id(self.root)}
         while groups:
             path, group = groups.pop()
             for name, child in children(group).items():
-                found = target_of(child)
-                is_new = child is found or not self.is_inside(found)
-                if isinstance(found, DatasetBuilder) and is_new:
-                    yield f"{path}/{name}", found
-                elif isinstance(found, GroupBuilder) and is_new and id(found) not in seen:
-                    seen.add(id(found))
-                    groups.append((f"{path}/{name}", found))
+                target = target_of(child)
+                is_new = child is target or not self.is_inside(target)
+                if isinstance(target, DatasetBuilder) and is_new:
+                    yield f"{path}/{name}", target
+                elif isinstance(target, GroupBuilder) and is_new and id(target) not in seen:
+                    seen.add(id(target))
+                    groups.append((f"{path}/{name}", target))
 
     def link(self, parent: GroupBuilder, name: str, builder: Builder) -> Reference | None:
-        """Give where a link in a group leads to; a second name of an object is one, too."""
+        """Return where a link in a group leads to; a second name of an object is a link, too."""
         target = self.reference(builder)
         own_path = f"{self.reference(parent).path.rstrip('/')}/{name}"
         return target if isinstance(builder, LinkBuilder) or target.path != own_path else None
 
-    def attribute(self, value: Any) -> Any:
-        """Give an attribute in Python's types; arrays and lists as tuples."""
+    def attribute(self, value: object) -> object:
+        """Return an attribute in Python's types; arrays and lists as tuples."""
         match value:
             case Builder() | ReferenceBuilder():
                 return self.reference(value)
@@ -128,39 +133,42 @@ class Content:
                 return value
 
     def columns(
-        self, builder: DatasetBuilder, part: slice | None = None
-    ) -> dict[tuple[str, ...], Any]:
-        """Give the values of a dataset.
+        self, builder: DatasetBuilder, rows: slice | None = None
+    ) -> dict[tuple[str, ...], Column]:
+        """Return the values of a dataset.
 
         Parameters
         ----------
         builder : hdmf.build.DatasetBuilder
-            Anything but an array of numbers, which is better read as it is.
-        part : slice, optional
-            Of the rows; a scalar has none.
+            Any dataset. An array of numbers is better read directly.
+        rows : slice, optional
+            Which rows; a scalar has none.
 
         Returns
         -------
         dict
-            By the names of the fields of a compound, else one column named ``()``. Numbers are
-            arrays; text and references are nested lists.
+            Columns, by the names of the fields of a compound; otherwise one column named ``()``.
         """
         data = builder.data
         if isinstance(data, HDMFDataset):
-            data = data.dataset  # what is stored; hdmf would open what is referred to, one by one
+            data = data.dataset  # hdmf would open the target of each reference
         data_type, file = type_of(builder), "" if self.is_inside(builder) else builder.source
         convert = partial(_reference, data, file)
-        if part is not None:
-            data = data[part]
+        if rows is not None:
+            data = data[rows]
         return dict(_columns((), data, data_type, convert))
 
 
 def _columns(
-    names: tuple[str, ...], data: Any, data_type: DataType, convert: Any
-) -> Iterable[tuple[tuple[str, ...], Any]]:
+    names: tuple[str, ...],
+    data: object,
+    data_type: DataType,
+    convert: Callable[[object], Reference],
+) -> Iterable[tuple[tuple[str, ...], Column]]:
     if isinstance(data_type, list):
+        fields = cast("Mapping[str, object]", data)  # array or dataset of compounds
         for field, inner in data_type:
-            yield from _columns((*names, field), data[field], inner, convert)
+            yield from _columns((*names, field), fields[field], inner, convert)
     elif data_type == "text":
         yield names, _nested(data, _text)
     elif data_type == "reference":
@@ -169,8 +177,8 @@ def _columns(
         yield names, np.asarray(data)
 
 
-def _reference(dataset: Any, file: str, value: Any) -> Reference:
-    """Read a reference as it is stored: an object of h5py, or a path."""
+def _reference(dataset: h5py.Dataset, file: str, value: object) -> Reference:
+    """Read a stored reference: a builder, an object of h5py, or a path."""
     if isinstance(value, ReferenceBuilder | Builder):
         return Reference(_path(target_of(value)), file)
     if isinstance(value, h5py.Reference):
@@ -179,7 +187,7 @@ def _reference(dataset: Any, file: str, value: Any) -> Reference:
     return Reference(path if path.startswith("/") else f"/{path}", file)
 
 
-def _nested(data: Any, convert: Any) -> Any:
+def _nested(data: object, convert: Callable[[object], str | Reference]) -> Column:
     if isinstance(data, np.ndarray):
         data = data.tolist()
     if isinstance(data, list | tuple):
@@ -187,17 +195,17 @@ def _nested(data: Any, convert: Any) -> Any:
     return convert(data)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, str):
         return str(value)
-    message = f"expected text, found {value!r}"
+    message = f"expected text, got {value!r}"
     raise TypeError(message)
 
 
 def target_of(value: Builder | ReferenceBuilder) -> Builder:
-    """Give what a link or reference leads to, and anything else as it is."""
+    """Return what a link or reference leads to; return anything else unchanged."""
     return value.builder if isinstance(value, LinkBuilder | ReferenceBuilder) else value
 
 
@@ -206,38 +214,38 @@ def _path(builder: Builder) -> str:
 
 
 def children(group: GroupBuilder) -> dict[str, Builder]:
-    """Give what is in a group: groups, datasets and links by name."""
-    found = {**group.groups, **group.datasets, **group.links}
-    return {name: child for name, child in found.items() if child is not None}
+    """Return the groups, datasets and links in a group by name."""
+    members = {**group.groups, **group.datasets, **group.links}
+    return {name: child for name, child in members.items() if child is not None}
 
 
-def shape_of(data: Any) -> tuple[int, ...]:
-    """Give the shape of a dataset, ``()`` for a scalar."""
+def shape_of(data: object) -> tuple[int, ...]:
+    """Return the shape of a dataset, ``()`` for a scalar."""
     if hasattr(data, "shape"):
         return tuple(data.shape)
     return (len(data),) if isinstance(data, list | tuple | HDMFDataset) else ()
 
 
 def type_of(builder: DatasetBuilder) -> DataType:
-    """Name the data type of a dataset; the order of bytes is left out, which HDMF does not keep."""
+    """Return the data type of a dataset, without byte order, which HDMF does not keep."""
     if isinstance(builder.data, ReferenceBuilder | Builder):
         return "reference"
     data = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
     given: object = builder.dtype
     if isinstance(data, h5py.Dataset):
-        given = data.dtype  # hdmf leaves out fields that it does not know
+        given = data.dtype  # hdmf omits fields that it does not know
     elif isinstance(data, np.ndarray | np.generic) and not isinstance(given, list):
         given = data.dtype
     return _type(type(data) if given is None else given)
 
 
-def _type(given: Any) -> DataType:
+def _type(given: object) -> DataType:
     if isinstance(given, list):
         return [(field["name"], _type(field["dtype"])) for field in given]
     name = given.__name__ if isinstance(given, type) else given
     if isinstance(name, str) and name in _NAMES:
         return _NAMES[name]
-    dtype = np.dtype(name)
+    dtype: np.dtype = np.dtype(name)  # type: ignore[call-overload] # whatever hdmf has
     if dtype.names is not None:
         return [(name, _type(dtype[name])) for name in dtype.names]
     if h5py.check_ref_dtype(dtype) is not None:
@@ -248,8 +256,13 @@ def _type(given: Any) -> DataType:
 # ---------------------------------------------------------------------- specifications
 
 
+def _open_file(io: HDMFIO) -> h5py.File:
+    """Return the open file of h5py or group of zarr; hdmf has no public name for it."""
+    return io._file  # noqa: SLF001
+
+
 def read_specifications(io: HDMFIO) -> dict[str, str] | None:
-    """Read the specifications that come with a file.
+    """Read the specifications that are stored in a file.
 
     Parameters
     ----------
@@ -259,10 +272,10 @@ def read_specifications(io: HDMFIO) -> dict[str, str] | None:
     Returns
     -------
     dict or None
-        The JSON text of each by its path in their group.
+        The JSON text of each, by its path in the group of specifications.
     """
-    file = io._file  # noqa: SLF001 - hdmf has no other name for what is open
-    place = file.attrs.get(_SPECIFICATIONS)
+    file = _open_file(io)
+    place = file.attrs.get(_SPECLOC)
     if place is None:
         return None
     group = file[place["_REFERENCE"]["path"] if isinstance(place, dict) else place]
@@ -281,9 +294,9 @@ def read_specifications(io: HDMFIO) -> dict[str, str] | None:
 
 
 def write_specifications(io: HDMFIO, texts: dict[str, str]) -> None:
-    """Write what :func:`read_specifications` gave into a file that is open for writing."""
-    file = io._file  # noqa: SLF001 - as above
-    group = file.require_group(_PLACE)
+    """Write the result of :func:`read_specifications` into a file that is open for writing."""
+    file = _open_file(io)
+    group = file.require_group(_SPECIFICATIONS)
     for name, text in texts.items():
         parent, _, last = name.rpartition("/")
         inner = group.require_group(parent) if parent else group
@@ -291,4 +304,5 @@ def write_specifications(io: HDMFIO, texts: dict[str, str]) -> None:
             inner.create_dataset(last, data=text, dtype=h5py.string_dtype())
         else:
             inner.create_array(last, shape=(), dtype=np.dtypes.StringDType())[()] = text
-    file.attrs[_SPECIFICATIONS] = group.ref if isinstance(group, h5py.Group) else _PLACE
+    is_hdf5 = isinstance(group, h5py.Group)
+    file.attrs[_SPECLOC] = group.ref if is_hdf5 else _SPECIFICATIONS

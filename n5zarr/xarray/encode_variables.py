@@ -1,0 +1,232 @@
+"""Encode variables: as new N5 datasets want them, or as an existing dataset stores its elements."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.data_type import DataType
+from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.order import CTuple
+from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.zarr_view.compressors import zarr_compressors
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from n5zarr.format.compression import Compression
+    from n5zarr.xarray.options import Chunks
+
+__all__ = ["encode_existing", "encode_new", "in_whole_blocks"]
+
+# keys that decoding puts into a variable's encoding and that encoding needs
+_CF_ENCODING = (
+    "units", "calendar", "dtype", "scale_factor", "add_offset", "_FillValue", "missing_value",
+    "coordinates", "grid_mapping", "_Unsigned",
+)  # fmt: skip
+
+_NATIVE = {np.dtype(t.value) for t in DataType if t.is_numeric}
+
+# numbers, text, bytes, dates, durations, structs: one is never stored as another
+_KINDS = ("biufc", "OUT", "S", "M", "m", "V")
+
+
+def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) -> xr.Variable:
+    """Set block size, compression and fill value 0 for a new dataset.
+
+    Parameters
+    ----------
+    variable : Variable
+        Decoded.
+    compression : Compression
+        Of the blocks.
+    chunks : mapping, "auto" or None
+        See :func:`~n5zarr.xarray.write.to_n5`.
+    """
+    new = variable.to_base_variable()
+    block = _block_shape(new, chunks)
+    encoding = {key: value for key, value in new.encoding.items() if key in _CF_ENCODING}
+    if new.dtype.kind == "f":
+        encoding.setdefault("_FillValue", None)  # NaN is a value
+    dtype = np.dtype(encoding.get("dtype", new.dtype))
+    if dtype.kind in "iufcmM":
+        encoding["fill_value"] = 0
+    elif dtype.kind == "b":
+        encoding["fill_value"] = False
+    is_native = new.dtype in _NATIVE and not encoding.keys() - {"_FillValue", "fill_value"}
+    if is_native and new.ndim:
+        encoding["serializer"] = N5BlockCodec(compression, "C")
+        encoding["compressors"] = None
+    else:
+        encoding["compressors"] = zarr_compressors(compression)
+    new.encoding = {**encoding, "chunks": block} if new.ndim else encoding
+    return in_whole_blocks(new, block, (0,) * new.ndim)
+
+
+def _block_shape(variable: xr.Variable, chunks: Chunks) -> CTuple:
+    if chunks is None:
+        source = variable.encoding.get("chunks")
+        if source is not None and len(source) == variable.ndim:
+            return CTuple(tuple(map(index, source)))
+    automatic = automatic_block_size(variable.shape)
+    if isinstance(chunks, str | None):
+        return CTuple(automatic)
+    sizes = [chunks.get(dim, n) for dim, n in zip(variable.dims, automatic, strict=True)]
+    return CTuple(tuple(map(index, sizes)))
+
+
+def encode_existing(
+    name: Hashable, variable: xr.Variable, decoded: xr.Variable, stored: xr.Variable, where: str
+) -> xr.Variable:
+    """Encode a variable as an existing dataset is encoded.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable.
+    variable : Variable
+        What is to be written, with the dimensions of the dataset in its order.
+    decoded, stored : Variable
+        The dataset as xarray decodes it, and with its elements as they are stored.
+    where : str
+        The container and the group, for messages.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The dataset cannot store these elements (``kind="option"``). Elements of dask are compared
+        when they are computed.
+    """
+    _check_kind(name, variable.dtype, decoded.dtype, where)
+    given = variable.copy(deep=False)
+    given.encoding = {key: value for key, value in decoded.encoding.items() if key in _CF_ENCODING}
+    if decoded.dtype == stored.dtype:
+        given.encoding.pop("dtype", None)  # it would round numbers and cut text
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of dates in other units; _check_times compares them
+            encoded = xr.conventions.encode_cf_variable(given, name=name)
+            if given.dtype.kind in "mM":
+                _check_times(given, encoded, stored)
+    except (ValueError, TypeError, OverflowError) as err:
+        message = (
+            f"{name!r}: expected what can be kept as {stored.dtype} "
+            f"{stored.attrs.get('units', '')!r}, as the container has it: {err}"
+        )
+        raise N5UnrepresentableError(message, kind="option", where=where) from err
+    if given.dtype.kind in "mM":
+        return encoded
+    return _cast(encoded, given, stored, f"{where}: {name}")
+
+
+def _check_kind(name: Hashable, given: np.dtype, stored: np.dtype, where: str) -> None:
+    """Refuse text for numbers, numbers for dates and so on, before anything is encoded."""
+    if _kind(given) != _kind(stored):
+        message = f"{name!r}: expected elements that are {stored}, got {given}"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+
+
+def _kind(dtype: np.dtype) -> str:
+    return next(kinds for kinds in _KINDS if dtype.kind in kinds)
+
+
+def _check_times(times: xr.Variable, encoded: xr.Variable, stored: xr.Variable) -> None:
+    """Refuse times that cannot be expressed in the units and data type of a dataset."""
+    cast = xr.Variable(encoded.dims, encoded.values.astype(stored.dtype), stored.attrs)
+    decoded = xr.conventions.decode_cf_variable("times", cast, decode_timedelta=True)
+    if not np.array_equal(decoded.values, times.values, equal_nan=True):
+        message = "other times would be read"
+        raise ValueError(message)
+
+
+def _cast(encoded: xr.Variable, given: xr.Variable, stored: xr.Variable, where: str) -> xr.Variable:
+    """Cast to the stored data type, and raise if decoding would give other elements."""
+    packing = [stored.attrs.get(key) for key in ("scale_factor", "add_offset", "_FillValue")]
+    if encoded.dtype == stored.dtype and not any(value is not None for value in packing):
+        return encoded
+    if encoded.dtype.kind in "OUTS":
+        if not (stored.dtype.kind in "OT" or np.can_cast(encoded.dtype, stored.dtype, "safe")):
+            raise N5UnrepresentableError(
+                f"expected elements that are {stored.dtype}, got {encoded.dtype}: convert them",
+                kind="option",
+                where=where,
+            )
+        return encoded
+    cast = partial(_cast_elements, dtype=stored.dtype, attributes=stored.attrs, where=where)
+    if encoded.chunks is None:
+        elements: object = cast(encoded.values, given.values)
+    else:
+        import dask.array as da  # noqa: PLC0415 - the data are dask's
+
+        elements = da.map_blocks(cast, encoded.data, given.data, dtype=stored.dtype)  # type: ignore[no-untyped-call]
+    return xr.Variable(encoded.dims, elements, encoded.attrs, encoded.encoding)
+
+
+def _cast_elements(
+    encoded: np.ndarray,
+    given: np.ndarray,
+    *,
+    dtype: np.dtype,
+    attributes: Mapping[str, object],
+    where: str,
+) -> np.ndarray:
+    """Cast; raise if decoding gives other elements, apart from the rounding of packed numbers."""
+    with np.errstate(all="ignore"):
+        cast = encoded.astype(dtype)
+        dims = [f"d{axis}" for axis in range(cast.ndim)]
+        variable = xr.Variable(dims, cast, attributes)
+        decoded = xr.conventions.decode_cf_variable(where, variable).values
+        is_same = _is_same(decoded, given, attributes)
+    if not is_same:
+        message = f"expected elements that can be kept as {dtype}, got others: convert them first"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    return cast
+
+
+def _is_same(decoded: np.ndarray, given: np.ndarray, attributes: Mapping[str, object]) -> bool:
+    if given.dtype.kind == "b" or decoded.dtype.kind == "b":
+        return np.array_equal(decoded.astype("u1"), given.astype("u1"))
+    scale_factor = attributes.get("scale_factor")
+    if scale_factor is None and attributes.get("add_offset") is None:
+        if not np.array_equal(decoded, given, equal_nan=given.dtype.kind in "fc"):
+            return False
+        # numpy compares integers with floats as floats, which rounds large integers
+        is_wide = given.dtype.kind in "iu" and decoded.dtype.kind == "f"
+        return not is_wide or np.array_equal(decoded.astype(given.dtype), given)
+    half = 0.500001 * abs(float(np.asarray(scale_factor or 1)))
+    return np.array_equal(np.isnan(decoded), np.isnan(given)) and bool(
+        np.all((np.abs(decoded - given) <= half) | np.isnan(given))
+    )
+
+
+def in_whole_blocks(
+    variable: xr.Variable, block: Sequence[int], start: Sequence[int]
+) -> xr.Variable:
+    """Merge dask's chunks so that no two of them share a block.
+
+    Parameters
+    ----------
+    variable : Variable
+        Of dask or numpy; the latter is returned as it is.
+    block : sequence of int
+        Extent of a block in elements, in the order of the dimensions.
+    start : sequence of int
+        Where the variable begins in the dataset.
+    """
+    if variable.chunks is None:
+        return variable
+    aligned = {}
+    for dim, chunks, size, first in zip(variable.dims, variable.chunks, block, start, strict=True):
+        ends = first + np.cumsum(chunks)[:-1]
+        if (ends % size).any():
+            step = max(1, round(max(chunks) / size)) * size
+            stop = first + sum(chunks)
+            edges = [first, *range((first // step + 1) * step, stop, step), stop]
+            aligned[dim] = tuple(np.diff(edges).tolist())
+    return variable.chunk(aligned) if aligned else variable

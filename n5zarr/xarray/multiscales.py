@@ -1,0 +1,127 @@
+"""Levels in the ``multiscales`` of a group: add one, or remove those about to be replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from n5zarr.format.order import to_c
+
+if TYPE_CHECKING:
+    from n5zarr.conventions.find import Written
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["add_level", "remove_levels"]
+
+
+def remove_levels(attributes: Mapping[str, JSON], names: Sequence[str]) -> dict[str, JSON]:
+    """Remove the entries of ``multiscales`` that describe datasets about to be created.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of the group.
+    names : sequence of str
+        Of the datasets.
+    """
+    multiscales = attributes.get("multiscales")
+    if not isinstance(multiscales, list):
+        return dict(attributes)
+    images: list[JSON] = []
+    for image in multiscales:
+        if not isinstance(image, Mapping) or (levels := _levels(image)) is None:
+            images.append(image)
+            continue
+        kept = [entry for entry in levels if _path(entry) not in names]
+        if kept or not levels:
+            images.append({**image, "datasets": kept})
+    others = {key: value for key, value in attributes.items() if key != "multiscales"}
+    return {**others, "multiscales": images} if images else others
+
+
+def add_level(
+    attributes: Mapping[str, JSON], group: str, name: str, written: Written
+) -> dict[str, JSON]:
+    """Add a dataset to ``multiscales``, beside the other levels of its image.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of the group.
+    group : str
+        Its path; the last name is that of the image.
+    name : str
+        Of the dataset; ``s0``, ``s1``, ... are levels of one image, any other an image by itself.
+    written : Written
+        The image and the level as the convention writes them.
+
+    Returns
+    -------
+    dict
+        The new attributes of the group; unchanged if the convention has no ``multiscales``.
+    """
+    multiscales = attributes.get("multiscales")
+    is_level = name[:1] == "s" and name[1:].isdigit()
+    image, level = written.image or {}, written.level
+    # an object in place of the list is of the canonical convention
+    if not level or not isinstance(multiscales, list | None) or not (is_level or image):
+        return dict(attributes)
+    image_name = group.rpartition("/")[2] if is_level else name
+    images = list(multiscales or [])
+    position = _find_image(images, image_name, level)
+    if position == len(images):
+        images.append({"name": image_name, **image, "datasets": []})
+    existing = _object(images[position])
+    order, new_order = existing.get("axes"), image.get("axes")
+    if isinstance(order, list) and isinstance(new_order, list) and order != new_order:
+        if order == [*to_c(new_order)]:
+            level = _in_c_order(level)
+        else:  # other axes: another image in the same group
+            existing = {"name": f"{image_name}/{name}", **image, "datasets": []}
+            images.append(existing)
+            position = len(images) - 1
+    levels = sorted([*(_levels(existing) or []), level], key=_level_number)
+    images[position] = {**image, **existing, "datasets": levels}
+    return {**attributes, "multiscales": images}
+
+
+def _find_image(images: Sequence[JSON], name: str, level: Mapping[str, JSON]) -> int:
+    """Return the position of the image with a name and levels of the same convention.
+
+    The number of images if there is none.
+    """
+    for position, image in enumerate(images):
+        levels = _levels(_object(image))
+        if _object(image).get("name") != name or levels is None:
+            continue
+        if all(isinstance(entry, Mapping) and entry.keys() == level.keys() for entry in levels):
+            return position
+    return len(images)
+
+
+def _object(value: JSON) -> Mapping[str, JSON]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
+    levels = image.get("datasets")
+    return levels if isinstance(levels, list) else None
+
+
+def _path(entry: JSON) -> JSON:
+    return _object(entry).get("path")
+
+
+def _in_c_order(level: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Reverse the lists of a level's transforms, for an image whose axes are in C order."""
+    transforms = level["coordinateTransformations"]
+    steps: list[JSON] = [
+        {key: [*to_c(v)] if isinstance(v, list) else v for key, v in _object(step).items()}
+        for step in (transforms if isinstance(transforms, list) else [])
+    ]
+    return {**level, "coordinateTransformations": steps}
+
+
+def _level_number(entry: JSON) -> tuple[int, str]:
+    path = str(_object(entry).get("path", ""))
+    return (int(path[1:]), "") if path[1:].isdigit() else (-1, path)

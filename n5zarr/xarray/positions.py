@@ -1,0 +1,158 @@
+"""Compare the positions of data with those of the datasets that they are written to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.xarray.backend import coordinate
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pandas as pd
+    import xarray as xr
+
+    from n5zarr.conventions.model import Axis
+    from n5zarr.xarray.options import Region
+
+__all__ = ["check_positions", "expected_after", "find_region"]
+
+
+def find_region(
+    existing: xr.Dataset, ds: xr.Dataset, region: Region, where: str
+) -> dict[Hashable, slice]:
+    """Return the slice of each dimension that data are written to.
+
+    Parameters
+    ----------
+    existing : Dataset
+        The datasets in the container.
+    ds : Dataset
+        The data.
+    region : mapping of dimension to slice or "auto", or "auto"
+        See :func:`~n5zarr.xarray.write.to_n5`. Dimensions left out are written whole.
+    where : str
+        The container and the group, for messages.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The region does not fit the data or the container (``kind="option"``).
+    """
+    requested: dict[Hashable, slice | str] = dict.fromkeys(ds.dims, slice(None))
+    if isinstance(region, str):
+        requested = dict.fromkeys(ds.dims, "auto")
+    else:
+        requested.update(region.items())
+    slices: dict[Hashable, slice] = {}
+    for dim, part in requested.items():
+        if dim not in ds.dims or dim not in existing.dims:
+            message = f"region: expected dimensions of data and container, got {dim!r}"
+            raise N5UnrepresentableError(message, kind="option", where=where)
+        have_positions = dim in ds.indexes and dim in existing.indexes
+        if isinstance(part, str) and have_positions:
+            slices[dim] = _find_run(existing.indexes[dim], ds.indexes[dim], dim, where)
+            continue
+        if isinstance(part, str) and existing.sizes[dim] != ds.sizes[dim]:
+            message = f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container"
+            raise N5UnrepresentableError(message, kind="option", where=where)
+        start, stop, step = (slice(None) if isinstance(part, str) else part).indices(
+            existing.sizes[dim]
+        )
+        if step != 1 or stop - start != ds.sizes[dim]:
+            message = (
+                f"region: {dim!r}: expected a part of {ds.sizes[dim]} elements, got {start} to "
+                f"{stop} in steps of {step}"
+            )
+            raise N5UnrepresentableError(message, kind="option", where=where)
+        slices[dim] = slice(start, stop)
+    return slices
+
+
+def _find_run(existing: pd.Index, given: pd.Index, dim: Hashable, where: str) -> slice:
+    """Return the slice of an index that holds the positions, in their order and without gaps."""
+    places = existing.get_indexer(given)
+    if not len(places) or (places < 0).any() or (np.diff(places) != 1).any():
+        message = (
+            f"region: {dim!r}: expected a run of the positions in the container, got "
+            f"{_brief(np.asarray(given))}"
+        )
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
+def expected_after(
+    existing: xr.Dataset,
+    ds: xr.Dataset,
+    dim: Hashable,
+    axes: Mapping[str, tuple[Axis, int]],
+    where: str,
+) -> xr.Dataset:
+    """Return the coordinates that appended data must have.
+
+    Parameters
+    ----------
+    existing, ds : Dataset
+        The datasets in the container, and the data.
+    dim : str
+        The dimension along which they are appended.
+    axes : mapping of str to Axis and int
+        Axes whose positions are computed from metadata, and their sizes.
+    where : str
+        The container and the group, for messages.
+    """
+    if dim not in existing.dims or dim not in ds.dims:
+        message = f"append_dim: expected a dimension of both, got {dim!r}; there are " + ", ".join(
+            map(repr, existing.dims)
+        )
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    expected = existing.drop_dims([dim])
+    if str(dim) in axes:
+        axis, size = axes[str(dim)]
+        longer = coordinate(dim, axis, size + ds.sizes[dim])
+        expected = expected.assign_coords({dim: longer[size:]})
+    return expected
+
+
+def check_positions(
+    expected: xr.Dataset, ds: xr.Dataset, axes: Mapping[str, tuple[Axis, int]], where: str
+) -> None:
+    """Refuse data whose sizes, positions or units differ from those at their place.
+
+    Parameters
+    ----------
+    expected, ds : Dataset
+        What is in the container at this place, and the data.
+    axes : mapping of str to Axis and int
+        Axes whose positions are computed from metadata, and their sizes.
+    where : str
+        The container and the group, for messages.
+    """
+    for dim in ds.dims:
+        if dim in expected.dims and expected.sizes[dim] != ds.sizes[dim]:
+            message = f"{dim!r}: expected {expected.sizes[dim]} elements, got {ds.sizes[dim]}"
+            raise N5UnrepresentableError(message, kind="option", where=where)
+        if dim not in expected.coords or dim not in ds.coords:
+            continue
+        stored, given = expected[dim].values, ds[dim].values
+        if stored.dtype.kind == "f" and given.dtype.kind in "iuf":
+            step = axes[str(dim)][0].scale if str(dim) in axes else 0.0
+            step = stored[1] - stored[0] if len(stored) > 1 else step
+            is_same = np.allclose(stored, given, rtol=0, atol=1e-6 * abs(step), equal_nan=True)
+        else:
+            is_same = np.array_equal(stored, given)
+        units = expected[dim].attrs.get("units"), ds[dim].attrs.get("units")
+        if not is_same or (None not in units and units[0] != units[1]):
+            message = (
+                f"{dim!r}: expected the positions {_brief(stored)} {units[0] or ''}, as in the "
+                f"container, got {_brief(given)} {units[1] or ''}"
+            )
+            raise N5UnrepresentableError(message, kind="option", where=where)
+
+
+def _brief(values: np.ndarray) -> str:
+    text = ", ".join(map(str, values[:3]))
+    return f"{text}, ..." if len(values) > 3 else text

@@ -1,0 +1,321 @@
+"""Write Datasets into groups: plan new datasets and updates of old ones, check, then write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import xarray as xr
+from xarray.backends.zarr import encode_zarr_variable
+
+from n5zarr.container.axes import read_layout
+from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
+from n5zarr.conventions.render import KEYS as RENDER_KEYS
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.path import join
+from n5zarr.xarray.backend import is_aligned
+from n5zarr.xarray.delayed import join_delayed
+from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
+from n5zarr.xarray.encode_variables import encode_new
+from n5zarr.xarray.multiscales import add_level, remove_levels
+from n5zarr.xarray.positions import check_positions
+from n5zarr.xarray.update import UpdatePlan, open_existing, plan_update
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from dask.delayed import Delayed
+
+    from n5zarr.container.axes import Placed
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.xarray.options import Chunks
+
+__all__ = ["GroupWriter", "Target", "is_named"]
+
+
+class Target(NamedTuple):
+    """A Dataset to be written.
+
+    Parameters
+    ----------
+    path : str
+        Of the group or dataset in the container.
+    data : Dataset
+        The data.
+    is_level : bool
+        Whether its one variable may become the dataset ``path`` itself.
+    """
+
+    path: str
+    data: xr.Dataset
+    is_level: bool
+
+    @property
+    def group(self) -> str:
+        """Path of the group above."""
+        return self.path.rpartition("/")[0]
+
+
+def is_named(data: xr.Dataset, name: str) -> bool:
+    """Whether a Dataset is no more than one variable of this name."""
+    return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
+
+
+def _differ(datasets: Sequence[xr.Dataset]) -> bool:
+    """Whether datasets in one group cannot be opened as one Dataset."""
+    return any(not is_aligned(one, other) for one in datasets for other in datasets)
+
+
+def _is_below(path: str, removed: str | None) -> bool:
+    """Whether a path is in the group that is going to be removed."""
+    return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
+
+
+def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
+    """Return one variable with the coordinates of its dimensions."""
+    one = ds[[name]].reset_coords([name]) if name in ds.coords else ds[[name]]
+    return one.drop_vars([c for c in one.coords if c not in one.dims])
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """Checked changes of a group: a Dataset to add, and updates of existing datasets."""
+
+    group: str
+    new: xr.Dataset | None
+    updates: Sequence[UpdatePlan]
+
+    def run(self, writer: GroupWriter) -> Delayed | None:
+        """Write; without ``compute`` return what dask has to compute."""
+        remaining = [plan.run(compute=writer.compute) for plan in self.updates]
+        return join_delayed(
+            [*remaining, None if self.new is None else writer.write(self.group, self.new)]
+        )
+
+
+@dataclass(frozen=True)
+class _Described:
+    """Data whose coordinates have been put into attributes, as far as they read back.
+
+    Parameters
+    ----------
+    existing : mapping of str to Placed
+        The datasets that the group has already, by name.
+    data : Dataset
+        What is to be written.
+    """
+
+    existing: Mapping[str, Placed]
+    data: xr.Dataset
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupWriter:
+    """Writes Datasets into the groups of a container.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    convention : str
+        In which coordinates are written.
+    compression : Compression
+        Of new datasets.
+    chunks, compute
+        See :func:`~n5zarr.xarray.write.to_n5`.
+    """
+
+    opened: N5Store
+    convention: str
+    compression: Compression
+    chunks: Chunks
+    compute: bool
+
+    def choose_levels(self, targets: list[Target], removed: str | None) -> list[Target]:
+        """Write leaves of a tree as bare datasets where they reopen as nodes.
+
+        Parameters
+        ----------
+        targets : list of Target
+            The nodes of the tree.
+        removed : str or None
+            The path that is going to be removed.
+        """
+        leaves: dict[str, list[Target]] = {}
+        for target in targets:
+            if target.is_level:
+                described = self._describe(target.group, target.data, removed)
+                if not described.data.coords:
+                    leaves.setdefault(target.group, []).append(target)
+        empty = {target.path for target in targets if not target.data.variables}
+        levels = {
+            target.path
+            for group, beside in leaves.items()
+            if group in empty and _differ([target.data for target in beside])
+            for target in beside
+        }
+        return [target._replace(is_level=target.path in levels) for target in targets]
+
+    def plan(self, target: Target, mode: str | None, removed: str | None) -> GroupPlan:
+        """Check that a Dataset can be written, and plan what is to be done.
+
+        Parameters
+        ----------
+        target : Target
+            What to write, and where.
+        mode : str or None
+            See :func:`~n5zarr.xarray.write.to_n5`.
+        removed : str or None
+            The path that is going to be removed before.
+        """
+        if target.is_level:
+            described = self._describe(target.group, target.data, removed)
+            if not described.data.coords:  # a bare dataset, beside the other levels
+                return self._plan(target.group, target.data, described, mode)
+            node = None if removed is not None else self.opened.node(target.path)
+            if isinstance(node, DatasetView):
+                message = (
+                    f"{self.opened}: {target.path}: expected data with the positions that the "
+                    f"dataset has, got others along {', '.join(map(str, described.data.coords))}"
+                )
+                raise N5UnrepresentableError(message, kind="option")
+        described = self._describe(target.path, target.data, removed)
+        return self._plan(target.path, target.data, described, mode)
+
+    def _plan(
+        self, group: str, ds: xr.Dataset, described: _Described, mode: str | None
+    ) -> GroupPlan:
+        existing, data = described.existing, described.data
+        self._check_coordinates(existing, ds, data)
+        known = [name for name in data.variables if str(name) in existing]
+        added_coords = [name for name in data.coords if str(name) not in existing]
+        updates = [
+            plan_update(
+                self.opened,
+                join(group, str(name)),
+                _only(ds, name).drop_vars(added_coords, errors="ignore"),
+                is_only_writer=True,
+                region={},
+            )
+            for name in known
+            if name not in ds.dims  # their positions are known to be equal
+        ]
+        new = data.drop_vars(known)
+        for name, variable in new.variables.items():
+            if variable.dtype == object and variable.chunks is None:
+                # raises before anything changes
+                encode_zarr_variable(variable.copy(deep=False), name=name)
+        if mode == "r+" and new.variables:
+            message = f"mode='r+': expected variables that exist, got {list(new.variables)} too"
+            raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+        return GroupPlan(group, None if mode == "r+" else new, updates)
+
+    def _describe(self, group: str, ds: xr.Dataset, removed: str | None) -> _Described:
+        """Put coordinates into attributes of variables and group, as far as they read back."""
+        node = None if _is_below(group, removed) else self.opened.node(group)
+        existing: Mapping[str, Placed] = {}
+        old_attributes: Mapping[str, JSON] = {}
+        if isinstance(node, GroupAttributes):
+            datasets = self.opened.ask(
+                read_layout(self.opened.container.nodes, group, node)
+            ).datasets
+            existing = {n: p for n, p in datasets.items() if not _is_below(p.path, removed)}
+            old_attributes = node.attributes
+        self._check_attributes(group, old_attributes, existing, ds)
+        new_names = [str(name) for name in ds.data_vars if str(name) not in existing]
+        attributes: dict[str, JSON] = {**remove_levels(old_attributes, new_names), **ds.attrs}
+        above = self.opened.ask(self.opened.container.nodes.above(group))
+        variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
+        is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables
+        for name, array in ds.data_vars.items():
+            path = join(group, str(name))
+            if str(name) in existing:
+                axes = EncodedAxes(None, self._dims_in_place(path, ds[[name]]))
+            else:
+                axes = encode_axes(self.convention, ds, array, path, [attributes, *above])
+            for dim in array.dims:
+                is_encoded[dim] = is_encoded.get(dim, True) and dim in axes.dims
+            if axes.written is not None:
+                variables[name].attrs = {**variables[name].attrs, **axes.written.attributes}
+                attributes = add_level(attributes, group, str(name), axes.written)
+        left_out = {dim for dim, is_in in is_encoded.items() if is_in and dim in ds.coords}
+        coords = [name for name in ds.coords if name not in left_out]
+        kept = {name: variable for name, variable in variables.items() if name not in left_out}
+        return _Described(existing, xr.Dataset(kept, attrs=attributes).set_coords(coords))
+
+    def _encode(self, variable: xr.Variable) -> xr.Variable:
+        return encode_new(variable, self.compression, self.chunks)
+
+    def _check_attributes(
+        self,
+        group: str,
+        old_attributes: Mapping[str, JSON],
+        existing: Mapping[str, Placed],
+        ds: xr.Dataset,
+    ) -> None:
+        """Refuse attributes of the group that would move the datasets in it."""
+        moving = [
+            key
+            for key in (*NEUROGLANCER_KEYS, *RENDER_KEYS, "multiscales")
+            if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
+        ]
+        if moving:
+            message = f"attributes {moving}: expected none that say where {list(existing)} lie"
+            raise N5UnrepresentableError(message, kind="option", where=f"{self.opened}: {group}")
+
+    def _dims_in_place(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
+        """Return the dimensions along which an existing dataset has the positions already.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            It has others.
+        """
+        existing = open_existing(self.opened, path)
+        check_positions(existing, ds, {}, f"{self.opened}: {path}")
+        return frozenset(d for d in ds.dims if d in existing.coords or d not in ds.coords)
+
+    def _check_coordinates(
+        self, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
+    ) -> None:
+        """Refuse coordinates that would move datasets beside them, or be theirs.
+
+        A one-dimensional dataset gives the positions of all datasets in its group.
+        """
+        for dim in ds.dims:
+            size = ds.sizes[dim]
+            stored = existing.get(str(dim))
+            beside: list[Placed] = []
+            if dim not in ds.coords:
+                new = [n for n, v in ds.data_vars.items() if dim in v.dims and n not in existing]
+                if new and stored is not None and stored.is_coordinate_of(str(dim), size):
+                    message = (
+                        f"expected a coordinate along {dim!r}: without, {new} would have that of "
+                        f"{stored.path}"
+                    )
+                    raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+                continue
+            if stored is not None and stored.is_coordinate_of(str(dim), size):
+                beside = [stored]
+            elif dim in described.coords:
+                others = (p for name, p in existing.items() if name not in ds.data_vars)
+                beside = [p for p in others if p.sizes.get(str(dim)) == size and dim in p.axes]
+            for placed in beside:
+                there = open_existing(self.opened, placed.path)
+                check_positions(there, ds[[dim]], {}, f"{self.opened}: {placed.path}")
+
+    def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
+        """Create datasets; without ``compute`` return what dask has to compute."""
+        stored = ds.to_zarr(  # type: ignore[call-overload] # of a compute that is not a literal
+            self.opened,
+            group=group or None,
+            consolidated=False,
+            zarr_format=3,
+            mode="a",
+            compute=self.compute,
+        )
+        return None if self.compute else cast("Delayed", stored)
