@@ -16,7 +16,8 @@ from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
-    from n5zarr.codecs.block import Block, decode_block, encode_block
+    from n5zarr.codecs.block import Block
+    from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
     from n5zarr.store.blocks import read_block
@@ -55,8 +56,8 @@ _WHERE = {
     "N5BlockCodec": "store.block_codec",
     "N5Store": "store.n5_store",
     "create_array": "arrays.creating",
-    "decode_block": "codecs.block",
-    "encode_block": "codecs.block",
+    "decode_block": "codecs.single_block",
+    "encode_block": "codecs.single_block",
     "open": "arrays.opening",
     "open_bdv": "xarray.bdv",
     "open_level": "xarray.pyramids",
@@ -85,3 +86,10 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE})
+
+
+try:
+    import_module("n5zarr.arrays.pipeline")  # registers the pipeline: zarr finds it by its name
+except ModuleNotFoundError as err:
+    if err.name != "zarr":  # which the pure packages do without
+        raise

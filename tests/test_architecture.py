@@ -70,7 +70,7 @@ LATE_IMPORTS = {
     ("n5zarr.cli.app", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
 }
 # Modules outside of storage that ask for the class of a store. An entry goes when it is not needed.
-ASKS_FOR_LOCAL_STORE = {"n5zarr.store.n5_store", "n5zarr.hdmf.backend"}
+ASKS_FOR_LOCAL_STORE: set[str] = set()
 
 every_module = pytest.mark.parametrize("module", MODULES.values(), ids=list(MODULES))
 every_package = pytest.mark.parametrize(

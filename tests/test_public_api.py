@@ -269,7 +269,7 @@ STORE_PROPERTIES = {
 
 # Helpers of the package itself: public to its modules, and no part of what users may rely on.
 STORE_INTERNALS = {
-    "ask", "assuming", "container", "local_root", "locate", "node", "reopened", "run", "run_sync",
+    "ask", "assuming", "container", "storage", "locate", "node", "reopened", "run", "run_sync",
 
 }  # fmt: skip
 

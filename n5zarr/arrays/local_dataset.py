@@ -69,11 +69,12 @@ def local_dataset(store: object, key: str, *, to_write: bool = False) -> LocalDa
     """
     if not isinstance(store, N5Store) or (to_write and store.read_only):
         return None
-    if store.local_root is None or store.coords:
+    root = store.storage.root
+    if root is None or store.coords:
         return None
     dataset = store.run_sync(store.container.dataset_of(key, anew=to_write))
     if dataset is None:
         return None
     path, view = dataset
-    directory = f"{store.local_root}/{path}/" if path else f"{store.local_root}/"
+    directory = f"{root}/{path}/" if path else f"{root}/"
     return LocalDataset(directory, len(f"{path}/c/".lstrip("/")), view, store.locate)

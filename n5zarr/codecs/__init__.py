@@ -5,6 +5,7 @@ Knows the bytes of every compression (`compression.Codec` is what a module provi
 do input or output.
 """
 
-from n5zarr.codecs.block import Block, decode_block, encode_block
+from n5zarr.codecs.block import Block
+from n5zarr.codecs.single_block import decode_block, encode_block
 
 __all__ = ["Block", "decode_block", "encode_block"]

@@ -21,31 +21,26 @@ import numpy as np
 from n5zarr.codecs.compress import compress, decompress, decompress_all
 from n5zarr.codecs.label_multiset import arg_max_labels
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
-from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
-from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import CTuple, check_axis_order, from_presented, to_c, to_n5
+from n5zarr.format.order import CTuple, to_c, to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.format.order import N5Tuple
 
 __all__ = [
     "Block",
     "check_header",
-    "decode_block",
     "decode_full",
     "decode_labels",
     "decode_numeric",
     "decode_strings",
-    "encode_block",
     "encode_parts",
     "encode_payload",
+    "header_error",
     "object_payload",
     "pad_or_truncate",
     "parse_block",
@@ -93,19 +88,20 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
     object_mode = header.mode is BlockMode.OBJECT
     if object_mode != (data_type is DataType.OBJECT):
         expected = "2" if data_type is DataType.OBJECT else "0 or 1"
-        raise _header(f"mode: expected {expected} for {data_type}, got {header.mode}")
+        raise header_error(f"mode: expected {expected} for {data_type}, got {header.mode}")
     if not object_mode and len(header.block_shape) != ndim:
-        raise _header(f"expected {ndim} dimensions, got {len(header.block_shape)}")
+        raise header_error(f"expected {ndim} dimensions, got {len(header.block_shape)}")
     if ndim > MAX_ARRAY_NDIM:
-        raise _header(f"expected at most {MAX_ARRAY_NDIM} dimensions, got {ndim}")
+        raise header_error(f"expected at most {MAX_ARRAY_NDIM} dimensions, got {ndim}")
     if not all(header.block_shape):
-        raise _header(f"expected sizes of at least 1, got {header.block_shape}")
+        raise header_error(f"expected sizes of at least 1, got {header.block_shape}")
     n_bytes = max(header.n_payload_elements, math.prod(header.block_shape)) * data_type.item_size
     if n_bytes > MAX_BLOCK_BYTES:
-        raise _header(f"expected at most {MAX_BLOCK_BYTES} bytes, got {n_bytes}")
+        raise header_error(f"expected at most {MAX_BLOCK_BYTES} bytes, got {n_bytes}")
 
 
-def _header(message: str) -> N5BlockError:
+def header_error(message: str) -> N5BlockError:
+    """Make the error of a header that does not fit."""
     return N5BlockError(f"block header: {message}", kind="header")
 
 
@@ -275,7 +271,7 @@ def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) ->
         return block[common]
     n_bytes = math.prod(shape) * block.dtype.itemsize
     if n_bytes > MAX_BLOCK_BYTES:
-        raise _header(
+        raise header_error(
             f"expected a full block of at most {MAX_BLOCK_BYTES} bytes, got blockSize "
             f"{to_n5(shape)} with {n_bytes}; n5zarr.read_block reads the block as it is"
         )
@@ -335,131 +331,6 @@ def object_payload(data: memoryview, compression: Compression) -> bytes:
     header = BlockHeader.from_bytes(data)
     check_header(header, 0, DataType.OBJECT)
     return bytes(_payload(data, header, 1, compression))
-
-
-def decode_block(
-    data: BufferLike,
-    *,
-    data_type: str,
-    compression: Mapping[str, JSON],
-    axis_order: AxisOrder = "C",
-) -> np.ndarray:
-    """Decode one N5 block into an array.
-
-    Parameters
-    ----------
-    data : bytes-like
-        The stored block: header and payload.
-    data_type : str
-        N5's name: ``"uint8"`` ... ``"float64"`` or ``"string"``.
-    compression : mapping
-        The ``compression`` object of the dataset, such as ``{"type": "gzip"}``.
-    axis_order : {"C", "F"}, optional
-        ``"C"``: shape ``(z, y, x)``. ``"F"``: shape ``(x, y, z)``, as in the block header.
-
-    Returns
-    -------
-    numpy.ndarray
-        A new array with the extent of the header, in native byte order; dtype object for strings.
-
-    Raises
-    ------
-    N5BlockError
-        Header or payload do not fit, or the number of elements is not that of the extent;
-        :func:`n5zarr.read_block` reads such blocks.
-    N5AttributesError
-        The compression is unknown or has wrong members (``kind="compression"``).
-
-    References
-    ----------
-    N5 spec, "File-system specification", item 9.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> array = np.arange(6, dtype="uint16").reshape(3, 2)
-    >>> block = encode_block(array, compression={"type": "raw"})
-    >>> block.hex(" ", 2)
-    '0000 0002 0000 0002 0000 0003 0000 0001 0002 0003 0004 0005'
-    >>> decode_block(block, data_type="uint16", compression={"type": "raw"})
-    array([[0, 1],
-           [2, 3],
-           [4, 5]], dtype=uint16)
-    """
-    view = memoryview(data).cast("B")
-    kind = _named_data_type(data_type)
-    how = parse_compression(compression)
-    check_axis_order(axis_order)
-    header = BlockHeader.from_bytes(view)
-    ndim = len(header.block_shape)
-    if header.mode is not BlockMode.OBJECT and not ndim:
-        # zeros look like this header; only its dataset tells that a block has no dimensions
-        raise _header(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
-    if kind is DataType.STRING:
-        block = decode_strings(view, ndim, how)
-    else:
-        block = decode_numeric(view, ndim, kind, how)
-        block = block.astype(block.dtype.newbyteorder("="))
-    return block if axis_order == "C" else block.transpose()
-
-
-def _named_data_type(name: str) -> DataType:
-    if name not in DataType or name == DataType.OBJECT:
-        names = ", ".join(d for d in DataType if d is not DataType.OBJECT)
-        message = (
-            f"data type: expected one of {names}, got {name!r}; N5 has no others, convert first"
-        )
-        raise N5UnrepresentableError(message, kind="data-type")
-    return DataType(name)
-
-
-def encode_block(
-    array: np.ndarray,
-    *,
-    compression: Mapping[str, JSON],
-    axis_order: AxisOrder = "C",
-) -> bytes:
-    """Encode an array as one N5 block.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        The elements, at least 1-D: one of N5's numeric dtypes in any byte order, or strings
-        (dtype object, ``str`` or ``StringDType``).
-    compression : mapping
-        The ``compression`` object of the dataset; absent members take Java's defaults.
-    axis_order : {"C", "F"}, optional
-        ``"C"``: the array is ``(z, y, x)``. ``"F"``: it is ``(x, y, z)``.
-
-    Returns
-    -------
-    bytes
-        Header in mode 0 (strings: mode 1) and payload.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        dtype, rank or size cannot be a block, or ``axis_order`` is unknown.
-    N5AttributesError
-        The compression is unknown or has wrong members (``kind="compression"``).
-
-    References
-    ----------
-    N5 spec, "File-system specification", item 9.
-    """
-    check_axis_order(axis_order)
-    array = np.asarray(array)
-    is_string = array.dtype.kind in "OUT"
-    data_type = _named_data_type("string" if is_string else array.dtype.newbyteorder("=").name)
-    block_shape = from_presented(array.shape, axis_order)
-    if not block_shape or not all(block_shape) or array.nbytes > MAX_BLOCK_BYTES:
-        message = (
-            f"block of shape {array.shape} and {array.nbytes} bytes: expected at least one "
-            f"dimension, no empty one, and at most {MAX_BLOCK_BYTES} bytes"
-        )
-        raise N5UnrepresentableError(message, kind="header")
-    in_c = array if axis_order == "C" else array.transpose()
-    return encode_payload(in_c, data_type, parse_compression(compression))
 
 
 def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compression) -> bytes:

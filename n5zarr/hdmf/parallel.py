@@ -13,14 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
-from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_private import LocalStore
 from n5zarr.errors import N5Warning
 
 if TYPE_CHECKING:
     from hdmf_zarr import ZarrIO
-    from zarr.abc.store import Store
 
     from n5zarr.store.n5_store import N5Store
 
@@ -42,7 +39,7 @@ def write_through_store(io: ZarrIO, store: N5Store) -> None:
     """
     queue = getattr(io, _QUEUE)
     options = {} if queue is None else {name: getattr(queue, name) for name in _OPTIONS}
-    if options.get("number_of_jobs", 1) > 1 and not _is_shared(store.store):
+    if options.get("number_of_jobs", 1) > 1 and not store.storage.is_shared:
         message = f"{store}: written by one process, as others could not write there"
         warnings.warn(message, N5Warning, stacklevel=4)
         options["number_of_jobs"] = 1
@@ -60,12 +57,3 @@ def _write_buffer(
     store: N5Store, worker_context: dict[str, object], _path: str, *what: object
 ) -> None:
     ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *what)  # noqa: SLF001
-
-
-def _is_shared(container: Store) -> bool:
-    """Whether other processes see what this one writes."""
-    if isinstance(container, FsspecStore):
-        return not str(container.fs.unstrip_protocol("")).startswith("memory")
-    if isinstance(container, ObjectStore):
-        return type(container.store).__name__ != "MemoryStore"
-    return isinstance(container, LocalStore)

@@ -36,6 +36,11 @@ class Storage(ABC):
 
     @property
     @abstractmethod
+    def is_shared(self) -> bool:
+        """Whether other processes see what this one writes."""
+
+    @property
+    @abstractmethod
     def has_stamps(self) -> bool:
         """Whether :class:`~n5zarr.storage.requests.Stamp` tells when others have written a key.
 

@@ -72,6 +72,11 @@ class LocalFiles(Storage):
 
     @property
     @override
+    def is_shared(self) -> bool:
+        return True
+
+    @property
+    @override
     def has_stamps(self) -> bool:
         return True
 

@@ -87,6 +87,17 @@ class ZarrStorage(Storage):
 
     @property
     @override
+    def is_shared(self) -> bool:
+        match _uncached(self._store):
+            case FsspecStore() as store:
+                return not str(store.fs.unstrip_protocol("")).startswith("memory")
+            case ObjectStore() as store:
+                return type(store.store).__name__ != "MemoryStore"
+            case _:
+                return False
+
+    @property
+    @override
     def has_stamps(self) -> bool:
         return False
 

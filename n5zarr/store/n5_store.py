@@ -180,9 +180,9 @@ class N5Store(Store):
         return self._storage.root
 
     @property
-    def local_root(self) -> Path | None:
-        """The resolved local path of the container; None elsewhere."""
-        return self._storage.root
+    def storage(self) -> Storage:
+        """Where the keys of the container are kept."""
+        return self._storage
 
     def __str__(self) -> str:
         return self._container.name

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from n5zarr.codecs.block import decode_block, encode_block
 from n5zarr.codecs.compress import decompress, usable
+from n5zarr.codecs.single_block import decode_block, encode_block
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg

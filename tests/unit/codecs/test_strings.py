@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from n5zarr.codecs.block import decode_block, encode_block
+from n5zarr.codecs.single_block import decode_block, encode_block
 from n5zarr.codecs.strings import join_strings, split_strings, vlen_utf8
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 
