@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RECORDS = sorted(ROOT.glob("docs/design/*-*.md"))
+RECORDS = sorted(ROOT.glob("docs/design/20*-*.md"))
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(ROOT.glob("docs/**/*.md")),

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from n5zarr.codecs.block import (
-    Block,
-    check_header,
-    decode_block,
-    decode_numeric,
-    encode_block,
-    pad_or_truncate,
-    parse_block,
-)
+from n5zarr.codecs.block import Block, check_header, decode_numeric, pad_or_truncate, parse_block
 from n5zarr.codecs.compress import compress
+from n5zarr.codecs.single_block import decode_block, encode_block
 from n5zarr.errors import N5AttributesError, N5BlockError, N5UnrepresentableError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Gzip, Raw
