@@ -58,7 +58,10 @@ class BlockLocation(NamedTuple):
 
     @property
     def extent(self) -> N5Tuple:
-        """What of the block lies inside the dataset, in elements, N5 order."""
+        """What of the block lies inside the dataset, in elements, N5 order.
+
+        N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller.
+        """
         dataset = self.view.dataset
         return block_extent(dataset.dimensions, dataset.block_size, self.grid_position)
 

@@ -134,6 +134,8 @@ class Chunks:
     def read(self, chunk: ChunkKey) -> Steps[BufferLike | None]:
         """Read a chunk; None where there is no block.
 
+        N5 spec, "File-system specification", item 6: datasets are sparse.
+
         Raises
         ------
         N5BlockError

@@ -67,6 +67,8 @@ class Broken:
 def read_document(path: str) -> Steps[JSON]:
     """Read the document of a node; None where it is empty or there is none.
 
+    N5 spec, "File-system specification", item 2: ``attributes.json`` in the directory of a group.
+
     Raises
     ------
     N5AttributesError
@@ -190,7 +192,10 @@ class Nodes:
         return replace(view, v2_fill=v2_fill(data_type, record.fill_value, view.v2_dtype))
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
-        """Whether a path without document is a group: a directory, and no part of a dataset."""
+        """Whether a path without document is a group: a directory, and no part of a dataset.
+
+        N5 spec, "File-system specification", item 1: every directory is a group.
+        """
         (entries,) = yield [List(path, few=True)]
         if entries is None or (not entries and not path):
             return False
@@ -206,6 +211,8 @@ class Nodes:
 
     def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
+
+        N5 spec, "File-system specification", item 1: directories are groups.
 
         Returns
         -------
@@ -273,7 +280,10 @@ class Nodes:
         return views
 
     def grid_positions(self, path: str, view: DatasetView) -> Steps[list[N5Tuple]]:
-        """Find the blocks of a dataset that exist, sorted. Lists every block directory."""
+        """Find the blocks of a dataset that exist, sorted. Lists every block directory.
+
+        N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
+        """
         grid = view.dataset.grid
         names = [""]
         n_levels = max(1, view.dataset.ndim)

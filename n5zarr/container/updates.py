@@ -1,5 +1,7 @@
 """Documents that Zarr writes, as changes of ``attributes.json``.
 
+N5 spec, "File-system specification", items 2 to 4: attributes, version, keys of a dataset.
+
 Each function that returns ``Steps`` is a generator of requests, see
 :mod:`n5zarr.storage.requests`.
 """
