@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import numpy as np
 import zarr
@@ -278,7 +278,7 @@ class N5Group(zarr.Group):
         return with_fast_path(super().require_array(name, **kwargs))
 
 
-def with_fast_path[Node: zarr.Array[Any] | zarr.Group](node: Node) -> Node:
+def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     """Return an array or a group with the fast path, if it has n5zarr's own codec.
 
     Parameters
@@ -292,13 +292,12 @@ def with_fast_path[Node: zarr.Array[Any] | zarr.Group](node: Node) -> Node:
         An :class:`N5Array` for an array with n5zarr's own codec; an :class:`N5Group` for a group,
         which does the same for its members; any other array as it is.
     """
-    faster: Any = node
     if isinstance(node, zarr.Group):
-        faster = N5Group(async_group(node))
-    elif _has_own_codec(node.async_array.metadata):
-        set_pipeline(node, N5CodecPipeline)
-        faster = N5Array(node.async_array)
-    return faster  # type: ignore[no-any-return] # a subclass
+        return cast("Node", N5Group(async_group(node)))
+    if not _has_own_codec(node.async_array.metadata):
+        return node
+    set_pipeline(node, N5CodecPipeline)
+    return cast("Node", N5Array(node.async_array))
 
 
 def _has_own_codec(metadata: object) -> bool:

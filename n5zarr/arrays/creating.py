@@ -172,6 +172,13 @@ def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
 def _block_size(
     chunks: Sequence[int] | str, extent: tuple[int, ...], ratio: Sequence[float] | None
 ) -> tuple[int, ...]:
+    """Return the extent of a block in elements, in the order of ``extent``.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``chunks`` or ``ratio`` does not fit the number of dimensions (``kind="option"``).
+    """
     if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
         message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
         raise N5UnrepresentableError(message, kind="option")
@@ -184,6 +191,7 @@ def _block_size(
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
+    """Return values as JSON has them, or raise unless there is one for each dimension."""
     if len(values) != ndim:
         message = f"{name}: expected {ndim}, one for each dimension, got {len(values)}"
         raise N5UnrepresentableError(message, kind="option")

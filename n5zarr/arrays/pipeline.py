@@ -221,6 +221,7 @@ class _Reader:
             return [self._read_one(item, memory) for item in items]
 
     def _read_one(self, item: BatchItem, memory: Scratch) -> GetResult:
+        """Read one block, the fastest way that suits it, into the output."""
         store_path, _, chunk_selection, out_selection, _ = item
         path = self._dataset.block_path(store_path.path)
         part = self._read_slab(path, chunk_selection) if self._has_slabs else None

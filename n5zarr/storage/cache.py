@@ -1,8 +1,8 @@
 """A cache of documents and blocks, for remote containers.
 
-zarr's ``experimental.CacheStore`` caches values but not the fact that a key is missing. N5 spec,
-"File-system specification", item 6: datasets are sparse, so it would ask for most blocks again and
-again. It also knows how old a value is, but not whether the array was opened since.
+zarr's ``experimental.CacheStore`` caches values but not the fact that a key is missing, so it would
+ask for the missing blocks of sparse data again and again (N5 spec, "File-system specification",
+item 6). It also knows how old a value is, but not whether the array was opened since.
 """
 
 from __future__ import annotations
@@ -154,6 +154,11 @@ class CachingStore(WrapperStore["Store"]):
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
 
     def _is_fresh(self, key: str, kept: _Kept) -> bool:
+        """Whether a kept value need not be read again.
+
+        With ``recheck="open"``, that is a block read since the last opening of its dataset, or of a
+        group above it.
+        """
         match self.options.recheck:
             case bool(always):
                 return not always
@@ -177,6 +182,10 @@ class CachingStore(WrapperStore["Store"]):
         return _Kept(None if value is None else value.to_bytes(), now, None)
 
     def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
+        """Keep a value unless it is too large or was written since it was asked for.
+
+        Drops the values that were not used for the longest time, until all fit.
+        """
         directory, _, name = key.rpartition("/")
         with self._lock:
             if name == ATTRIBUTES_JSON and kept.value is not None:

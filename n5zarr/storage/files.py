@@ -205,6 +205,7 @@ def write(path: Path | str, *parts: BufferLike) -> None:
 
 
 def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
+    """Write a new file beside a path, for renaming; return its name. Nothing is left on errors."""
     directory, name = os.path.split(path)
     unfinished = f"{directory}/{name[:200]}.{os.urandom(16).hex()}.partial"
     try:
@@ -317,13 +318,19 @@ def stamp(path: Path | str) -> tuple[int, int, int] | None:
 
 
 def remove(path: Path | str) -> None:
-    """Remove a file; do nothing where it is missing."""
+    """Remove a file; do nothing where it is missing.
+
+    N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be removed.
+    """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
         os.remove(path)
 
 
 def remove_tree(path: Path, *, keep_top: bool = False) -> None:
-    """Remove a directory and everything in it; links are removed, not followed."""
+    """Remove a directory and everything in it; links are removed, not followed.
+
+    N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
+    """
     if path.is_symlink():
         path.unlink()
         return

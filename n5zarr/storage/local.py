@@ -140,6 +140,7 @@ class LocalFiles(Storage):
     def _file_that_names(
         self, path: str, pattern: str, named: Callable[[bytes], str | None]
     ) -> bytes | None:
+        """Answer :class:`~n5zarr.storage.requests.FileThatNames`."""
         directory = self._root / path
         for folder in (directory, *directory.parents):
             for file in sorted(folder.glob(pattern)):

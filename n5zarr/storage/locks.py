@@ -78,6 +78,7 @@ def reading(file: int) -> Iterator[None]:
 
 
 def _take_to_read(file: int, lock: _Lock) -> None:
+    """Take a shared lock, unless a writer of this process holds the exclusive one."""
     while not _try(file, "F_RDLCK"):
         writers = [other for other in lock.others() if other.to_write]
         if any(writer.is_held for writer in writers):
@@ -129,6 +130,7 @@ def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[No
 
 
 def _take_to_write(file: int, lock: _Lock, path: object) -> None:
+    """Take an exclusive lock: poll while this process holds it, queue behind other programs."""
     end = time.monotonic() + _PATIENCE
     while not _try(file, "F_WRLCK"):
         if not lock.others():

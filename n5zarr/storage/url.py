@@ -151,6 +151,7 @@ def _web(url: str, options: dict[str, object]) -> UrlStore:
 
 
 def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlStore:
+    """Open a store for a chain of fsspec's URLs."""
     from fsspec import url_to_fs  # noqa: PLC0415 - optional
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
 
@@ -160,6 +161,7 @@ def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlSto
 
 
 def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
+    """Open obstore's store for a URL."""
     try:
         from obstore import store as stores  # noqa: PLC0415 - optional
     except ImportError as err:

@@ -183,6 +183,7 @@ class ZarrStorage(Storage):
             return result
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Answer one request with await; see :meth:`answer`."""
         match request:
             case Get(key):
                 value = await self._store.get(key, cpu.buffer_prototype)
@@ -226,6 +227,7 @@ def _uncached(store: Store) -> Store:
 
 
 async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes]) -> bytes:
+    """Replace the value of a key by the result of a function; write nothing if it is the same."""
     if isinstance(store, CachingStore):
         try:
             return await _update(store.inner, key, change)

@@ -93,6 +93,7 @@ def read_block(
 
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
+    """Read and parse the document of a node."""
     try:
         return parse_attributes(opened.ask(read_document(node)))
     except N5Error as err:

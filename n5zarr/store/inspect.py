@@ -113,6 +113,7 @@ def _version(opened: N5Store) -> JSON:
 
 
 def _describe_array(view: DatasetView) -> dict[str, JSON]:
+    """Describe a dataset by its document alone."""
     dataset = view.dataset
     names = view.dimension_names
     description: dict[str, JSON] = {
@@ -133,6 +134,7 @@ def _describe_array(view: DatasetView) -> dict[str, JSON]:
 
 
 def _describe_geometry(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+    """Describe the axes of a dataset and the problems in reading them."""
     placed = opened.ask(read_placed(opened.container.nodes, path, view))
     geometry = placed.geometry
     problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
@@ -156,6 +158,7 @@ def _describe_geometry(opened: N5Store, path: str, view: DatasetView) -> dict[st
 
 
 def _in_c(values: tuple[int, ...], view: DatasetView) -> tuple[int, ...]:
+    """Return values for each axis, given in the order of a view, in C order."""
     return values if view.axis_order == "C" else to_c(values)
 
 
@@ -168,6 +171,7 @@ def _presented_type(view: DatasetView) -> str:
 
 
 def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+    """Count the stored blocks of a dataset and their bytes."""
     positions = opened.ask(opened.container.nodes.grid_positions(path, view))
     n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
     return {
@@ -222,6 +226,7 @@ def describe_tree(
 def _branch(
     opened: N5Store, path: str, name: str, node: Node | Broken, *, size: bool, depth: int | None
 ) -> dict[str, JSON]:
+    """Describe a node and everything below it, for :func:`describe_tree`."""
     if isinstance(node, Broken):
         kind = "object" if _is_object(node) else "broken"
         return {"name": name, "kind": kind, "error": str(node.error)}
@@ -277,6 +282,7 @@ def find_damage(
 
 
 def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5Error]:
+    """Yield the errors of a node and everything below it, for :func:`find_damage`."""
     if isinstance(node, Broken):
         if not _is_object(node):
             yield node.error

@@ -80,6 +80,7 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _documented_root(node: Path) -> Path:
+    """Return the topmost directory of the unbroken chain with documents, upwards from a node."""
     documented = list(takewhile(_has_document, (node, *node.parents)))
     return documented[-1] if documented else node
 

@@ -136,6 +136,7 @@ class N5Store(Store):
     def _set_up(
         self, storage: Storage, options: ViewOptions, memory: Memory, *, coords: bool
     ) -> None:
+        """Set the attributes of this class: storage, container, and the view of its keys."""
         if coords and options.zarr_format != 3:
             message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
             raise N5UnsupportedError(message, kind="option")
@@ -264,6 +265,7 @@ class N5Store(Store):
         memory: Memory | None = None,
         read_only: bool | None = None,
     ) -> Self:
+        """Return a store of the same container, with other options where they are given."""
         copied = copy.copy(self)
         options = self._container.options
         copied._set_up(  # noqa: SLF001 - of the same class
