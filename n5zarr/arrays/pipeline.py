@@ -111,7 +111,7 @@ class N5CodecPipeline(FusedCodecPipeline):
         for item in batch:
             if writer.can_write(item):
                 whole.append(item)
-            else:  # maybe not complete, as zarr thinks: others may have made the array larger
+            else:  # zarr may think it is complete, but others may have made the array larger
                 rest.append((*item[:4], False))
         _share_out(writer.write, whole, max_workers if writer.is_worth_threads else 1)
         if rest:
@@ -133,12 +133,12 @@ class N5CodecPipeline(FusedCodecPipeline):
 def _share_out[Item, Result](
     work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
 ) -> tuple[Result, ...]:
-    """Call a function with lots of the items, on threads if there are several workers.
+    """Call a function with batches of items, on threads if there are several workers.
 
     Parameters
     ----------
     work : callable
-        Takes a lot of items and returns their results.
+        Takes a batch of items and returns their results.
     items : sequence
         All items.
     n_workers : int
@@ -231,12 +231,14 @@ class _Reader:
                 return self._fill_missing(item)
             try:
                 part = self._select_part(stored, item, memory)
-            except N5BlockError:  # perhaps half written, on a file system with coarse times
+            except (
+                N5BlockError
+            ):  # perhaps half written, unnoticed: the time of the file is too coarse
                 stored = files.read_reused(path, memory, settled=True)
                 if stored is None:
                     return self._fill_missing(item)
                 part = self._select_part(stored, item, memory)
-        if part is None:  # the block has not the size of its grid position
+        if part is None:  # the size of the block is not that of its grid position
             part = self._read_with_codec(item)
         if part is None:  # removed meanwhile
             return self._fill_missing(item)
@@ -248,7 +250,7 @@ class _Reader:
     def _select_part(
         self, stored: memoryview, item: BatchItem, memory: Scratch
     ) -> np.ndarray | None:
-        """Decode a block and select from it; None if it has not the size of its grid position."""
+        """Decode a block and select from it; None if its size is not that of its grid position."""
         store_path, spec, selection, _, _ = item
         n_header = len(self._header)
         try:

@@ -87,10 +87,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Ask to read a key, call a function with its value, and write the result; answers the result.
+    """Ask to replace the value of a key by a function of it; the answer is the new value.
 
-    Storage holds the lock of the key from reading to writing, where it has locks, so that no other
-    program writes in between.
+    The function is given None where the key is missing. Storage holds the lock of the key from
+    reading to writing, where it has locks, so that no other program writes in between.
     """
 
     key: str

@@ -115,9 +115,8 @@ class ZarrStorage(Storage):
             case [ObjectStore() as one, ObjectStore() as two]:
                 return bool(one.store == two.store)
             case [one, two]:
-                return same_data(
-                    one, two
-                )  # equality is not enough: stores in memory compare values
+                # equality is not enough: stores in memory compare values
+                return same_data(one, two)
             case _:
                 return False
 

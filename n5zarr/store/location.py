@@ -100,7 +100,7 @@ def _address(url: str) -> tuple[str, str]:
 
 
 def _with_query(root: str, inner: str, query: str) -> tuple[str, str]:
-    """Return the URL of a container and the path of a node in it, unquoted: a path is no URL."""
+    """Return the URL of a container with its query, and the unquoted path of a node in it."""
     inner = inner.strip("/")
     is_http = root.lower().startswith(("http://", "https://"))
     return root + query, unquote(inner) if is_http else inner
