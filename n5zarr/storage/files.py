@@ -318,7 +318,7 @@ def stamp(path: Path | str) -> tuple[int, int, int] | None:
 
 
 def remove(path: Path | str) -> None:
-    """Remove a file; do nothing where it is missing.
+    """Remove a file; do nothing where it is missing or a directory.
 
     N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be removed.
     """
