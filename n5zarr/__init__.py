@@ -1,11 +1,11 @@
-"""N5 containers as Zarr hierarchies.
+"""Read and write N5 containers as Zarr hierarchies.
 
 >>> import n5zarr, zarr
 >>> root = zarr.open(n5zarr.N5Store(n5zarr.sample_path()), mode="r")  # any Zarr code
 >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s0")  # the fast way
 
-Names are loaded when they are first used, so that ``n5zarr.format``, ``n5zarr.codecs`` and
-``n5zarr.conventions`` work without zarr, and everything but ``to_n5`` and the like without xarray.
+Names are loaded when they are first used. So ``n5zarr.format``, ``n5zarr.codecs`` and
+``n5zarr.conventions`` work without zarr, and only names such as ``to_n5`` need xarray.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ __all__ = [
     "to_n5",
 ]
 
-_WHERE = {
+_MODULES = {
     "Block": "codecs.block",
     "CacheOptions": "storage.cache",
     "N5Block": "store.block_codec",
@@ -70,22 +70,22 @@ _INNER_NAMES = {"open": "open_node"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _WHERE:
+    if name not in _MODULES:
         message = f"module 'n5zarr' has no attribute {name!r}"
         raise AttributeError(message)
     try:
-        module = import_module(f"n5zarr.{_WHERE[name]}")
+        module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
-        if not _WHERE[name].startswith("xarray."):
+        if not _MODULES[name].startswith("xarray."):
             raise
         raise N5MissingDependencyError(err.name or "", f"n5zarr.{name}", "xarray") from err
-    found: object = getattr(module, _INNER_NAMES.get(name, name))
-    globals()[name] = found  # not looked for again
-    return found
+    value: object = getattr(module, _INNER_NAMES.get(name, name))
+    globals()[name] = value  # so that Python does not call this function for it again
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted({*globals(), *_MODULES})
 
 
 try:

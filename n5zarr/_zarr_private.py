@@ -1,18 +1,20 @@
-"""The only place that names private parts of zarr.
+"""Private names of zarr: no other module imports them.
 
-- ``sync``: zarr 3.4 has no public way to run a coroutine on its event loop, to which the clients
-  of remote stores are bound. Drop it when there is one.
-- ``ChunkCodecs``: zarr 3.4 has no public way to run the codecs of an array on one chunk. Drop it
-  when there is one.
-- ``spelled``: zarr writes documents in another spelling than it read them; only its own class knows
-  which. Drop it when that class is public.
-- ``FusedCodecPipeline`` and what belongs to it: zarr 3.4 loads a pipeline by its name, but has no
-  public base class for one. Drop them when there is one.
-- ``async_group``: what a group is made of; arrays have a public name for it.
-- ``same_data``: zarr's own rule for whether two stores are one place. Drop it when it is public.
-- ``LocalStore``: the class itself. Programs that lead zarr from paths to this package's stores put
-  theirs in its place in ``zarr.storage``, and what is made here would lead back here.
-- The types stand in the signatures of codecs; zarr exports them nowhere.
+Each entry says why zarr 3.4's public names do not suffice, and when it can go.
+
+- ``sync``: runs a coroutine on zarr's event loop, to which the clients of remote stores are bound.
+  Drop it when zarr has a public function for this.
+- ``ChunkCodecs``: runs the codecs of an array on one chunk. Drop it when zarr has a public way.
+- ``spelled``: zarr may write a document with other spellings than it read; only zarr's own class of
+  array metadata knows which. Drop it when that class is public.
+- ``FusedCodecPipeline``, ``register_pipeline``, ``set_pipeline``, ``max_workers``, ``GetResult``:
+  zarr loads a codec pipeline by its name but has no public base class for one. Drop them when it
+  has.
+- ``async_group``: the asynchronous group inside a group; for arrays, zarr has a public name.
+- ``same_data``: zarr's rule for whether two stores are the same place. Drop it when it is public.
+- ``LocalStore``: the class itself. A program may replace ``zarr.storage.LocalStore`` by a class
+  that opens this package's stores; a store made here through that name would lead back here.
+- Types of zarr's signatures, which zarr exports nowhere.
 """
 
 from __future__ import annotations
@@ -41,10 +43,11 @@ from zarr.storage._local import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     import zarr
     from zarr.abc.buffer import Buffer, NDBuffer
+    from zarr.abc.codec import Codec
     from zarr.core import array_spec, attributes, indexing
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
@@ -87,7 +90,10 @@ MISSING: GetResult = {"status": "missing"}
 
 
 def set_pipeline(array: AnyArray, pipeline: type[FusedCodecPipeline]) -> None:
-    """Return an array another pipeline: zarr makes it from the global configuration only."""
+    """Replace the codec pipeline of an array, in place.
+
+    Zarr itself makes pipelines from its global configuration only, for all arrays alike.
+    """
     inner = array.async_array
     metadata = inner.metadata
     if not isinstance(metadata, ArrayV3Metadata):
@@ -99,17 +105,17 @@ def set_pipeline(array: AnyArray, pipeline: type[FusedCodecPipeline]) -> None:
         config=ArrayConfig.from_dict({}),
         prototype=default_buffer_prototype(),
     )
-    made = pipeline.from_codecs(metadata.codecs).evolve_from_array_spec(spec)
-    object.__setattr__(inner, "codec_pipeline", made)
+    replacement = pipeline.from_codecs(metadata.codecs).evolve_from_array_spec(spec)
+    object.__setattr__(inner, "codec_pipeline", replacement)  # a frozen dataclass
 
 
 def async_group(group: zarr.Group) -> zarr.AsyncGroup:
-    """Return the asynchronous group that a group is made of, as ``Array.async_array`` does."""
+    """Return the asynchronous group inside a group, as ``Array.async_array`` does for arrays."""
     return group._async_group  # noqa: SLF001
 
 
 def spelled(document: dict[str, Any]) -> dict[str, Any]:
-    """Spell a ``zarr.json`` or ``.zarray`` of an array as zarr does."""
+    """Rewrite a ``zarr.json`` or ``.zarray`` of an array in zarr's own spelling."""
     return parse_array_metadata(document).to_dict()
 
 
@@ -125,7 +131,7 @@ class ChunkCodecs:
     def __init__(self, document: dict[str, Any]) -> None:
         metadata = parse_array_metadata(document)
         if isinstance(metadata, ArrayV3Metadata):
-            codecs: Any = metadata.codecs
+            codecs: Sequence[Codec] = metadata.codecs
             dtype, order = metadata.data_type, None
         else:
             codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
@@ -145,29 +151,31 @@ class ChunkCodecs:
             pipeline.sync_transform,
             AsyncChunkTransform(codecs=pipeline.codecs),
         )
-        # filters take bytes for numbers, in an order that only they know
+        # a filter reads the bytes of a chunk as numbers, in a byte order that only zarr knows
         self._dtype: np.dtype | None = None
         native = dtype.to_native_dtype()
         if native.kind in "biufc" and ("numcodecs." in str(document) or document.get("filters")):
-            self._dtype = self._try(np.zeros(chunk_shape, native)).dtype
+            self._dtype = self._round_trip(np.zeros(chunk_shape, native)).dtype
             self._check_filters(np.resize(np.arange(251, dtype=np.uint8), chunk_shape))
 
-    def _try(self, array: np.ndarray) -> np.ndarray:
+    def _round_trip(self, array: np.ndarray) -> np.ndarray:
         return self.decode(self.encode(array))
 
     def _check_filters(self, values: np.ndarray) -> None:
-        """Check that what is read is what is read after it was written; not all filters keep all.
+        """Raise if values that were decoded once do not survive encoding and decoding again.
+
+        The values themselves need not survive: some filters are lossy.
 
         Raises
         ------
         N5UnrepresentableError
-            Filters that zarr does not decode as it encoded (``kind="compression"``).
+            Zarr does not decode the filters as it encoded them (``kind="compression"``).
         """
-        once = self._try(values.astype(self._dtype))
-        if not np.array_equal(self._try(once), once, equal_nan=once.dtype.kind in "fc"):
+        once = self._round_trip(values.astype(self._dtype))
+        if not np.array_equal(self._round_trip(once), once, equal_nan=once.dtype.kind in "fc"):
             message = (
-                "filters: expected to decode to what was encoded, found other numbers, as zarr "
-                "does where a filter of v3 is big-endian; create the array with '<' in its type"
+                "filters: expected to decode to what was encoded, got other numbers, as zarr "
+                "does with a big-endian filter of Zarr v3; create the array with '<' in its type"
             )
             raise N5UnrepresentableError(message, kind="compression")
 
@@ -185,7 +193,7 @@ class ChunkCodecs:
         if self._dtype is not None:
             array = array.astype(self._dtype, copy=False)
         chunk = self._spec.prototype.nd_buffer.from_numpy_array(array)
-        # a shard leaves out its empty parts; what is all fill value was written to be there
+        # a shard leaves out its empty parts; a whole chunk of fill values was written on purpose
         encoded = self._encode(chunk, self._spec)
         if encoded is None:
             encoded = self._encode(chunk, self._keep_empty)
@@ -198,9 +206,9 @@ class ChunkCodecs:
 
 
 class _Loop:
-    """An event loop of our own for codecs that only exist as coroutines.
+    """An event loop of n5zarr's own, for codecs that only exist as coroutines.
 
-    Zarr's loop cannot serve: it may be waiting for the store that decodes here.
+    Zarr's loop would deadlock: it may be waiting for the very store that decodes here.
     """
 
     def __init__(self) -> None:
@@ -215,7 +223,7 @@ class _Loop:
             return self._loop
 
     def forget(self) -> None:
-        """Start anew in a forked process, which has the loop but not its thread."""
+        """Drop the loop in a forked process, which does not have its thread."""
         self._lock, self._loop = threading.RLock(), None
 
 
@@ -224,6 +232,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_LOOP.forget)
 
 
-def on_own_loop[T](coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop of n5zarr's own, and wait for it."""
+def on_own_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on n5zarr's own event loop, and wait for the result."""
     return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()

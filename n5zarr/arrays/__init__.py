@@ -1,7 +1,7 @@
-"""Zarr arrays and groups over N5 by the fast way: what ``n5zarr.open`` returns.
+"""The fast path: the zarr arrays and groups that ``n5zarr.open`` returns.
 
-Knows how to open and create them (`opening`, `creating`), and how to read and write many blocks at
-once: in C (`kernel`), and in Python (`pipeline`), which is the reference for the kernel. May import
-`store` and everything below. Must not have rules of its own for blocks: what is not ordinary about
-one goes to `container` and `codecs`.
+Opens and creates them (`opening`, `creating`), and reads and writes many blocks at once: in C
+(`kernel`), and in Python (`pipeline`), which is the reference for the kernel. May import `store`
+and everything below. Must not have rules of its own for blocks: any block that is not ordinary goes
+to `container` and `codecs`.
 """

@@ -1,8 +1,8 @@
-"""Zarr arrays over local N5 datasets, which read and write boxes through the compiled kernel."""
+"""Zarr arrays and groups that read and write boxes of local datasets with the compiled kernel."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import numpy as np
 import zarr
@@ -37,31 +37,32 @@ if TYPE_CHECKING:
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
 
-_FEW = 16  # blocks that are asked for one by one
+_FEW_BLOCKS = 16  # up to this many that the kernel has left go to zarr one by one
 
 
 class N5Array(zarr.Array[ArrayV3Metadata]):
-    """A :class:`zarr.Array` over blocks; boxes of local datasets are read and written at once.
+    """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes of local datasets.
 
-    It behaves as any other. Integers, slices without steps and ellipses are read and written by
-    the compiled kernel, if there is one and the memory is numpy's; whatever else is asked for, and
-    blocks that are not as expected, go zarr's way, through
+    It behaves as any other array. The compiled kernel reads and writes selections of integers,
+    slices without steps and an ellipsis, if the kernel was built and zarr is set to numpy's memory.
+    Other selections, and blocks that are not ordinary, go through
     :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
 
-    It says that it has the standard codecs of the dataset's compression, so that what zarr makes of
-    it elsewhere, by :func:`zarr.from_array` or :func:`zarr.zeros_like`, is plain Zarr.
+    Its metadata name the standard codecs of the dataset's compression. So copies that zarr makes
+    elsewhere, by :func:`zarr.from_array` or :func:`zarr.zeros_like`, are plain Zarr.
     """
 
     @property
     def metadata(self) -> ArrayV3Metadata:
         """The ``zarr.json`` of the array, with standard codecs."""
-        own: Any = self.async_array.metadata  # of which zarr changes the attributes in place
-        codecs = own.codecs[0].standard(len(own.shape), own.dtype.to_native_dtype())
+        own = self.async_array.metadata  # zarr changes the attributes of this one in place
+        codec = next(codec for codec in own.codecs if isinstance(codec, N5BlockCodec))
+        codecs = codec.standard(len(own.shape), own.dtype.to_native_dtype())
         return ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
 
     @property
     def attrs(self) -> Attributes:
-        """The attributes, which zarr changes in the metadata itself."""
+        """The attributes; zarr changes them in the array's own metadata, not in a copy."""
         return zarr.Array(self.async_array).attrs
 
     @property
@@ -147,36 +148,41 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
             super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
 
     def _read(self, selection: object) -> np.ndarray | None:
-        """Read a box; None where zarr has to."""
+        """Read a box with the kernel; None where zarr has to read."""
         box = Box.of(selection, self.shape)
         dataset = None if box is None else self._dataset(to_write=False)
         if box is None or dataset is None:
             return None
         out = np.empty(box.shape, self.dtype, self.config.order)
-        left = kernel.read_box(dataset, box.start, out, self._missing)
-        if len(left) > _FEW:
+        left = kernel.read_box(dataset, box.start, out, self._fill_value)
+        if len(left) > _FEW_BLOCKS:
             return None
         for part in self._parts(box, dataset, left):
             out[part.relative_to(box)] = super().get_basic_selection(part.slices)
         return out.squeeze(box.dropped) if box.dropped else out
 
     def _write(self, selection: object, value: object) -> bool:
-        """Write a box; False where zarr has to."""
+        """Write a box with the kernel; return False where zarr has to write."""
         box = Box.of(selection, self.shape)
-        given = None if box is None else _elements(value, box, self.dtype)
-        dataset = None if given is None else self._dataset(to_write=True)
-        if box is None or given is None or dataset is None:
+        elements = None if box is None else _elements(value, box, self.dtype)
+        dataset = None if elements is None else self._dataset(to_write=True)
+        if box is None or elements is None or dataset is None:
             return False
-        keep_empty = self.config.write_empty_chunks
-        left = kernel.write_box(dataset, box.start, given, self._missing, keep_empty=keep_empty)
-        if len(left) > _FEW:
+        left = kernel.write_box(
+            dataset,
+            box.start,
+            elements,
+            self._fill_value,
+            keep_empty=self.config.write_empty_chunks,
+        )
+        if len(left) > _FEW_BLOCKS:
             return False
         for part in self._parts(box, dataset, left):
-            super().set_basic_selection(part.slices, given[part.relative_to(box)])
+            super().set_basic_selection(part.slices, elements[part.relative_to(box)])
         return True
 
     def _dataset(self, *, to_write: bool) -> LocalDataset | None:
-        """Find the dataset if the kernel can read or write it."""
+        """Return the dataset if the kernel can read or write it."""
         if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
             return None
         if not to_write and not self.config.read_missing_chunks:
@@ -185,23 +191,24 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         dataset = local_dataset(self.store, key, to_write=to_write)
         if dataset is None or not kernel.can_do(dataset):
             return None
-        view = dataset.view  # which may be of another dataset by now
+        view = dataset.view  # another program may have replaced the dataset meanwhile
         native = view.data_type.dtype.newbyteorder("=")
         is_same = view.chunk_shape == self.chunks and native == self.dtype
         return dataset if is_same else None
 
     @property
-    def _missing(self) -> object:
+    def _fill_value(self) -> object:
         fill_value = self.async_array.metadata.fill_value
         return 0 if fill_value is None else fill_value
 
     def _parts(self, box: Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[Box]:
+        """Return the parts of a box that lie in the blocks that the kernel has left."""
         order, size = dataset.view.axis_order, dataset.view.chunk_shape
-        return [box.within(place, size) for place in sorted(present(p, order) for p in left)]
+        return [box.within(coords, size) for coords in sorted(present(p, order) for p in left)]
 
 
 def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
-    """Return the elements of a box; None where it is not plain numbers of its shape."""
+    """Return the elements of a box; None unless the value is plain numbers of the box's shape."""
     if np.isscalar(value) and not isinstance(value, str | bytes):
         return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
     if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
@@ -214,7 +221,7 @@ def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
 
 
 class N5Group(zarr.Group):
-    """A :class:`zarr.Group` whose arrays are :class:`N5Array` where they can be."""
+    """A :class:`zarr.Group` whose arrays are :class:`N5Array` where their codec allows."""
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, zarr.Group):
@@ -269,18 +276,26 @@ class N5Group(zarr.Group):
         return with_fast_path(super().require_array(name, **kwargs))
 
 
-def with_fast_path[Opened: zarr.Array[Any] | zarr.Group](found: Opened) -> Opened:
-    """Return an array with n5zarr's own codec, or those of a group, the fast path.
+def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
+    """Return an array or a group with the fast path, if it has n5zarr's own codec.
 
-    Anything else is left as it is.
+    Parameters
+    ----------
+    node : zarr.Array or zarr.Group
+        The array or group. The codec pipeline of an array is replaced in place.
+
+    Returns
+    -------
+    zarr.Array or zarr.Group
+        An :class:`N5Array` for an array with n5zarr's own codec; an :class:`N5Group` for a group,
+        which does the same for its members; any other array as it is.
     """
-    faster: Any = found
-    if isinstance(found, zarr.Group):
-        faster = N5Group(async_group(found))
-    elif _has_own_codec(found.async_array.metadata):
-        set_pipeline(found, N5CodecPipeline)
-        faster = N5Array(found.async_array)
-    return faster  # type: ignore[no-any-return] # a subclass
+    if isinstance(node, zarr.Group):
+        return cast("Node", N5Group(async_group(node)))
+    if not _has_own_codec(node.async_array.metadata):
+        return node
+    set_pipeline(node, N5CodecPipeline)
+    return cast("Node", N5Array(node.async_array))
 
 
 def _has_own_codec(metadata: object) -> bool:

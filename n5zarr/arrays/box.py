@@ -1,4 +1,4 @@
-"""Selections that are boxes: integers, slices without steps, and ellipses."""
+"""Boxes: parse selections of integers, slices without steps, and an ellipsis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Box"]
 
 
 class Box(NamedTuple):
-    """A selection that is a box: where it begins and ends, and which axes the result drops."""
+    """A box of elements: its first and end corners, and the axes that the result drops."""
 
     start: tuple[int, ...]
     stop: tuple[int, ...]
@@ -19,7 +19,10 @@ class Box(NamedTuple):
 
     @classmethod
     def of(cls, selection: object, shape: tuple[int, ...]) -> Self | None:
-        """Understand integers, slices without steps, and one ellipsis; None for anything else."""
+        """Parse a selection; None if it is no box, or an empty one.
+
+        A box is selected by integers, slices without steps, and at most one ellipsis.
+        """
         parts = selection if isinstance(selection, tuple) else (selection,)
         n_missing = len(shape) - len(parts)
         if any(part is Ellipsis for part in parts):
@@ -29,20 +32,27 @@ class Box(NamedTuple):
             parts = (*parts, *(slice(None),) * n_missing)
         if len(parts) != len(shape):
             return None
-        found = list(map(_bounds, parts, shape))
-        if None in found:
+        bounds = [b for b in map(_bounds, parts, shape) if b is not None]
+        if len(bounds) < len(shape):
             return None
-        bounds = [b for b in found if b is not None]
         dropped = tuple(i for i, part in enumerate(parts) if not isinstance(part, slice))
         return cls(tuple(b for b, _ in bounds), tuple(e for _, e in bounds), dropped)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extent, with the axes that are dropped."""
+        """Extent in elements, with the axes that the result drops."""
         return tuple(end - begin for begin, end in zip(self.start, self.stop, strict=True))
 
     def within(self, position: tuple[int, ...], size: tuple[int, ...]) -> Box:
-        """Return what of it lies in a chunk."""
+        """Return the part of the box that lies in a chunk.
+
+        Parameters
+        ----------
+        position : tuple of int
+            Position of the chunk in the grid.
+        size : tuple of int
+            Shape of a full chunk, in elements.
+        """
         corners = [
             (max(begin, place * n), min(end, (place + 1) * n))
             for begin, end, place, n in zip(self.start, self.stop, position, size, strict=True)
@@ -51,11 +61,11 @@ class Box(NamedTuple):
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """The selection of it, without dropping axes."""
+        """The selection of the box that drops no axes."""
         return tuple(map(slice, self.start, self.stop))
 
     def relative_to(self, other: Box) -> tuple[slice, ...]:
-        """Return the selection of it in an array that holds another box."""
+        """Return the selection of this box in an array that holds another box."""
         return tuple(
             slice(begin - origin, end - origin)
             for begin, end, origin in zip(self.start, self.stop, other.start, strict=True)
@@ -63,7 +73,7 @@ class Box(NamedTuple):
 
 
 def _bounds(part: object, n: int) -> tuple[int, int] | None:
-    """Return begin and end of a selection along an axis; None if it is no run of elements."""
+    """Return the begin and end of a selection along one axis; None if it is no run of elements."""
     if isinstance(part, slice):
         try:
             begin, end, step = part.indices(n)

@@ -1,4 +1,4 @@
-"""``n5zarr.create_array``: new datasets as zarr arrays, by the fast way."""
+"""``n5zarr.create_array``: create datasets and open them as zarr arrays with the fast path."""
 
 from __future__ import annotations
 
@@ -55,53 +55,54 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> AnyArray:
-    """Create an N5 dataset and open it as a zarr array, by the fast way.
+    """Create an N5 dataset and open it as a zarr array with the fast path.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, which is made if it does not exist, or a place in one:
+        A container, which is created if it does not exist, or a location in one:
         ``"new.n5/em/s0"``. An :class:`N5Store` is used as it is.
     path : str, optional
-        Of the dataset, below ``store``.
+        Path of the dataset below ``store``.
     shape : sequence of int
-        Extent in elements, in the order of ``axis_order``, as all that follow.
+        Extent in elements. It and all parameters for each axis are in the order of ``axis_order``.
     dtype : dtype
-        One of N5's ten numeric ones; any other that zarr has is kept in the nearest of them, or as
-        strings, with a record of what it is.
+        One of N5's ten numeric types. Any other type of zarr's is stored in the nearest of them, or
+        as strings, together with a record of the original type.
     chunks : sequence of int or "auto", optional
         Extent of a block in elements; ``"auto"`` takes about a million elements, as tensorstore
         does.
     chunk_aspect_ratio : sequence of float, optional
         Proportions of automatic blocks; cubes by default.
     compression : mapping or None, optional
-        As in ``attributes.json``; members left out take Java's defaults. None is raw.
+        The ``compression`` object of ``attributes.json``; missing members take Java's defaults.
+        None is raw.
     fill_value : scalar, optional
-        What missing blocks read as; zarr's default, which is 0 for numbers. Other N5 tools read 0
-        there, whatever it is.
+        Value of the elements of missing blocks; zarr's default is 0 for numbers. Other N5 tools
+        always read 0.
     axes, units : sequence of str, optional
-        Name and unit of each axis, kept as tensorstore and Neuroglancer do.
+        Name and unit of each axis, stored as tensorstore and Neuroglancer do.
     resolution, offset : sequence of float, optional
-        Distance of elements, and position of the first one, in these units.
+        Distance between elements, and position of the first element, in ``units``.
     attributes : mapping, optional
-        Others, kept as they are.
+        Other attributes, stored as they are.
     axis_order : {"C", "F"}, optional
         ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: shape is
-        ``dimensions``. That of an :class:`N5Store` holds.
+        ``dimensions``. An :class:`N5Store` keeps its own order.
     overwrite : bool, optional
-        Whether what exists there is removed first, with all that is below it.
+        Whether an existing node is removed first, with everything below it.
     storage_options : dict, optional
         For fsspec, with a URL.
 
     Returns
     -------
     zarr.Array
-        With n5zarr's own codec where the dtype is one of N5's.
+        The array, with n5zarr's own codec if the dtype is one of N5's.
 
     Raises
     ------
     zarr.errors.ContainsArrayError, zarr.errors.ContainsGroupError
-        There is something, and ``overwrite`` is false.
+        The node exists, and ``overwrite`` is false.
     N5Error
         N5 cannot hold the array; nothing is written.
 
@@ -118,13 +119,13 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"units":["nm","nm","nm"],...,"axes":["x","y","z"]}'
     """
     extent = tuple(map(index, shape))
-    how = parse_compression({"type": "raw"} if compression is None else compression)
+    parsed = parse_compression({"type": "raw"} if compression is None else compression)
     block = _block_size(chunks, extent, chunk_aspect_ratio)
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options
     )
     per_axis = {"units": units, "resolution": resolution, "offset": offset}
-    described: dict[str, Any] = {
+    described: dict[str, JSON] = {
         name: list(from_presented(_one_each(name, values, len(extent)), opened.axis_order))
         for name, values in per_axis.items()
         if values is not None
@@ -134,17 +135,17 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     if axes is not None:
         options["dimension_names"] = _one_each("axes", axes, len(extent))
     element = Element(dtype=zdtype.to_native_dtype())
-    # before anything is overwritten
-    plain_dataset(extent, block, element, how, opened.axis_order)
+    # raises if N5 cannot hold it, before anything is overwritten
+    plain_dataset(extent, block, element, parsed, opened.axis_order)
     if opened.zarr_format == 2:
-        options["compressors"] = numcodecs_compressor(how)
+        options["compressors"] = numcodecs_compressor(parsed)
         if element.is_native:
             zdtype = _zdtype(element.dtype.newbyteorder(">"))
     elif element.is_native and extent and opened.codecs == "n5":
-        options |= {"serializer": N5BlockCodec(how, opened.axis_order), "compressors": None}
+        options |= {"serializer": N5BlockCodec(parsed, opened.axis_order), "compressors": None}
     else:
-        options["compressors"] = zarr_compressors(how)
-    made = zarr.create_array(
+        options["compressors"] = zarr_compressors(parsed)
+    array = zarr.create_array(
         opened,
         name=node or None,
         shape=extent,
@@ -155,11 +156,11 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         overwrite=overwrite,
         **options,
     )
-    return with_fast_path(made)
+    return with_fast_path(array)
 
 
 def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
-    """Find zarr's data type, from a numpy dtype or anything that zarr takes."""
+    """Return zarr's data type for a numpy dtype, or for anything else that zarr accepts."""
     named = isinstance(dtype, str) and dtype not in ("string", "bytes")
     try:
         return parse_dtype(np.dtype(dtype) if named else dtype, zarr_format=3)  # type: ignore[arg-type]
@@ -171,6 +172,13 @@ def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
 def _block_size(
     chunks: Sequence[int] | str, extent: tuple[int, ...], ratio: Sequence[float] | None
 ) -> tuple[int, ...]:
+    """Return the extent of a block in elements, in the order of ``extent``.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``chunks`` or ``ratio`` does not fit the number of dimensions (``kind="option"``).
+    """
     if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
         message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
         raise N5UnrepresentableError(message, kind="option")
@@ -183,8 +191,9 @@ def _block_size(
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
+    """Return values as JSON has them, or raise unless there is one for each dimension."""
     if len(values) != ndim:
         message = f"{name}: expected {ndim}, one for each dimension, got {len(values)}"
         raise N5UnrepresentableError(message, kind="option")
-    # also numpy's numbers, which are no JSON
+    # JSON has no numpy scalars
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

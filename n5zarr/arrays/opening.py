@@ -1,4 +1,4 @@
-"""``n5zarr.open``: nodes as zarr arrays and groups, by the fast way."""
+"""``n5zarr.open``: open groups and datasets as zarr groups and arrays with the fast path."""
 
 from __future__ import annotations
 
@@ -46,46 +46,48 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     assume_metadata: Mapping[str, JSON] | None = None,
     delete_existing: bool = False,
 ) -> AnyArray | Group:
-    """Open an N5 group or dataset as a zarr group or array, by the fast way.
+    """Open an N5 group or dataset as a zarr group or array with the fast path.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
-        container begins at the first name that ends in ``.n5``, else at the topmost of the
-        location and the groups above it that have, one below the other, an ``attributes.json``. An
-        :class:`N5Store` is used as it is.
+        A container, or a location in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
+        root of the container is the first name that ends in ``.n5``. Without one, it is the topmost
+        directory of an unbroken chain, from the location upwards, in which each has an
+        ``attributes.json``. An :class:`N5Store` is used as it is.
     mode : {"r", "r+", "a", "w", "w-"}, optional
-        As in :func:`zarr.open`: read only; read and write what exists; make a group if nothing
-        exists; make a new group in any case; make a group or fail. :func:`create_array` makes
-        arrays.
+        As in :func:`zarr.open`: read only; read and write an existing node; create a group if
+        nothing exists; create a new group in any case; create a group, or raise if something
+        exists. :func:`create_array` creates arrays.
     path : str, optional
         Node below ``store``.
     axis_order : {"C", "F"}, optional
-        ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
-        z)``.
+        ``"C"``: ``dimensions [x, y, z]`` are presented as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
+        z)``. An :class:`N5Store` keeps its own order.
     storage_options : dict, optional
         For fsspec, with a URL.
     dtype, ndim, shape, chunks, compression : optional
-        What the node has to be, in the order that is shown; an array of anything else is refused.
-        Of a compression only the members that are given are compared. With the modes ``"r"`` and
-        ``"r+"``.
+        Conditions that the array must meet, in the order of ``axis_order``; one that differs is
+        refused. Only the given members of a compression are compared. With the modes ``"r"`` and
+        ``"r+"`` only.
     assume_metadata : mapping, optional
-        The document of the dataset, with N5's own keys: it is not read, and need not exist.
+        The document of the dataset, with N5's own keys, used instead of the stored one, which need
+        not exist.
     delete_existing : bool, optional
-        Whether what exists is removed first; with the modes ``"a"``, ``"w"`` and ``"w-"``.
+        Whether an existing node is removed first; with the modes ``"a"``, ``"w"`` and ``"w-"``
+        only.
 
     Returns
     -------
     zarr.Array or zarr.Group
-        With n5zarr's own codec: errors name container, path and block.
+        The node, with n5zarr's own codec, whose errors name container, path and block.
 
     Raises
     ------
     FileNotFoundError
-        There is no such container or node.
+        The container or node does not exist.
     N5UnrepresentableError
-        The node is not what it has to be (``kind="option"``).
+        The node does not meet a condition, or an option does not fit the mode (``kind="option"``).
     N5Error
         The node is broken or not supported.
 
@@ -123,30 +125,30 @@ def _delete(opened: N5Store, node: str, mode: str) -> None:
 
 
 def _check_wanted(
-    found: AnyArray | Group, wanted: Mapping[str, Any], opened: N5Store, node: str
+    array: AnyArray | Group, wanted: Mapping[str, Any], opened: N5Store, node: str
 ) -> None:
-    """Compare an array with what the caller needs it to be."""
+    """Raise if a node is not an array that meets the conditions of the caller."""
     where = f"{opened}: {node or '/'}"
-    if wanted and not isinstance(found, zarr.Array):
+    if wanted and not isinstance(array, zarr.Array):
         message = "expected an array, got a group"
         raise N5UnrepresentableError(message, kind="option", where=where)
     for name, value in wanted.items():
-        is_value = getattr(found, name)
+        actual = getattr(array, name)
         if name == "dtype":
             expected: Any = np.dtype(value)
         else:
             expected = value if name == "ndim" else tuple(map(index, value))
-        if is_value != expected:
-            message = f"{name}: expected {expected}, got {is_value}"
+        if actual != expected:
+            message = f"{name}: expected {expected}, got {actual}"
             raise N5UnrepresentableError(message, kind="option", where=where)
 
 
 def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:
-    shown = opened.node(node)
+    view = opened.node(node)
     parse_compression(wanted)
     stored: dict[str, JSON] = {}
-    if isinstance(shown, DatasetView):
-        stored = compression_to_json(shown.dataset.compression)
+    if isinstance(view, DatasetView):
+        stored = compression_to_json(view.dataset.compression)
     if any(stored.get(name) != value for name, value in wanted.items()):
         message = f"compression: expected {dict(wanted)}, got {stored or 'a group'}"
         raise N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")

@@ -1,14 +1,14 @@
-"""The fast path: many blocks of a local dataset at a time, each read once, into the output.
+"""A codec pipeline that reads and writes many blocks of a local dataset at a time.
 
-For arrays with n5zarr's own codec on a local file system; anything else goes the way of zarr's own
-fused pipeline. Arrays that :func:`n5zarr.open` and :func:`n5zarr.create_array` return, and those of
-xarray's engine, have it; ``zarr.config.set({"codec_pipeline.path":
-"n5zarr.arrays.pipeline.N5CodecPipeline"})`` gives it to every other one, too.
+It serves arrays with n5zarr's own codec on a local file system; all others take zarr's own fused
+pipeline. The arrays of :func:`n5zarr.open`, :func:`n5zarr.create_array` and xarray's engine have
+it. ``zarr.config.set({"codec_pipeline.path": "n5zarr.arrays.pipeline.N5CodecPipeline"})`` gives it
+to all other arrays, too.
 
-What costs in Python is what happens per block: so a file is read by its exact size, its header is
-compared and not parsed, and its elements are swapped while they are copied into the output. Threads
-get many blocks at once, and none where blocks are small and uncompressed: there the interpreter's
-lock is all that threads would share.
+In Python, the work per block is what costs. So each file is read once, by its exact size; its
+header is compared instead of parsed; and its bytes are swapped while they are copied into the
+output. Each thread takes several blocks at once. Small uncompressed blocks get no threads, because
+those would only wait for each other on the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeGuard, override
+from typing import TYPE_CHECKING, TypeGuard, override
 
 import numpy as np
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from zarr.abc.buffer import NDBuffer
-    from zarr.abc.codec import ArrayBytesCodec
 
     from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
     from n5zarr.arrays.local_dataset import LocalDataset
@@ -49,10 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["N5CodecPipeline"]
 
-_LOTS = 4  # for each worker: few enough to cost nothing, enough to share the work evenly
-_LITTLE = 2**16  # elements that are read where zarr's loop runs
-_SMALL = 2**17  # bytes of an uncompressed block that one thread copies faster than two
-_SLAB = 2**18  # bytes of an uncompressed block of which a part is read alone
+_LOTS_PER_WORKER = 4  # few enough to cost nothing, enough to share the work evenly
+_FEW_ELEMENTS = 2**16  # up to this many are read on zarr's event loop, without a thread
+_SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
+_SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
 
 
 class N5CodecPipeline(FusedCodecPipeline):
@@ -68,11 +67,16 @@ class N5CodecPipeline(FusedCodecPipeline):
     ) -> tuple[GetResult, ...]:
         batch = list(batch_info)
         dataset = self._dataset(batch)
+        codec = self.array_bytes_codec
         target = out.as_numpy_array() if dataset is not None else None
-        if dataset is None or not isinstance(target, np.ndarray):
+        if (
+            dataset is None
+            or not isinstance(codec, N5BlockCodec)
+            or not isinstance(target, np.ndarray)
+        ):
             return super().read_sync(batch, out, drop_axes, max_workers)
-        reader = _Reader(dataset, self.array_bytes_codec, target, drop_axes)
-        return _dealt(reader.read, batch, max_workers if reader.is_worth_threads else 1)
+        reader = _Reader(dataset, codec, target, drop_axes)
+        return _share_out(reader.read, batch, max_workers if reader.is_worth_threads else 1)
 
     @override
     async def read(
@@ -82,10 +86,10 @@ class N5CodecPipeline(FusedCodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> tuple[GetResult, ...]:
         batch = list(batch_info)
-        if batch and len(batch) * math.prod(batch[0][1].shape) <= _LITTLE:
+        if batch and len(batch) * math.prod(batch[0][1].shape) <= _FEW_ELEMENTS:
             dataset = self._dataset(batch)
             if dataset is not None and isinstance(out.as_numpy_array(), np.ndarray):
-                # less work than handing it to a thread, which zarr does for any other
+                # costs less than handing the work to a thread, as zarr would
                 return self.read_sync(batch, out, drop_axes)
         return await super().read(batch, out, drop_axes)
 
@@ -107,29 +111,45 @@ class N5CodecPipeline(FusedCodecPipeline):
         for item in batch:
             if writer.can_write(item):
                 whole.append(item)
-            else:  # not complete, whatever zarr thinks: others may have made the array larger
+            else:  # zarr may think it is complete, but others may have made the array larger
                 rest.append((*item[:4], False))
-        _dealt(writer.write, whole, max_workers if writer.is_worth_threads else 1)
+        _share_out(writer.write, whole, max_workers if writer.is_worth_threads else 1)
         if rest:
             super().write_sync(rest, value, drop_axes, max_workers)
 
     def _dataset(
         self, batch: Sequence[BatchItem], *, to_write: bool = False
     ) -> LocalDataset | None:
-        """Find the local dataset that a batch of chunks belongs to."""
+        """Return the local dataset of a batch of chunks; None where zarr's pipeline has to work."""
         if not batch or len(self.codecs) != 1 or not isinstance(self.codecs[0], N5BlockCodec):
             return None
-        place = batch[0][0]
-        return local_dataset(getattr(place, "store", None), place.path, to_write=to_write)
+        store_path = batch[0][0]
+        store = getattr(store_path, "store", None)
+        return local_dataset(store, store_path.path, to_write=to_write)
 
 
-def _dealt[Item, Result](
+def _share_out[Item, Result](
     work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
 ) -> tuple[Result, ...]:
-    """Do the same with all of many items, in lots on threads if there are several workers."""
+    """Call a function with batches of items, on threads if there are several workers.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a batch of items and returns their results.
+    items : sequence
+        All items.
+    n_workers : int
+        Number of threads, this one included.
+
+    Returns
+    -------
+    tuple
+        The results, in the order of the items.
+    """
     if n_workers < 2 or len(items) < 2:
         return tuple(work(items))
-    size = max(1, -(-len(items) // (_LOTS * n_workers)))
+    size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
     lots = deque(range(0, len(items), size))
     done: dict[int, list[Result]] = {}
 
@@ -151,19 +171,19 @@ class _Reader:
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are presented.
+        The files of the blocks, and how the dataset is presented.
     codec : N5BlockCodec
-        What reads a block that is not as it should be, or says why it cannot be read.
+        Codec for blocks that are not ordinary; it reads them, or raises with the reason.
     out : numpy.ndarray
-        Where the elements go.
+        The output for the elements.
     drop_axes : tuple of int
-        Axes of a selection that the output does not have.
+        Axes of the selections that the output does not have.
     """
 
     def __init__(
         self,
         dataset: LocalDataset,
-        codec: ArrayBytesCodec,
+        codec: N5BlockCodec,
         out: np.ndarray,
         drop_axes: tuple[int, ...],
     ) -> None:
@@ -182,45 +202,53 @@ class _Reader:
         self._n_elements = math.prod(self._shape_c)
         self._transposed = view.axis_order == "F"
         self._is_raw = isinstance(self._compression, Raw)
-        self._has_slabs = self._is_raw and self._n_bytes >= _SLAB
+        self._has_slabs = self._is_raw and self._n_bytes >= _SLAB_BLOCK
 
     @property
     def is_worth_threads(self) -> bool:
-        """Whether the work outside of the interpreter is more than a thread costs."""
-        return not self._is_raw or self._n_bytes >= _SMALL
+        """Whether a block takes more work outside of the interpreter than a thread costs."""
+        return not self._is_raw or self._n_bytes >= _SMALL_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult]:
-        """Read some blocks; zarr's items are place, specification, what of it, and where to."""
+        """Read some blocks into the output.
+
+        An item of zarr's is the chunk's store path, its specification, the selection in the chunk,
+        the selection in the output, and whether the chunk is complete.
+        """
         with scratch() as memory:
             return [self._read_one(item, memory) for item in items]
 
     def _read_one(self, item: BatchItem, memory: Scratch) -> GetResult:
-        place, _, wanted, where, _ = item
-        path = self._dataset.block_path(place.path)
-        part = self._slab(path, wanted) if self._has_slabs else None
+        """Read one block, the fastest way that suits it, into the output."""
+        store_path, _, chunk_selection, out_selection, _ = item
+        path = self._dataset.block_path(store_path.path)
+        part = self._read_slab(path, chunk_selection) if self._has_slabs else None
         if part is None:
             stored = files.read_reused(path, memory)
             if stored is None:
-                return self._missing(item)
+                return self._fill_missing(item)
             try:
-                part = self._part(stored, item, memory)
-            except N5BlockError:  # or is it being written, where no time says so?
+                part = self._select_part(stored, item, memory)
+            except N5BlockError:
+                # perhaps half written, unnoticed: the time of the file is too coarse
                 stored = files.read_reused(path, memory, settled=True)
                 if stored is None:
-                    return self._missing(item)
-                part = self._part(stored, item, memory)
-        if part is None:  # not of the size that its place has
-            part = self._whole(item)
+                    return self._fill_missing(item)
+                part = self._select_part(stored, item, memory)
+        if part is None:  # the size of the block is not that of its grid position
+            part = self._read_with_codec(item)
         if part is None:  # removed meanwhile
-            return self._missing(item)
+            return self._fill_missing(item)
         if self._drop_axes:
             part = part.squeeze(axis=self._drop_axes)
-        self._out[where] = part
+        self._out[out_selection] = part
         return PRESENT
 
-    def _part(self, stored: memoryview, item: BatchItem, memory: Scratch) -> np.ndarray | None:
-        """Decode a block and select from it; None if it does not have the size of its place."""
-        place, spec, wanted, _, _ = item
+    def _select_part(
+        self, stored: memoryview, item: BatchItem, memory: Scratch
+    ) -> np.ndarray | None:
+        """Decode a block and select from it; None if its size is not that of its grid position."""
+        store_path, spec, selection, _, _ = item
         n_header = len(self._header)
         try:
             if stored[:n_header].tobytes() == self._header:
@@ -228,26 +256,29 @@ class _Reader:
                 elements = decompress_reused(payload, self._n_bytes, self._compression, memory)
                 flat = np.frombuffer(elements, self._dtype, self._n_elements)
                 block = flat.reshape(self._shape_c)
-                return np.asarray(self._presented(block)[wanted])
+                return np.asarray(self._presented(block)[selection])
             block = decode_numeric(stored, len(self._shape_c), self._data_type, self._compression)
             shape = self._presented(block).shape
-            if shape != self._dataset.extent(place.path):  # of another dataset, perhaps
+            if shape != self._dataset.extent(store_path.path):  # dataset replaced, perhaps
                 return None
-            if not all(map(_selects_the_same, wanted, shape, self._shape)):
+            if not all(map(_selects_the_same, selection, shape, self._shape)):
                 block = pad_or_truncate(block, self._shape_c, _fill_value(spec))
         except N5Error as err:
-            raise err.located(self._dataset.locate(place.path)) from err.__cause__
-        return np.asarray(self._presented(block)[wanted])
+            raise err.located(self._dataset.locate(store_path.path)) from err.__cause__
+        return np.asarray(self._presented(block)[selection])
 
     def _presented(self, block: np.ndarray) -> np.ndarray:
         """Return a block in C order with the axes of the array."""
         return block.T if self._transposed else block
 
-    def _slab(self, path: str, wanted: object) -> np.ndarray | None:
-        """Read only what is needed of a large uncompressed block, along its slowest axis."""
-        if not isinstance(wanted, tuple):
+    def _read_slab(self, path: str, selection: object) -> np.ndarray | None:
+        """Read only the needed part of a large uncompressed block, along its slowest axis.
+
+        None if the selection is not such a part, or the file is not an ordinary block.
+        """
+        if not isinstance(selection, tuple):
             return None
-        slowest = wanted[-1 if self._transposed else 0]
+        slowest = selection[-1 if self._transposed else 0]
         n = self._shape_c[0]
         if isinstance(slowest, slice) and slowest.step in (1, None):
             start, stop, _ = slowest.indices(n)
@@ -259,38 +290,43 @@ class _Reader:
         if not 0 < stop - start <= n // 2:
             return None
         row = self._n_bytes // n
-        found = files.read_part(
-            path, self._header, start * row, (stop - start) * row, self._n_bytes
-        )
-        if found is None:
+        rows = files.read_part(path, self._header, start * row, (stop - start) * row, self._n_bytes)
+        if rows is None:
             return None
-        block = np.frombuffer(found, self._data_type.dtype).reshape(-1, *self._shape_c[1:])
+        block = np.frombuffer(rows, self._data_type.dtype).reshape(-1, *self._shape_c[1:])
         if self._transposed:
-            return np.asarray(block.T[(*wanted[:-1], moved)])
-        return np.asarray(block[(moved, *wanted[1:])])
+            return np.asarray(block.T[(*selection[:-1], moved)])
+        return np.asarray(block[(moved, *selection[1:])])
 
-    def _missing(self, item: BatchItem) -> GetResult:
-        _, spec, _, where, _ = item
-        self._out[where] = _fill_value(spec)
+    def _fill_missing(self, item: BatchItem) -> GetResult:
+        """Put the fill value where a block is missing.
+
+        N5 spec, "File-system specification", item 6: datasets are sparse.
+        """
+        _, spec, _, out_selection, _ = item
+        self._out[out_selection] = _fill_value(spec)
         return MISSING
 
-    def _whole(self, item: BatchItem) -> np.ndarray | None:
-        """Read a block the careful way; None where there is none."""
-        place, spec, wanted, _, _ = item
-        codec: Any = self._codec
-        decoded = codec._decode_partial_sync(place, wanted, spec)  # noqa: SLF001 - as zarr does
+    def _read_with_codec(self, item: BatchItem) -> np.ndarray | None:
+        """Read a block with the codec, which handles every case; None where it is missing."""
+        store_path, spec, selection, _, _ = item
+        decoded = self._codec._decode_partial_sync(  # noqa: SLF001 - as zarr's pipeline does
+            store_path, selection, spec
+        )
         return None if decoded is None else np.asarray(decoded.as_numpy_array())
 
 
 class _Writer:
     """Writes whole blocks of one dataset, truncated at the end of an axis.
 
+    N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller.
+
     Parameters
     ----------
     dataset : LocalDataset
-        Where the blocks are, and how they are presented.
+        The files of the blocks, and how the dataset is presented.
     value : zarr.abc.buffer.NDBuffer
-        Where the elements come from.
+        The elements to write.
     """
 
     def __init__(self, dataset: LocalDataset, value: NDBuffer) -> None:
@@ -302,19 +338,20 @@ class _Writer:
 
     @property
     def is_worth_threads(self) -> bool:
-        """Whether the work outside of the interpreter is more than a thread costs."""
-        return not self._is_raw or self._dataset.view.full_n_bytes >= _SMALL
+        """Whether a block takes more work outside of the interpreter than a thread costs."""
+        return not self._is_raw or self._dataset.view.full_n_bytes >= _SMALL_BLOCK
 
     def can_write(self, item: BatchItem) -> bool:
-        """Whether all of a block is given, so that nothing of it has to be read."""
-        place, _, _, where, is_complete = item
-        if not is_complete or not isinstance(where, tuple):
+        """Whether the value holds a whole block, so that nothing of it has to be read first."""
+        store_path, _, _, value_selection, is_complete = item
+        if not is_complete or not isinstance(value_selection, tuple):
             return False
-        runs = [part for part in where if _is_run(part)]
+        runs = [part for part in value_selection if _is_run(part)]
         shape = self._value.shape
         if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
             return False  # to be broadcast, or an error
-        return tuple(part.stop - part.start for part in runs) == self._dataset.extent(place.path)
+        extent = tuple(part.stop - part.start for part in runs)
+        return extent == self._dataset.extent(store_path.path)
 
     def write(self, items: Sequence[BatchItem]) -> list[None]:
         """Write some blocks."""
@@ -323,17 +360,17 @@ class _Writer:
         return []
 
     def _write_one(self, item: BatchItem) -> None:
-        """Write one block, or remove it where it is all fill value and zarr leaves such out."""
-        place, spec, _, where, _ = item
+        """Write one block; remove it if it holds only the fill value and zarr omits such chunks."""
+        store_path, spec, _, value_selection, _ = item
         is_scalar = self._value.shape == ()
-        part = self._value if is_scalar else self._value[where]
-        path = self._dataset.block_path(place.path)
+        part = self._value if is_scalar else self._value[value_selection]
+        path = self._dataset.block_path(store_path.path)
         if not spec.config.write_empty_chunks and part.all_equal(_fill_value(spec)):
             files.remove(path)
             return
         array = part.as_numpy_array()
         if is_scalar:
-            array = np.broadcast_to(array, self._dataset.extent(place.path))
+            array = np.broadcast_to(array, self._dataset.extent(store_path.path))
         parts = encode_parts(
             array if self._in_c else array.T,
             self._attributes.data_type,
@@ -350,14 +387,14 @@ def _ends_within(part: slice, n: int) -> bool:
     return bool(part.stop <= n)
 
 
-def _selects_the_same(wanted: object, n: int, n_full: int) -> bool:
-    """Whether what is wanted of ``n_full`` elements is the same of the first ``n`` of them."""
+def _selects_the_same(selection: object, n: int, n_full: int) -> bool:
+    """Whether a selection from ``n_full`` elements only selects from the first ``n`` of them."""
     if n == n_full:
         return True
-    if isinstance(wanted, slice):
-        return wanted.indices(n) == wanted.indices(n_full)
-    chosen = np.asarray(wanted)  # a mask is as long as a full block
-    return chosen.dtype != bool and bool(((chosen >= 0) & (chosen < n)).all())
+    if isinstance(selection, slice):
+        return selection.indices(n) == selection.indices(n_full)
+    indices = np.asarray(selection)  # not a mask, which is as long as a full block
+    return indices.dtype != bool and bool(((indices >= 0) & (indices < n)).all())
 
 
 def _fill_value(spec: ArraySpec) -> object:

@@ -1,9 +1,9 @@
-"""Threads that help with a batch of blocks.
+"""Threads that share the work on a batch of blocks.
 
-A signal handler or a finalizer may interrupt a thread anywhere, and read or write N5 itself. Where
-it interrupts ``concurrent.futures`` while that hands over a task and holds locks that are not
-re-entrant, it would wait for ever. Here tasks are handed over by a ``SimpleQueue``, whose ``put``
-is re-entrant, and nobody waits for a task that no thread has begun.
+Why not ``concurrent.futures``: a signal handler or a finalizer may interrupt a thread anywhere, and
+read or write N5 itself. If it interrupts ``concurrent.futures`` while that holds a lock that is not
+re-entrant, it waits for ever. Here, tasks go through a ``SimpleQueue``, whose ``put`` is
+re-entrant, and no thread waits for a task that no other thread has begun.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Task:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Do it, unless it was called off."""
+        """Run the task, unless it was called off."""
         if not self._begun.acquire(blocking=False):
             return
         try:
@@ -41,31 +41,31 @@ class _Task:
             self._ended.release()
 
     def is_called_off(self) -> bool:
-        """Call it off, unless a thread has begun it."""
+        """Call the task off unless a thread has begun it; return whether it is called off."""
         return self._begun.acquire(blocking=False)
 
     def wait(self) -> BaseException | None:
-        """Wait for the thread that has begun it, and give what it has raised."""
+        """Wait for the thread that has begun the task, and return the exception that it raised."""
         with self._ended:
             return self._error
 
 
 class _Threads:
-    """Threads of this process that wait for tasks."""
+    """The threads of this process that wait for tasks."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew in a forked process, which has none of the threads."""
+        """Start with no threads, as in a forked process, which does not have its parent's."""
         self._tasks: SimpleQueue[_Task] = SimpleQueue()
         self._n_started = 0
 
     def ask(self, task: _Task, n_threads: int) -> None:
-        """Hand a task over, to one of at least ``n_threads`` threads if so many can be had."""
+        """Queue a task, and start another thread while there are fewer than ``n_threads``."""
         self._tasks.put(task)
         if self._n_started < n_threads:
-            with contextlib.suppress(RuntimeError):  # no more threads: others will do it
+            with contextlib.suppress(RuntimeError):  # no thread can start: the others do the task
                 threading.Thread(target=self._serve, name="n5zarr", daemon=True).start()
                 self._n_started += 1
 
@@ -85,12 +85,17 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     Parameters
     ----------
     take : callable
-        Takes shares of the work until none is left.
+        Function without arguments that takes shares of the work until none is left.
     n_workers : int
-        On how many threads, this one included.
+        Number of threads, this one included.
     stop : callable
-        Makes ``take`` find nothing more. Called when this thread is done, also after an error or an
-        interruption: nothing goes on behind the caller's back.
+        Removes the shares that are left. Called when this thread is done, also after an error or an
+        interruption, so that no thread works on after this function has returned.
+
+    Raises
+    ------
+    BaseException
+        The first error that ``take`` raised, on any thread.
     """
     tasks = [_Task(take) for _ in range(n_workers - 1)]
     errors: list[BaseException | None] = []
@@ -112,5 +117,5 @@ def _result_of(task: _Task) -> BaseException | None:
     while True:
         try:
             return task.wait() or interruption
-        except BaseException as err:  # wait all the same: it has one share left at most
+        except BaseException as err:  # wait on: at most one share of work is left
             interruption = err

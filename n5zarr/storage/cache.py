@@ -1,7 +1,8 @@
-"""A cache of documents and blocks, for containers that are far away.
+"""A cache of documents and blocks, for remote containers.
 
-zarr's ``experimental.CacheStore`` keeps what is there, and asks again and again for what is not,
-which in sparse data is most blocks; and it knows ages, but not when an array was opened.
+zarr's ``experimental.CacheStore`` caches values but not the fact that a key is missing, so it would
+ask for the missing blocks of sparse data again and again (N5 spec, "File-system specification",
+item 6). It also knows how old a value is, but not whether the array was opened since.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, override
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, override
 
 from zarr.buffer import cpu
 from zarr.storage import ObjectStore, WrapperStore
@@ -20,31 +21,33 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.url import says_missing
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
+    from obstore.store import ObjectStore as ObstoreStore
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
 __all__ = ["CacheOptions", "CachingStore"]
 
-_OVERHEAD = 200  # bytes that an entry costs besides its value, about
+_OVERHEAD = 200  # bytes that an entry takes besides key and value, approximately
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheOptions:
-    """How much of a remote container is kept in memory, and when it is asked for again.
+    """How much of a remote container is kept in memory, and when it is read again.
 
-    Writing a part of a block begins with reading it: a store writes only with ``recheck=True``,
-    lest it undoes what others wrote.
+    A store can write only with ``recheck=True``: writing a part of a block begins with reading the
+    block, and an outdated block would undo what others wrote.
 
     Parameters
     ----------
     bytes : int, optional
-        How much is kept at most; what was not used for longest is dropped first. Blocks that are
-        not there are remembered, too.
+        Most bytes to keep; the values that were not used for the longest time are dropped first.
+        That a block is missing is remembered, too.
     recheck : {"open", True, False} or float, optional
-        When what is kept may be out of date, as tensorstore's ``recheck_cached_metadata`` and
-        ``recheck_cached_data``. ``"open"``: documents are read whenever a node is opened, and the
-        blocks that were read before the dataset was last opened are read again. A number: what is
-        older, in seconds. True: always; with obstore, what did not change is not sent again. False:
+        When a kept value is read again, as tensorstore's ``recheck_cached_metadata`` and
+        ``recheck_cached_data``. ``"open"``: documents are read whenever a node is opened, and
+        blocks if they were read before the dataset was last opened. A number: values older than
+        that, in seconds. True: always; with obstore, unchanged values are not sent again. False:
         never.
 
     Raises
@@ -72,18 +75,20 @@ class CacheOptions:
 
 
 class _Kept(NamedTuple):
-    value: bytes | None
-    at: float  # seconds
+    """The answer of the store for one key."""
+
+    value: bytes | None  # None where the key is missing
+    at: float  # when it was read, in seconds of the monotonic clock
     e_tag: str | None
 
 
 class CachingStore(WrapperStore["Store"]):
-    """A store that remembers what it was asked for.
+    """A store that keeps the values it reads from another store.
 
     Parameters
     ----------
     store : zarr.abc.store.Store
-        The container.
+        The store of the container.
     options : CacheOptions
         How much is kept, and for how long.
     """
@@ -102,7 +107,7 @@ class CachingStore(WrapperStore["Store"]):
 
     @property
     def inner(self) -> Store:
-        """The store that is asked."""
+        """The store without the cache."""
         return self._store
 
     def __str__(self) -> str:
@@ -123,12 +128,12 @@ class CachingStore(WrapperStore["Store"]):
 
     @property
     def _supports_sync_io(self) -> bool:
-        return False  # what is synchronous in zarr would go around the cache
+        return False  # zarr's synchronous methods would bypass the cache
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"_store": self._store, "options": self.options, "_is_open": self._is_open}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._forget_all()
 
@@ -149,6 +154,11 @@ class CachingStore(WrapperStore["Store"]):
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
 
     def _is_fresh(self, key: str, kept: _Kept) -> bool:
+        """Whether a kept value need not be read again.
+
+        With ``recheck="open"``, that is a block read since the last opening of its dataset, or of a
+        group above it.
+        """
         match self.options.recheck:
             case bool(always):
                 return not always
@@ -168,16 +178,20 @@ class CachingStore(WrapperStore["Store"]):
         now = time.monotonic()
         if isinstance(self._store, ObjectStore):
             return await _fetch_object(self._store, key, kept, now)
-        found = await self._store.get(key, cpu.buffer_prototype)
-        return _Kept(None if found is None else found.to_bytes(), now, None)
+        value = await self._store.get(key, cpu.buffer_prototype)
+        return _Kept(None if value is None else value.to_bytes(), now, None)
 
     def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
+        """Keep a value unless it is too large or was written since it was asked for.
+
+        Drops the values that were not used for the longest time, until all fit.
+        """
         directory, _, name = key.rpartition("/")
         with self._lock:
             if name == ATTRIBUTES_JSON and kept.value is not None:
                 self._opened[directory] = kept.at
             self._drop(key)
-            if n_changes != self._n_changes:  # it may have been asked for before it was written
+            if n_changes != self._n_changes:  # written since: the value may be the old one
                 return
             if _size(key, kept) > self.options.bytes:
                 return
@@ -191,7 +205,7 @@ class CachingStore(WrapperStore["Store"]):
         self._n_bytes -= 0 if kept is None else _size(key, kept)
 
     def forget(self, prefix: str) -> None:
-        """Forget a key, or all below a prefix."""
+        """Forget a key, or all keys below a prefix."""
         with self._lock:
             self._n_changes += 1
             for key in list(self._kept):
@@ -228,18 +242,19 @@ def _size(key: str, kept: _Kept) -> int:
     return _OVERHEAD + len(key) + len(kept.value or b"")
 
 
-async def _fetch_object(store: ObjectStore[Any], key: str, kept: _Kept | None, now: float) -> _Kept:
-    """Ask an object store, which sends nothing where nothing changed."""
-    import obstore  # noqa: PLC0415 - there is a store of it
-    from obstore.exceptions import NotModifiedError  # noqa: PLC0415
+async def _fetch_object(
+    store: ObjectStore[ObstoreStore], key: str, kept: _Kept | None, now: float
+) -> _Kept:
+    """Read from an object store, which does not send a value again that has not changed."""
+    import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
 
-    options: Any = {}
+    options: GetOptions = {}
     if kept is not None and kept.e_tag is not None:
         options = {"if_none_match": kept.e_tag}
     try:
-        found = await obstore.get_async(store.store, key, options=options)
-        return _Kept(bytes(await found.bytes_async()), now, found.meta["e_tag"])
-    except NotModifiedError:
+        response = await obstore.get_async(store.store, key, options=options)
+        return _Kept(bytes(await response.bytes_async()), now, response.meta["e_tag"])
+    except obstore.exceptions.NotModifiedError:
         return _Kept(kept.value if kept else None, now, kept.e_tag if kept else None)
     except Exception as err:
         if says_missing(store, err):

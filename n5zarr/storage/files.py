@@ -1,13 +1,17 @@
-"""Local files: atomic replacement, locked updates, listing and removal.
+"""Local files: read, replace atomically, update under a lock, list and remove.
 
-A document or block is written under another name and then renamed, so that nobody ever reads half
-of one; what a killed process leaves behind ends in ``.partial`` and is never read.
+N5 spec, "File-system specification", items 1, 2 and 5: groups are directories, and
+``attributes.json`` and each block are files in them. The specification does not say how a file is
+written.
 
-Updates of documents hold a lock on the file, see :mod:`n5zarr.storage.locks`. A Java writer that
-opened the file before it was renamed over may still write into the old one.
+Write: a document or block is written under another name and then renamed, so that a reader never
+sees half of one. A killed process leaves a file that ends in ``.partial``, which is never read.
 
-Java truncates and rewrites documents and blocks in place, under such a lock. Reading takes a shared
-one where the file is being written, or may be: see :func:`_read_with`.
+Update: changing a document takes an exclusive lock on the file, see :mod:`n5zarr.storage.locks`. A
+Java writer that opened the file before the rename may still write into the old file.
+
+Read: Java truncates and rewrites documents and blocks in place, under such a lock. Reading takes a
+shared lock on a file that is, or may be, being written: see :func:`_read_with`.
 """
 
 from __future__ import annotations
@@ -44,12 +48,12 @@ __all__ = [
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
-_RECENT = 20_000_000  # nanoseconds: what is written twice in a tick of the clock has one time
+_RECENT = 20_000_000  # nanoseconds: two writes within one tick of the clock have the same time
 _TRIES, _PAUSE = 100, 0.001  # seconds
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether this is the name of a file that was not yet renamed; zarr names them alike."""
+    """Whether a file name is that of an unfinished write; zarr uses the same names."""
     return _PARTIAL.fullmatch(name) is not None
 
 
@@ -59,30 +63,30 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 
 
 def read(path: Path | str, *, settled: bool = False) -> bytes | None:
-    """Read a file; None where there is none.
+    """Read a whole file; None where it is missing.
 
     Parameters
     ----------
     path : Path or str
         The file.
     settled : bool, optional
-        Wait for programs that write it under a lock, as Java does.
+        Wait for programs that write the file under a lock, as Java does.
     """
     return _read_with(path, _all_of, settled=settled)
 
 
 def _all_of(file: int, size: int) -> bytes:
-    # by its size, in one call: a larger buffer would cost more than the call
+    # one call with the exact size: a larger buffer would cost more than the call itself
     data = os.read(file, size)
-    if len(data) < size:  # more than one call gives
+    if len(data) < size:  # the system may return less than it was asked for
         data += b"".join(iter(lambda: os.read(file, size), b""))
     return data
 
 
 def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryview | None:
-    """Read a file into memory that the next call uses again; see :func:`read`.
+    """Read a whole file into memory that the next call reuses; see :func:`read`.
 
-    A file that is too large for that is read into memory of its own.
+    A file larger than the reused memory gets memory of its own.
     """
 
     def take(file: int, size: int) -> memoryview:
@@ -98,23 +102,24 @@ def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryv
 
 
 def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:
-    """Read a part of a file that begins with some bytes and has exactly ``total`` more after them.
+    """Read a part of a file, if the file has the expected beginning and size.
 
     Parameters
     ----------
     path : str
         The file.
     start : bytes
-        What it has to begin with.
+        The bytes that the file must begin with.
     offset, n_bytes : int
-        Where the part begins after that, and how long it is.
+        Beginning of the part, counted from the end of ``start``, and its length, in bytes.
     total : int
-        How many bytes there have to be after ``start``.
+        How many bytes must follow ``start``.
 
     Returns
     -------
     bytes or None
-        None where there is no such file, or another one, or a system that reads no parts.
+        None where the file is missing, its beginning or size differs, or the system has no
+        ``pread``.
     """
     if not hasattr(os, "pread"):
         return None
@@ -131,20 +136,25 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
 def _read_with[T](
     path: Path | str, take: Callable[[int, int], T], *, settled: bool = False
 ) -> T | None:
-    """Open a file and read from it while nobody writes into it; None where there is no file.
+    """Read a file that no program is writing meanwhile; None where the file is missing.
 
-    Programs that write in place, as Java does, change its size or its time. So what is read counts
-    if neither has changed meanwhile, and the time was not that recent that it need not change.
-    Where one has, the file is read again under a lock that Java waits for.
+    A program that writes in place, as Java does, changes the size or the time of the file. So the
+    bytes are returned if neither changed while they were read, and the time is old enough for
+    another write to change it. Otherwise the file is read again under a lock, for which Java waits.
 
     Parameters
     ----------
     path : Path or str
         The file.
     take : callable
-        Is given descriptor and size, and reads. May be called more than once.
+        Takes the descriptor and the size of the file, and reads. May be called more than once.
     settled : bool, optional
         Take the lock in any case.
+
+    Raises
+    ------
+    BlockingIOError
+        The file still changes after many attempts: another program writes without a lock.
     """
     try:
         file = os.open(path, _READ)
@@ -163,7 +173,7 @@ def _read_with[T](
                 taken = take(file, before.st_size)
                 if _is_same(before, os.fstat(file)):
                     return taken
-            time.sleep(_PAUSE)  # not a program that locks; one that ends, perhaps
+            time.sleep(_PAUSE)  # its writer takes no lock; wait for it to finish
     except IsADirectoryError:
         return None
     finally:
@@ -177,14 +187,14 @@ def _is_same(before: os.stat_result, after: os.stat_result) -> bool:
 
 
 def write(path: Path | str, *parts: BufferLike) -> None:
-    """Write a file, or replace it as a whole.
+    """Create a file, or replace it atomically.
 
     Parameters
     ----------
     path : Path or str
-        The file; missing directories are made.
+        The file; missing directories are created.
     *parts : bytes-like
-        What it shall hold, one after the other.
+        The new content, in pieces that are written one after the other.
     """
     unfinished = _write_unfinished(path, *parts)
     try:
@@ -195,6 +205,7 @@ def write(path: Path | str, *parts: BufferLike) -> None:
 
 
 def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
+    """Write a new file beside a path, for renaming; return its name. Nothing is left on errors."""
     directory, name = os.path.split(path)
     unfinished = f"{directory}/{name[:200]}.{os.urandom(16).hex()}.partial"
     try:
@@ -206,7 +217,7 @@ def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
         try:
             for part in parts:
                 rest = memoryview(part).cast("B")
-                while len(rest):  # a call writes 2 GiB at most
+                while len(rest):  # one call writes at most 2 GiB
                     rest = rest[os.write(file, rest) :]
         finally:
             os.close(file)
@@ -224,22 +235,22 @@ def _remove_unfinished(path: str) -> None:
 def update(
     path: Path, change: Callable[[bytes | None], bytes], warn: Callable[[str], None]
 ) -> bytes:
-    """Change a document while nobody else does.
+    """Change a document under an exclusive lock.
 
     Parameters
     ----------
     path : Path
         The document, which need not exist.
     change : callable
-        Is given what the document holds, None where there is none, and returns what it shall hold.
-        Nothing is written if it raises, nor if it returns the same.
+        Takes the content of the document, None where it is missing, and returns the new content.
+        Nothing is written if it raises or returns the same content.
     warn : callable
-        Is given a message when the file system has no locks.
+        Called with a message when the file system has no locks.
 
     Returns
     -------
     bytes
-        What the document holds now.
+        The content of the document afterwards.
     """
     while True:
         try:
@@ -248,7 +259,7 @@ def update(
             created = _create(path, change(None))
             if created is not None:
                 return created
-            continue  # somebody else was first
+            continue  # another writer created it first
         with _closing(descriptor), writing(descriptor, path, warn):
             if not _is_current(descriptor, path):
                 continue
@@ -260,13 +271,13 @@ def update(
 
 
 def _create(path: Path, data: bytes) -> bytes | None:
-    """Make a file that is complete from the first moment; None when it exists by now."""
+    """Create a file with all of its content at once; None if another writer created it first."""
     unfinished = _write_unfinished(path, data)
     try:
         os.link(unfinished, path)
     except FileExistsError:
         return None
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         os.replace(unfinished, path)
         return data
     finally:
@@ -283,7 +294,7 @@ def _closing(descriptor: int) -> Iterator[None]:
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
-    """Whether the file is still the one of this name, after waiting for its lock."""
+    """Whether the locked file still has this name: a rename may have replaced it meanwhile."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -298,7 +309,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def stamp(path: Path | str) -> tuple[int, int, int] | None:
-    """Return what differs once a file has been written or replaced; None where there is none."""
+    """Return values that change when a file is written or replaced; None where it is missing."""
     try:
         status = os.stat(path)
     except OSError:
@@ -307,13 +318,19 @@ def stamp(path: Path | str) -> tuple[int, int, int] | None:
 
 
 def remove(path: Path | str) -> None:
-    """Remove a file if it is there."""
+    """Remove a file; do nothing where it is missing or a directory.
+
+    N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be removed.
+    """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
         os.remove(path)
 
 
 def remove_tree(path: Path, *, keep_top: bool = False) -> None:
-    """Remove a directory with all that is in it; links are removed, not followed."""
+    """Remove a directory and everything in it; links are removed, not followed.
+
+    N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
+    """
     if path.is_symlink():
         path.unlink()
         return
@@ -329,7 +346,7 @@ def remove_tree(path: Path, *, keep_top: bool = False) -> None:
 
 
 def prune(path: Path, *, keep_top: bool = False) -> None:
-    """Remove a directory if there are only empty directories in it."""
+    """Remove a directory's empty subdirectories, and the directory itself if it is then empty."""
     for directory, _, _ in os.walk(path, topdown=False):
         if not (keep_top and Path(directory) == path):
             with contextlib.suppress(OSError):  # not empty, or gone
@@ -337,16 +354,17 @@ def prune(path: Path, *, keep_top: bool = False) -> None:
 
 
 def scan(root: Path, path: str) -> list[tuple[str, bool]] | None:
-    """List a directory: names, and whether they are directories; None where there is none.
+    """List a directory: names, and whether each is a directory; None where it is missing.
 
-    Links are followed, loops are not; unfinished files are left out.
+    N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
+    a directory counts as one; here, links that lead back up and unfinished files are left out.
     """
     directory = root / path
     try:
-        with os.scandir(directory) as found:
+        with os.scandir(directory) as entries:
             return [
                 (entry.name, _is_dir(entry))
-                for entry in found
+                for entry in entries
                 if not is_unfinished(entry.name)
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
             ]
@@ -362,7 +380,7 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
 
 
 def _leads_up(link: Path, directory: Path) -> bool:
-    """Whether a link points to the directory that it lies in or to one above it."""
+    """Whether a link points to its own directory or to one above it."""
     try:
         return directory.resolve().is_relative_to(link.resolve())
     except (OSError, RuntimeError):  # a link to itself

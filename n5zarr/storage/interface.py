@@ -1,4 +1,4 @@
-"""What every storage can do: the interface of local files and of zarr's stores."""
+"""The interface of storage, which local files and zarr's stores implement."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["Storage"]
 
 
 class Storage(ABC):
-    """Where the keys of one container are kept; answers requests."""
+    """The keys of one container; answers requests for them."""
 
     @property
     @abstractmethod
     def store(self) -> Store:
-        """A zarr store of the same keys."""
+        """A zarr store with the same keys."""
 
     @property
     def root(self) -> Path | None:
-        """The resolved directory of the container; None where it is not in local files."""
+        """The resolved directory of the container; None unless it is in local files."""
         return None
 
     @property
     @abstractmethod
     def read_only(self) -> bool:
-        """Whether nothing can be written."""
+        """Whether writing is refused."""
 
     @property
     @abstractmethod
@@ -42,10 +42,10 @@ class Storage(ABC):
     @property
     @abstractmethod
     def has_stamps(self) -> bool:
-        """Whether :class:`~n5zarr.storage.requests.Stamp` tells when others have written a key.
+        """Whether :class:`~n5zarr.storage.requests.Stamp` reveals that others have written a key.
 
-        It does in local files, where a document costs next to nothing. Elsewhere a document costs a
-        request, and is asked for as seldom as can be.
+        Local files have stamps, which cost next to nothing to compare. Elsewhere, a document costs
+        a request, so it is read as seldom as possible.
         """
 
     @property
@@ -55,29 +55,29 @@ class Storage(ABC):
 
     @abstractmethod
     def with_read_only(self, *, read_only: bool) -> Self:
-        """Return storage of the same keys that can be written, unless ``read_only``.
+        """Return storage of the same keys that refuses writing, or allows it.
 
         Raises
         ------
         N5UnsupportedError
-            It can only be read (``kind="read-only"``).
+            ``read_only`` is false and the storage can only be read (``kind="read-only"``).
         """
 
     @abstractmethod
     def is_same_place(self, other: Storage) -> bool:
-        """Whether two storages hold the same container, however they read it."""
+        """Whether two storages hold the same container, even if they read it in different ways."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect, where that is needed. Makes no directory."""
+        """Connect where the storage needs it; create no directory."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release what :meth:`open` has taken."""
+        """Release the resources that :meth:`open` acquired."""
 
     @abstractmethod
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Answer a request; ``warn`` is given messages for the user."""
+        """Answer one request, and call ``warn`` with messages for the user."""
 
     def run[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
         """Run a generator of requests without await.
@@ -87,12 +87,12 @@ class Storage(ABC):
         steps : generator
             See :mod:`n5zarr.storage.requests`.
         warn : callable
-            Is given messages for the user.
+            Called with messages for the user.
 
         Returns
         -------
         object
-            What the generator returns.
+            The return value of the generator.
         """
         try:
             requests = next(steps)

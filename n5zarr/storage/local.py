@@ -1,4 +1,8 @@
-"""Storage in local files."""
+"""Storage in local files: answer requests with :mod:`n5zarr.storage.files`.
+
+N5 spec, "File-system specification", items 1 and 5: groups are directories, and each block is a
+file of its own, so a key is the path of a file below the container.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +45,9 @@ class LocalFiles(Storage):
     Parameters
     ----------
     root : Path
-        The directory of the container. It need not exist; writing makes it.
+        The directory of the container. It need not exist; the first write creates it.
     read_only : bool, optional
-        Whether nothing may be written.
+        Whether writing is refused.
     """
 
     def __init__(self, root: Path, *, read_only: bool = False) -> None:
@@ -62,7 +66,7 @@ class LocalFiles(Storage):
     @property
     @override
     def store(self) -> Store:
-        # for reading only: zarr's would make the directory of a container that is looked for
+        # read only: a writable LocalStore would create the directory when it is opened
         return LocalStore(self._root, read_only=True)
 
     @property
@@ -95,7 +99,7 @@ class LocalFiles(Storage):
 
     @override
     async def open(self) -> None:
-        pass  # writing makes the directory
+        pass  # the first write creates the directory
 
     @override
     def close(self) -> None:
@@ -103,7 +107,7 @@ class LocalFiles(Storage):
 
     @override
     async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
-        # one thread for all requests instead of one for each
+        # one thread for the whole generator is cheaper than one for each request
         return await asyncio.to_thread(self.run, steps, warn)
 
     @override
@@ -141,12 +145,13 @@ class LocalFiles(Storage):
     def _file_that_names(
         self, path: str, pattern: str, named: Callable[[bytes], str | None]
     ) -> bytes | None:
+        """Answer :class:`~n5zarr.storage.requests.FileThatNames`."""
         directory = self._root / path
         for folder in (directory, *directory.parents):
             for file in sorted(folder.glob(pattern)):
                 try:
                     data = file.read_bytes()
-                except OSError:  # a directory, a broken link, not ours to read
+                except OSError:  # a directory, a broken link, or no permission
                     continue
                 location = named(data)
                 if location is not None and (folder / location).resolve() == directory.resolve():

@@ -1,12 +1,16 @@
-"""Locks on local files that other programs, other threads and Java respect.
+"""Locks on local files that other threads, other programs and Java respect.
 
-Open-file-description locks of Linux (``F_OFD_SETLK``). Unlike a plain record lock such a lock also
-excludes other threads, and is not dropped when any other descriptor of the file is closed; it
-excludes the record locks that Java takes. It is given back explicitly, since a forked process has
-the same open file and would keep it.
+The N5 specification says nothing about locks. N5's Java implementation takes a POSIX record lock on
+the file itself, shared to read and exclusive to write (``FileSystemKeyValueAccess``).
 
-A finalizer may run while a thread holds a lock, and wait for another thread that wants the same
-one. So nobody waits in the kernel for a lock of this process.
+The locks here are open-file-description locks of Linux (``F_OFD_SETLK``), which exclude the record
+locks of Java. Unlike a record lock, such a lock also excludes other threads, and closing another
+descriptor of the file does not drop it. It is released explicitly, because a forked process shares
+the open file and would keep the lock.
+
+A finalizer may run while its own thread holds a lock, and may wait for another thread that wants
+the same lock. To avoid that deadlock, a thread polls for a lock that this process holds, instead of
+waiting in the operating system.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import TYPE_CHECKING
 
 try:
     import fcntl
-except ImportError:  # Windows: writers of one process exclude each other, those of several do not
+except ImportError:  # Windows: locks exclude the threads of this process, not other programs
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -33,11 +37,11 @@ _BUSY = {errno.EAGAIN, errno.EACCES}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _PATIENCE, _PAUSE = 60, 0.001  # seconds
 
-_IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
+_IN_PROCESS = threading.RLock()  # where the locks of the system do not exclude threads
 
 
 class _Lock:
-    """A lock that this process holds, or waits for."""
+    """A lock that this process holds or waits for."""
 
     def __init__(self, file: int, *, to_write: bool) -> None:
         status = os.fstat(file)
@@ -46,7 +50,7 @@ class _Lock:
         self.is_held = False
 
     def others(self) -> list[_Lock]:
-        """Find the locks of other threads, and of what this one interrupts, on the same file."""
+        """Find other locks of this process on the same file: of threads, or of interrupted code."""
         return [lock for lock in list(_locks) if lock is not self and lock.place == self.place]
 
 
@@ -57,7 +61,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def reading(file: int) -> Iterator[None]:
-    """Hold a shared lock, where there are locks: Java does not write meanwhile."""
+    """Hold a shared lock where the system has locks, so that Java does not write meanwhile."""
     if not hasattr(fcntl, "F_OFD_SETLK"):
         yield
         return
@@ -74,10 +78,12 @@ def reading(file: int) -> Iterator[None]:
 
 
 def _take_to_read(file: int, lock: _Lock) -> None:
+    """Take a shared lock, unless a writer of this process holds the exclusive one."""
     while not _try(file, "F_RDLCK"):
         writers = [other for other in lock.others() if other.to_write]
         if any(writer.is_held for writer in writers):
-            return  # Java waits for it, and what this process writes it replaces as a whole
+            # safe to read: the writer's lock keeps Java out, and this process replaces whole files
+            return
         if not writers:
             _wait(file, "F_RDLCK")
             return
@@ -93,14 +99,14 @@ def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[No
     file : int
         Descriptor of the file, open for writing.
     path : Path or str
-        Its name, for messages.
+        Name of the file, for messages.
     warn : callable
-        Is given a message when the file system has no locks.
+        Called with a message when the file system has no locks.
 
     Raises
     ------
     TimeoutError
-        This process itself has held the lock for a minute.
+        Another part of this process has held the lock for a minute.
     """
     if hasattr(fcntl, "F_OFD_SETLK"):
         with _registered(file, to_write=True) as lock:
@@ -124,13 +130,17 @@ def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[No
 
 
 def _take_to_write(file: int, lock: _Lock, path: object) -> None:
+    """Take an exclusive lock: poll while this process holds it, queue behind other programs."""
     end = time.monotonic() + _PATIENCE
     while not _try(file, "F_WRLCK"):
         if not lock.others():
-            _wait(file, "F_WRLCK")  # for another program, in its turn
+            _wait(file, "F_WRLCK")  # another program holds it: queue for it
             break
         if time.monotonic() > end:
-            message = "locked by this process: by what a finalizer interrupts that changes it, too?"
+            message = (
+                "locked by this process for a minute; does a finalizer change a file "
+                "that the code it interrupts is changing?"
+            )
             raise TimeoutError(errno.ETIMEDOUT, message, str(path))
         time.sleep(_PAUSE)
     lock.is_held = True
@@ -138,7 +148,7 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
 
 @contextlib.contextmanager
 def _registered(file: int, *, to_write: bool) -> Iterator[_Lock]:
-    """Let the other threads of this process know of a lock, before it is held."""
+    """Announce a lock to the other threads of this process before taking it."""
     lock = _Lock(file, to_write=to_write)
     _locks[lock] = None
     try:

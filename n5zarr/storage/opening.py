@@ -1,4 +1,4 @@
-"""The storage of what a user names: a path, a URL, or a store of zarr's."""
+"""Choose and open the storage for a path, a URL or a zarr store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_storage(
     cache: CacheOptions | None = None,
     forbidden_is_missing: bool = False,
 ) -> Storage:
-    """Make the storage of a container.
+    """Open the storage of a container.
 
     Parameters
     ----------
@@ -45,35 +45,37 @@ def open_storage(
     backend : {"fsspec", "obstore"}, optional
         Which library reads and writes a URL.
     read_only : bool, optional
-        Whether a store that is made for a URL refuses to write.
+        Whether the store opened for a URL refuses to write.
     cache : CacheOptions, optional
-        What of a remote container is kept in memory.
+        How much of a remote container is kept in memory, and for how long.
     forbidden_is_missing : bool, optional
-        Whether "forbidden" means "not there".
+        Whether a "forbidden" answer means that a key is missing.
 
     Raises
     ------
     N5UnrepresentableError
-        An option does not fit the place (``kind="option"``).
+        An option does not apply to such a location (``kind="option"``).
     """
     if is_url(store):
-        made = store_of_url(str(store), storage_options, read_only=read_only, backend=backend)
+        opened_store = store_of_url(
+            str(store), storage_options, read_only=read_only, backend=backend
+        )
     elif storage_options is not None or backend != "fsspec":
         name = "backend" if storage_options is None else "storage_options"
         message = f"{name}: expected only with a URL, got it with {store!r}"
         raise N5UnrepresentableError(message, kind="option")
     elif type(store) is FsspecStore:
-        made = UrlStore.of(store)
+        opened_store = UrlStore.of(store)
     elif isinstance(store, Store):
-        made = store
+        opened_store = store
     else:
         path = Path(local_path(os.fspath(store))).expanduser()
-        made = LocalStore(path, read_only=False)
+        opened_store = LocalStore(path, read_only=False)
     if forbidden_is_missing:
-        made = tolerant(made)
-    if isinstance(made, LocalStore):
+        opened_store = tolerant(opened_store)
+    if isinstance(opened_store, LocalStore):
         if cache is not None:
-            message = "cache: expected a remote container; the system keeps local files"
+            message = "cache: expected a remote container; the system caches local files itself"
             raise N5UnrepresentableError(message, kind="option")
-        return LocalFiles(Path(made.root), read_only=made.read_only)
-    return ZarrStorage(made if cache is None else CachingStore(made, cache))
+        return LocalFiles(Path(opened_store.root), read_only=opened_store.read_only)
+    return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))

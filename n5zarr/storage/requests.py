@@ -1,8 +1,9 @@
-"""What logic asks of storage: requests, and generators that yield them.
+"""Requests to storage, and the generators that yield them.
 
-A generator yields batches of requests and is sent their answers, so that the same logic runs with
-and without await, and a batch can be answered concurrently. An error that answering raises is
-thrown into the generator, as a call would raise it.
+Logic does no input or output itself. It is a generator that yields batches of requests and is sent
+their answers. So the same logic runs with and without await, and storage can answer a batch
+concurrently. An error raised while answering is thrown into the generator, as a call would raise
+it.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ __all__ = [
 
 @dataclass(slots=True)  # not frozen, which costs a microsecond for each block
 class Get:
-    """Ask for the value of a key; the answer is bytes-like, or None when there is none.
+    """Ask for the value of a key; the answer is bytes-like, or None where the key is missing.
 
-    With ``settled`` not before other programs have finished writing it, where they can be waited
-    for.
+    With ``settled``, storage first waits until other programs have finished writing the value,
+    where it can wait for them.
     """
 
     key: str
@@ -49,9 +50,9 @@ class Get:
 
 @dataclass(slots=True)
 class Stamp:
-    """Ask for what differs once the value of a key has been written.
+    """Ask for a stamp of a key: a value that changes whenever the key is written.
 
-    The answer is None where there is no value, and where storage cannot tell without reading it.
+    The answer is None where the key is missing, and where storage has no stamps.
     """
 
     key: str
@@ -66,10 +67,10 @@ class Exists:
 
 @dataclass(slots=True)
 class List:
-    """Ask for what a directory holds; the answer is a list of :class:`Entry`, or None.
+    """Ask for the entries of a directory; the answer is a list of :class:`Entry`, or None.
 
-    None is for a directory that is not there. With ``few`` one entry is enough, and there is none
-    where the store lists nothing.
+    None means that the directory is missing. With ``few``, one entry is enough: the caller only
+    asks whether the directory is empty. A store that cannot list then answers with no entries.
     """
 
     path: str
@@ -78,7 +79,7 @@ class List:
 
 @dataclass(slots=True)
 class Put:
-    """Ask to replace the value of a key, as a whole; the answer is None."""
+    """Ask to replace the whole value of a key; the answer is None."""
 
     key: str
     data: BufferLike
@@ -86,10 +87,10 @@ class Put:
 
 @dataclass(slots=True)
 class Update:
-    """Ask to replace the value of a key by what a function makes of it; the answer is the new one.
+    """Ask to replace the value of a key by a function of it; the answer is the new value.
 
-    Between reading and writing nobody else writes, where storage can see to that: it holds the
-    lock of the key meanwhile.
+    The function is given None where the key is missing. Storage holds the lock of the key from
+    reading to writing, where it has locks, so that no other program writes in between.
     """
 
     key: str
@@ -100,7 +101,8 @@ class Update:
 class Remove:
     """Ask to remove a key; the answer is None.
 
-    With ``prune`` also the directory, if only empty directories are left in it.
+    With ``prune``, storage also removes the key's directory if only empty directories are left in
+    it.
     """
 
     key: str
@@ -109,25 +111,26 @@ class Remove:
 
 @dataclass(slots=True)
 class RemoveTree:
-    """Ask to remove a directory and all that is in it; the answer is None."""
+    """Ask to remove a directory and everything in it; the answer is None."""
 
     path: str
 
 
 @dataclass(slots=True)
 class FileThatNames:
-    """Ask for the nearest file in a directory, or in those above it, that names this directory.
+    """Ask for the nearest file that names a directory, such as the XML file of BigDataViewer.
 
-    The search ends beside the container. The answer is the bytes of the file, or None.
+    Storage searches the directory and its parents, up to the directory that holds the container.
+    The answer is the bytes of the file, or None.
 
     Parameters
     ----------
     path : str
         The directory, below the root.
     pattern : str
-        What names of such files look like, such as ``"*.xml"``.
+        Pattern of the file names to look at, such as ``"*.xml"``.
     named : callable
-        Is given the bytes of a file and returns the directory that it names, relative to the file;
+        Takes the bytes of a file and returns the directory that it names, relative to the file;
         None where it names none.
     """
 
@@ -138,14 +141,14 @@ class FileThatNames:
 
 @dataclass(slots=True)
 class Work:
-    """Ask to call a function that takes long, off the event loop; the answer is its result."""
+    """Ask to call a slow function off the event loop; the answer is its result."""
 
     function: Callable[[], object]
 
 
 @dataclass(slots=True)
 class Warn:
-    """Ask to tell the user something, once; the answer is None."""
+    """Ask to warn the user, once; the answer is None."""
 
     message: str
 
@@ -161,22 +164,22 @@ type Request = (
     Get | Stamp | Exists | List | Put | Update | Remove | RemoveTree | FileThatNames | Work | Warn
 )
 
-# what an answer is depends on the request; each class says it
+# Any: the type of an answer depends on the request; each class says which
 type Steps[T] = Generator[Sequence[Request], Sequence[Any], T]
 
 
 def read_key(key: str) -> Steps[bytes | None]:
-    """Read the value of a key; None where there is none."""
+    """Read the value of a key; None where the key is missing."""
     return (yield from read_each([key]))[0]
 
 
 def read_each(keys: Sequence[str]) -> Steps[list[bytes | None]]:
-    """Read the values of some keys; None where there is none."""
+    """Read the values of several keys; None for each missing one."""
     answers: Sequence[BufferLike | None] = yield [Get(key) for key in keys]
     return [None if answer is None else bytes(answer) for answer in answers]
 
 
 def list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
-    """List some directories; nothing of those that are not there."""
+    """List several directories; a missing one has no entries."""
     answers: Sequence[Sequence[Entry] | None] = yield [List(path) for path in paths]
     return [answer or [] for answer in answers]

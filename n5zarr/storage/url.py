@@ -1,8 +1,8 @@
-"""Stores for URLs: what zarr's own lack for containers that are not on a local file system.
+"""Stores for URLs: open them, and add what zarr's own stores lack for remote containers.
 
-zarr's :class:`~zarr.storage.FsspecStore` says "not there" where a request failed, looks for keys
-with spaces or percent signs on HTTP servers where they are not, and lists a whole tree to know
-whether a directory holds anything. These are mended here.
+zarr's :class:`~zarr.storage.FsspecStore` reports a failed request as a missing key, asks HTTP
+servers for the wrong URL when a key holds spaces or percent signs, and lists a whole tree to know
+whether a directory is empty. :class:`UrlStore` mends these.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from n5zarr.storage.requests import Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from obstore import ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
@@ -49,62 +50,64 @@ __all__ = [
 type Backend = Literal["fsspec", "obstore"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-# what makes file systems read an object at once, without asking for its size first
+# arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
-_PAGE = 1000  # names that one request lists
+_PAGE = 1000  # names in one answer of a listing
 _NO_CONDITIONS = "501 Not Implemented"
 _USER = re.compile(r"//[^/@]*@")
-_ATTEMPTS = 50  # to change an object that others change, too
+_ATTEMPTS = 50  # at an update of an object that others update, too
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
 _HTTP = ("http", "https")
-_NO_LISTS = {403, 404, 405, 410, 501}  # what servers say that list nothing
+_NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}
-# "forbidden" that is no way to say "not there"
+# reasons in a "forbidden" answer that never mean that the key is missing
 _NOT_MISSING = re.compile(
     "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|ExpiredToken|TokenRefreshRequired"
     "|RequestTimeTooSkewed|AccountProblem|InvalidSecurity|NotSignedUp"
 )
-# characters that may stand in the path of a URL as they are; % begins what is quoted already
+# characters left unquoted in the path of a URL; "%" begins one that is quoted already
 _QUOTED = "/:@!$&'()*+,;=~-._%[]"
 
 
 def is_url(location: object) -> bool:
-    """Whether a location is a URL, or a chain of them, but no local path."""
+    """Whether a location is a URL or a chain of URLs, and not a local path."""
     if not isinstance(location, str) or _URL.match(location) is None:
         return False
-    if "://" not in location:  # a chain to a local file, or a path of that name
+    if "://" not in location:  # with "::": a chain to a local file, or a local path
         return not Path(location).exists()
     return not location.lower().startswith("file://")
 
 
 def is_chain(url: str) -> bool:
-    """Whether a URL is one of fsspec's that go through one another, ``simplecache::s3://...``."""
+    """Whether a URL is a chain of fsspec's, such as ``simplecache::s3://...``."""
     return "::" in _IPV6.sub("", url)
 
 
 def store_of_url(
     url: str, storage_options: Mapping[str, object] | None, *, read_only: bool, backend: Backend
 ) -> Store:
-    """Make a store for a URL.
+    """Open a store for a URL.
 
     Parameters
     ----------
     url : str
-        Anything that fsspec reads, chains included, or obstore; ``zip://`` and a local path is a
-        zip file.
+        Any URL that the backend reads, chains of fsspec's included; ``zip://`` followed by a local
+        path is a local zip file.
     storage_options : dict or None
         For fsspec's file system, or for obstore's store.
     read_only : bool
         Whether the store refuses to write.
     backend : {"fsspec", "obstore"}
-        Which library is asked.
+        Which library reads and writes.
 
     Raises
     ------
     N5MissingDependencyError
         The library is not installed.
+    N5UnrepresentableError
+        Options are given for a local zip file (``kind="option"``).
     N5UnsupportedError
-        obstore knows no such URL (``kind="option"``).
+        The library does not know such a URL (``kind="option"``).
     """
     scheme, _, rest = url.partition(":")
     scheme = scheme.lower()
@@ -121,7 +124,7 @@ def store_of_url(
             return _chained(url, dict(storage_options or {}), read_only=read_only)
         if scheme in _HTTP:
             return _web(url, dict(storage_options or {}))
-        # listings are made anew: others write, too
+        # fsspec would keep listings, but others write, too
         options = {"use_listings_cache": False, **(storage_options or {})}
         return UrlStore.from_url(url, storage_options=options, read_only=read_only)
     except ImportError as err:
@@ -133,9 +136,10 @@ def store_of_url(
 
 
 def _web(url: str, options: dict[str, object]) -> UrlStore:
-    """Make a store for a web server, to which there is no way to write.
+    """Open a read-only store for a web server.
 
-    The URL is quoted here once, as keys are; what asks for access goes with every request.
+    The URL is quoted once, here, as keys are when they are asked for. Its query, which may hold an
+    access token, is sent with every request.
     """
     from fsspec import filesystem  # noqa: PLC0415 - optional
 
@@ -147,6 +151,7 @@ def _web(url: str, options: dict[str, object]) -> UrlStore:
 
 
 def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlStore:
+    """Open a store for a chain of fsspec's URLs."""
     from fsspec import url_to_fs  # noqa: PLC0415 - optional
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
 
@@ -156,13 +161,15 @@ def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlSto
 
 
 def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
+    """Open obstore's store for a URL."""
     try:
         from obstore import store as stores  # noqa: PLC0415 - optional
     except ImportError as err:
         raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
     parts = urlsplit(url)
     try:
-        if parts.scheme in ("s3", "gs"):  # not parsed as URLs, where % and ? mean something
+        # taken apart by hand: in the name of an object, "%" and "?" have no special meaning
+        if parts.scheme in ("s3", "gs"):
             bucket, _, prefix = url.partition("://")[2].partition("/")
             make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
             return make(bucket, prefix=prefix.strip("/") or None, **options)
@@ -173,11 +180,11 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
 
 
 class UrlStore(FsspecStore):
-    """zarr's store over fsspec, of which a failed request is an error, and every name is a key."""
+    """FsspecStore that raises on failed requests and accepts any key."""
 
     @classmethod
     def of(cls, store: FsspecStore) -> Self:
-        """Take the place of another store of the same files."""
+        """Make one from zarr's store for the same location."""
         return cls(
             store.fs,
             read_only=store.read_only,
@@ -187,12 +194,12 @@ class UrlStore(FsspecStore):
 
     @property
     def is_http(self) -> bool:
-        """Whether keys are parts of URLs, and directories are pages of links, if anything."""
+        """Whether the store is a web server: keys are URLs, and listings are pages of links."""
         return self.path.startswith(("http://", "https://")) and hasattr(self.fs, "set_session")
 
     def __str__(self) -> str:
         if self.is_http:
-            return _USER.sub("//", self.path)  # without a password
+            return _USER.sub("//", self.path)  # without user name and password
         return str(self.fs.unstrip_protocol(self.path))
 
     def _url_key(self, key: str) -> str:
@@ -204,9 +211,11 @@ class UrlStore(FsspecStore):
     ) -> Buffer | None:
         if byte_range is not None:
             return await super().get(self._url_key(key), prototype, byte_range)
-        how = next((how for name, how in _ONE_REQUEST.items() if name in self.fs.protocol), {})
+        options = next(
+            (opts for name, opts in _ONE_REQUEST.items() if name in self.fs.protocol), {}
+        )
         try:
-            data = await self.fs._cat_file(self._full(key), **how)
+            data = await self.fs._cat_file(self._full(key), **options)
         except self.allowed_exceptions:
             return None
         return prototype.buffer.from_bytes(data)
@@ -218,7 +227,7 @@ class UrlStore(FsspecStore):
     @override
     async def delete(self, key: str) -> None:
         self._check_writable()
-        # not `_rm`, which takes names for patterns
+        # not `_rm`, which would expand "*" and "?" in the key
         with suppress(*self.allowed_exceptions):
             await self.fs._rm_file(self._full(key))
 
@@ -227,11 +236,11 @@ class UrlStore(FsspecStore):
         self._check_writable()
         directory = self._full(prefix.strip("/")).rstrip("/")
         try:
-            found = await self.fs._find(directory, withdirs=False)
+            names = await self.fs._find(directory, withdirs=False)
         except self.allowed_exceptions:
             return
-        # the root may be a bucket, which stays
-        below = [name for name in found if not directory or name.startswith(f"{directory}/")]
+        # the root itself stays: it may be a bucket
+        below = [name for name in names if not directory or name.startswith(f"{directory}/")]
         limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
 
         async def remove(name: str) -> None:
@@ -247,35 +256,37 @@ class UrlStore(FsspecStore):
 
     @override
     async def exists(self, key: str) -> bool:
-        if self.is_http:  # for which fsspec takes every error for "not there"
+        if self.is_http:  # fsspec would take every error to mean that the key is missing
             session = await self.fs.set_session()
-            async with session.get(self.fs.encode_url(self._full(key)), **self.fs.kwargs) as found:
-                if found.status not in (404, 410):
-                    found.raise_for_status()
-                return bool(found.ok)
+            url = self.fs.encode_url(self._full(key))
+            async with session.get(url, **self.fs.kwargs) as response:
+                if response.status not in (404, 410):
+                    response.raise_for_status()
+                return bool(response.ok)
         try:
-            found = await self.fs._info(self._full(key))
+            info = await self.fs._info(self._full(key))
         except self.allowed_exceptions:
             return False
-        return bool(found.get("type", "file") != "directory")
+        return bool(info.get("type", "file") != "directory")
 
     @override
     async def getsize(self, key: str) -> int:
         return await super().getsize(self._url_key(key))
 
     async def entries(self, path: str) -> list[Entry]:
-        """List a directory.
+        """List a directory; one that is missing has no entries.
 
         Raises
         ------
         N5UnsupportedError
-            The server lists nothing (``kind="listing"``).
+            The server does not list (``kind="listing"``).
         """
         directory = self._full(path).rstrip("/")
         try:
-            page = f"{directory}/" if self.is_http else directory  # else it is asked for twice
+            # without the slash, a web server would be asked twice
+            page = f"{directory}/" if self.is_http else directory
             self._forget_listing(page)
-            found = await self.fs._ls(page, detail=True)
+            listed = await self.fs._ls(page, detail=True)
         except Exception as err:
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:
@@ -289,35 +300,38 @@ class UrlStore(FsspecStore):
             raise
         names: dict[str, bool] = {}
         directory = unquote(directory) if self.is_http else directory
-        for entry in found:
+        for entry in listed:
             name = str(entry["name"])
-            if self.is_http:  # a page of links, also to places in the page itself
+            if self.is_http:  # links of a page may lead into the page itself
                 name = unquote(name.partition("?")[0].partition("#")[0])
             name = name.removeprefix(f"{directory}/" if directory else "")
             is_dir = entry.get("type") == "directory" or name.endswith("/")
             name = str(PurePosixPath(name.rstrip("/")))
-            # marker objects `path/`, which Java leaves on object stores, are the directory itself
+            # Java leaves empty objects `path/` on object stores: each is the directory itself
             if name not in (".", "..") and "/" not in name:
                 names[name] = names.get(name, False) or is_dir
         return [Entry(name, names[name]) for name in sorted(names)]
 
     async def holds(self, path: str) -> bool:
-        """Whether there is anything below a path, with as little listing as fsspec can."""
+        """Whether any key lies below a path, with as little listing as fsspec allows."""
         directory = self._full(path).rstrip("/")
-        few = getattr(self.fs, "_lsdir", None)
-        if few is not None and "s3" in self.fs.protocol:
+        list_some = getattr(self.fs, "_lsdir", None)
+        if list_some is not None and "s3" in self.fs.protocol:
             try:
-                found = await few(directory, refresh=True, max_items=_PAGE, delimiter="")
+                listed = await list_some(directory, refresh=True, max_items=_PAGE, delimiter="")
             except self.allowed_exceptions:
                 return False
-            return any(not str(entry["name"]).endswith("/") for entry in found)
+            return any(not str(entry["name"]).endswith("/") for entry in listed)
         try:
             return bool(await self.entries(path))
-        except N5UnsupportedError:  # then only what has a document is there
+        except N5UnsupportedError:  # without listing, only nodes with a document can exist
             return False
 
     def _forget_listing(self, directory: str) -> None:
-        """Have a directory listed anew, also by file systems that users made: others write, too."""
+        """Make the file system list a directory anew, because others write, too.
+
+        File systems that users made may keep listings.
+        """
         for fs in (self.fs, getattr(self.fs, "sync_fs", None)):
             if fs is not None:
                 fs.invalidate_cache(directory)
@@ -329,15 +343,22 @@ class UrlStore(FsspecStore):
 
 
 class _Tolerant:
-    """Takes "forbidden" for "not there", as S3 means it where listing is not allowed."""
+    """Mixin of stores that report a "forbidden" key as missing.
 
-    async def get(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the other base
+    S3 answers "forbidden" for a missing key where listing is not allowed.
+    """
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
         try:
-            return await super().get(*args, **kwargs)  # type: ignore[misc]
+            value: Buffer | None = await super().get(key, prototype, byte_range)  # type: ignore[misc]
         except Exception as err:
             if says_missing(self, err):
                 return None
             raise
+        else:
+            return value
 
     async def exists(self, key: str) -> bool:
         try:
@@ -352,34 +373,34 @@ class _TolerantUrlStore(_Tolerant, UrlStore):
     pass
 
 
-class _TolerantObjectStore(_Tolerant, ObjectStore[Any]):
+class _TolerantObjectStore(_Tolerant, ObjectStore["ObstoreStore"]):
     pass
 
 
 def says_missing(store: object, err: Exception) -> bool:
-    """Whether an error means that there is no such key in a store."""
+    """Whether an error of a store means that the key is missing."""
     if isinstance(err, FileNotFoundError):
         return True
     is_forbidden = (
         isinstance(err, PermissionError)
         or getattr(err, "status", None) == 403
         or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
-        or "403 Forbidden" in str(err)  # obstore, of lists
+        or "403 Forbidden" in str(err)  # of obstore, when listing
     )
     if not isinstance(store, _Tolerant) or not is_forbidden:
         return False
     causes = [err, err.__cause__, err.__context__]
-    told = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
-    return _NOT_MISSING.search(told) is None
+    reasons = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
+    return _NOT_MISSING.search(reasons) is None
 
 
 def tolerant(store: Store) -> Store:
-    """Make a store that takes "forbidden" for "not there".
+    """Make a store that reports a "forbidden" key as missing.
 
     Raises
     ------
     N5UnrepresentableError
-        The store is none of fsspec or obstore (``kind="option"``).
+        The store is not one of fsspec or obstore (``kind="option"``).
     """
     if isinstance(store, FsspecStore):
         return _TolerantUrlStore.of(store)
@@ -392,9 +413,15 @@ def tolerant(store: Store) -> Store:
 # ---------------------------------------------------------------------- obstore
 
 
-async def entries_of_objects(store: ObjectStore[Any], path: str) -> list[Entry]:
-    """List a directory of an object store, with one request for each thousand names."""
-    import obstore  # noqa: PLC0415 - there is a store of it
+async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
+    """List a directory of an object store, with one request for each thousand names.
+
+    Raises
+    ------
+    N5UnsupportedError
+        The store is a web server (``kind="listing"``).
+    """
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     if _is_http(store):
         message = (
@@ -402,51 +429,71 @@ async def entries_of_objects(store: ObjectStore[Any], path: str) -> list[Entry]:
             "datasets can be opened by their paths, and backend='fsspec' reads pages of links"
         )
         raise N5UnsupportedError(message, kind="listing")
-    found = await obstore.list_with_delimiter_async(store.store, prefix=path or None)
-    directories = {_name(prefix, path): True for prefix in found["common_prefixes"]}
-    files = {_name(meta["path"], path): False for meta in found["objects"]}
+    listed = await obstore.list_with_delimiter_async(store.store, prefix=path or None)
+    directories = {_name(prefix, path): True for prefix in listed["common_prefixes"]}
+    files = {_name(meta["path"], path): False for meta in listed["objects"]}
     both = files | directories
     return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
 
 
-async def objects_below(store: ObjectStore[Any], path: str) -> bool:
-    """Whether there is anything below a path, with one request."""
-    import obstore  # noqa: PLC0415 - there is a store of it
+async def objects_below(store: ObjectStore[ObstoreStore], path: str) -> bool:
+    """Whether any document or block lies below a path, with one request in most cases."""
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     if _is_http(store):
         return False
     async for batch in obstore.list(store.store, prefix=path or None):
-        # markers of directories have no bytes; documents and blocks do
+        # Java's markers of directories are empty; documents and blocks never are
         if any(meta["size"] for meta in batch):
             return True
     return False
 
 
-def _is_http(store: ObjectStore[Any]) -> bool:
+def _is_http(store: ObjectStore[ObstoreStore]) -> bool:
     return type(store.store).__name__ == "HTTPStore"
 
 
 def _name(full: str, path: str) -> str:
+    """Return the name of an entry, from its full path and that of its directory."""
     return full.strip("/").removeprefix(f"{path}/" if path else "").strip("/")
 
 
 async def update_object(
-    store: ObjectStore[Any], key: str, change: Callable[[bytes | None], bytes]
+    store: ObjectStore[ObstoreStore], key: str, change: Callable[[bytes | None], bytes]
 ) -> bytes:
-    """Replace an object unless somebody else does meanwhile; then start again.
+    """Update an object; start again if another writer replaces it meanwhile.
 
-    Where the service knows no conditional writing, the last writer wins.
+    Where the service has no conditional writes, the last writer wins.
+
+    Parameters
+    ----------
+    store : zarr.storage.ObjectStore
+        The store of the object.
+    key : str
+        Name of the object, which need not exist.
+    change : callable
+        Takes the bytes of the object, None where it is missing, and returns the new bytes.
+
+    Returns
+    -------
+    bytes
+        What the object holds afterwards.
+
+    Raises
+    ------
+    N5Error
+        Other writers replaced the object at every attempt (``kind="changed"``).
     """
-    import obstore  # noqa: PLC0415 - there is a store of it
-    from obstore import exceptions  # noqa: PLC0415
+    import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
 
+    exceptions = obstore.exceptions
     for attempt in range(_ATTEMPTS):
         old: bytes | None = None
-        mode: Any = "create"
+        mode: PutMode = "create"
         try:
-            found = await obstore.get_async(store.store, key)
-            old = bytes(await found.bytes_async())
-            mode = {k: v for k in ("e_tag", "version") if (v := found.meta[k]) is not None}
+            response = await obstore.get_async(store.store, key)
+            old = bytes(await response.bytes_async())
+            mode = _version_of(response.meta)
         except Exception as err:
             if not says_missing(store, err):
                 raise
@@ -459,10 +506,23 @@ async def update_object(
             await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
             continue
         except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
-            # words, not the number alone: messages hold times, too
+            # the words, not only "501": messages also hold times
             if isinstance(err, exceptions.GenericError) and _NO_CONDITIONS not in str(err):
                 raise
-            await obstore.put_async(store.store, key, new)  # the service cannot tell
+            await obstore.put_async(store.store, key, new)  # no conditional writes here
         return new
-    message = f"{key}: others wrote it at each of {_ATTEMPTS} attempts to update it; try again"
+    message = (
+        f"{key}: expected to update it, but other writers replaced it at each of {_ATTEMPTS} "
+        "attempts; try again"
+    )
     raise N5Error(message, kind="changed")
+
+
+def _version_of(meta: ObjectMeta) -> UpdateVersion:
+    """Return what identifies the version of an object, without members that the service lacks."""
+    version: UpdateVersion = {}
+    if meta["e_tag"] is not None:
+        version["e_tag"] = meta["e_tag"]
+    if meta["version"] is not None:
+        version["version"] = meta["version"]
+    return version

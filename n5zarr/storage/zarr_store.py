@@ -1,9 +1,9 @@
-"""Storage in any store of zarr's: in memory, in archives, on servers."""
+"""Storage in any zarr store: in memory, in archives, or on servers."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self, assert_never, override
+from typing import TYPE_CHECKING, Self, assert_never, override
 from weakref import WeakValueDictionary
 
 import zarr
@@ -55,7 +55,7 @@ class ZarrStorage(Storage):
     Parameters
     ----------
     store : zarr.abc.store.Store
-        Any but one of local files, for which there is :class:`~n5zarr.storage.local.LocalFiles`.
+        Any store but one of local files; see :class:`~n5zarr.storage.local.LocalFiles` for those.
     """
 
     def __init__(self, store: Store) -> None:
@@ -65,11 +65,12 @@ class ZarrStorage(Storage):
     def __str__(self) -> str:
         return str(self._store)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Store]:
         return {"_store": self._store}  # locks belong to a process
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_store"])  # type: ignore[misc] # of this very class
+    def __setstate__(self, state: dict[str, Store]) -> None:
+        self._store = state["_store"]
+        self._locks = _KeyLocks()
 
     @property
     @override
@@ -104,14 +105,14 @@ class ZarrStorage(Storage):
     @property
     @override
     def supports_sync(self) -> bool:
-        # zarr's convention: wrappers have the methods, and say by the attribute whether they work
+        # zarr's convention: wrappers always have the methods; the attribute says if they work
         has_methods = isinstance(self._store, SupportsSyncStore)
         return has_methods and bool(getattr(self._store, "_supports_sync_io", True))
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
         if not read_only and not self._cache_writes:
-            message = "cache: expected to be read only, but for recheck=True; see CacheOptions"
+            message = "cache: expected recheck=True, or to stay read only; see CacheOptions"
             raise N5UnsupportedError(message, kind="read-only")
         if self._store.read_only and not read_only:
             return type(self)(self._store.with_read_only(read_only=False))
@@ -125,7 +126,8 @@ class ZarrStorage(Storage):
             case [ObjectStore() as one, ObjectStore() as two]:
                 return bool(one.store == two.store)
             case [one, two]:
-                return same_data(one, two)  # of two in memory it is not enough to be equal
+                # equality is not enough: stores in memory compare values
+                return same_data(one, two)
             case _:
                 return False
 
@@ -160,7 +162,7 @@ class ZarrStorage(Storage):
                 new = change(None if old is None else old.to_bytes())
                 store.set_sync(key, cpu.Buffer.from_bytes(new))
                 return new
-            case _:  # of which zarr has no synchronous form
+            case _:  # zarr has no synchronous methods for the others
                 return on_own_loop(self._answer_async(request, warn))
         return None
 
@@ -178,7 +180,7 @@ class ZarrStorage(Storage):
             requests = next(steps)
             while True:
                 try:
-                    if len(requests) == 1:  # a task would cost more than the request, in memory
+                    if len(requests) == 1:  # in memory, a task costs more than the request
                         answers = [await self._answer_async(requests[0], warn)]
                     else:
                         answers = await asyncio.gather(*map(answer, requests))
@@ -191,6 +193,7 @@ class ZarrStorage(Storage):
             return result
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Answer one request with await; see :meth:`answer`."""
         match request:
             case Get(key):
                 value = await self._store.get(key, cpu.buffer_prototype)
@@ -203,7 +206,7 @@ class ZarrStorage(Storage):
                 await self._store.set(key, cpu.Buffer.from_bytes(data))
             case Exists(key):
                 return await self._store.exists(key)
-            case List(path, few):  # there are no empty directories
+            case List(path, few):  # a zarr store has no empty directories
                 return await _entries(self._store, path, few=few) or None
             case Update(key, change):
                 async with self._locks.of(key):
@@ -220,7 +223,7 @@ class ZarrStorage(Storage):
 
 
 class _KeyLocks:
-    """Locks for updates of keys, in stores that have none of their own."""
+    """Locks for updates of keys within this process, for stores without locks of their own."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
@@ -234,6 +237,7 @@ def _uncached(store: Store) -> Store:
 
 
 async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes]) -> bytes:
+    """Replace the value of a key by the result of a function; write nothing if it is the same."""
     if isinstance(store, CachingStore):
         try:
             return await _update(store.inner, key, change)
@@ -249,7 +253,7 @@ async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes
 
 
 async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:
-    """List a directory through the store, or, with ``few``, find out whether it holds anything."""
+    """List a directory; with ``few``, only find out whether it is empty."""
     match store:
         case CachingStore():
             return await _entries(store.inner, path, few=few)
@@ -266,7 +270,7 @@ async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]
         case ObjectStore():
             return await entries_of_objects(store, path)
         case _:
-            # which does not tell directories from files
+            # zarr's list_dir does not tell directories from files
             names = {name.strip("/") async for name in store.list_dir(path)}
-            # markers `path/`, which Java leaves, are listed as their whole path
+            # Java leaves empty objects `path/`, which are listed with their whole path
             return [Entry(name, None) for name in sorted(names) if name and "/" not in name]

@@ -1,7 +1,7 @@
-"""The store that zarr sees, and what else shows a container as a whole.
+"""The zarr store of a container, and other views of a whole container.
 
-Knows zarr's interface of stores (`n5_store`), of codecs (`block_codec`) and of mappings
-(`mapping`), where the root of a container is (`location`), and what is in one (`inspect`). May
-import everything below: `container`, `storage` and what they import. Must not decide anything about
-documents or blocks.
+Implements zarr's interfaces of stores (`n5_store`) and codecs (`block_codec`), and that of mappings
+(`mapping`). Finds and opens the root of a container (`location`), reads single blocks (`blocks`)
+and describes a container (`inspect`). May import everything below: `container`, `storage` and what
+they import. Must not decide anything about documents or blocks.
 """

@@ -1,11 +1,12 @@
-"""N5 blocks as codecs: one for zarr, one for numcodecs.
+"""Codecs that read and write whole N5 blocks: one for zarr, one for numcodecs.
 
 What: array to bytes, one whole N5 block, header included. Used by ``N5Store(..., codecs="n5")``,
-where errors then name the block, and by services that hand out N5 blocks.
+whose errors then name the block, and by services that deliver N5 blocks.
+Specification: N5 spec, "File-system specification", items 8 and 9, in :mod:`n5zarr.codecs.block`.
 Zarr v3: ``{"name": "n5zarr.block", "configuration": {"compression": {...}, "axis_order": "C"}}``.
 Zarr v2: ``{"id": "n5zarr_block", "dtype": ">u2", "block_shape": [...], "compression": {...}}``.
-Compatible implementations: none; the blocks are N5's, the codecs' names are n5zarr's own.
-Limits: numbers only. Reads truncated and padded blocks; writes full-size ones, since a codec does
+Compatible implementations: none; the blocks are N5's, but the names of the codecs are n5zarr's own.
+Limits: numbers only. Reads truncated and padded blocks; writes full-size ones, because a codec does
 not know where the array ends.
 """
 
@@ -53,9 +54,9 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     Parameters
     ----------
     compression : Compression, optional
-        How payloads are compressed.
+        The compression of the payloads; gzip by default.
     axis_order : {"C", "F"}, optional
-        ``"C"``: the chunk is ``(z, y, x)``. ``"F"``: it is ``(x, y, z)``.
+        ``"C"``: the axes of a chunk are ``(z, y, x)``. ``"F"``: ``(x, y, z)``.
 
     Examples
     --------
@@ -68,22 +69,22 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, JSON]) -> Self:
-        """Read the JSON form; the exact inverse of :meth:`to_dict`.
+        """Parse the JSON form; the exact inverse of :meth:`to_dict`.
 
         Raises
         ------
         N5UnrepresentableError
             The configuration has unknown members or an unknown axis order (``kind="option"``).
         N5AttributesError
-            The compression is unknown or misdescribed.
+            The compression is unknown or has invalid members.
         """
         configuration = data.get("configuration", {})
         if not isinstance(configuration, Mapping) or set(configuration) - {
             "compression",
             "axis_order",
         }:
-            found = f"{configuration!r:.80}"
-            message = f"codec {BLOCK_CODEC}: expected compression and axis_order, got {found}"
+            given = f"{configuration!r:.80}"
+            message = f"codec {BLOCK_CODEC}: expected compression and axis_order, got {given}"
             raise N5UnrepresentableError(message, kind="option")
         axis_order = configuration.get("axis_order", "C")
         if axis_order not in ("C", "F"):
@@ -106,14 +107,24 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         return {"name": BLOCK_CODEC, "configuration": configuration}
 
     def standard(self, ndim: int, dtype: np.dtype) -> list[JSON]:
-        """Return the standard codecs of the same compression, which any Zarr implementation has.
+        """Return standard Zarr codecs of the same compression, for arrays outside of N5.
 
         Parameters
         ----------
         ndim : int
             Number of dimensions of the array.
         dtype : numpy.dtype
-            Of the array.
+            Data type of the array.
+
+        Returns
+        -------
+        list
+            The codecs in their JSON form.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            N5 has no such data type (``kind="data-type"``).
         """
         dataset = DatasetAttributes(
             dimensions=N5Tuple((1,) * ndim),
@@ -122,8 +133,8 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             compression=self.compression,
             attributes={},
         )
-        shown = DatasetView(dataset=dataset, codecs="zarr", axis_order=self.axis_order)
-        return shown.derived_codecs()
+        view = DatasetView(dataset=dataset, codecs="zarr", axis_order=self.axis_order)
+        return view.derived_codecs()
 
     def validate(
         self,
@@ -132,12 +143,13 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         dtype: ZDType,
         chunk_grid: ChunkGridMetadata,
     ) -> None:
-        """Check that blocks can hold the array.
+        """Raise if blocks cannot hold the array.
 
         Raises
         ------
         N5UnrepresentableError
-            The dtype is not one of N5's, or the array has no dimension.
+            N5 has no such data type (``kind="data-type"``), or the array has no dimensions
+            (``kind="header"``).
         """
         _data_type(dtype.to_native_dtype())
         if not shape:
@@ -146,7 +158,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
 
     @override
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        raise NotImplementedError  # zarr's word for a size that depends on the data
+        raise NotImplementedError  # in zarr, this means that the size depends on the data
 
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         stored = memoryview(np.ascontiguousarray(chunk_data.as_numpy_array()).view("u1"))
@@ -154,13 +166,13 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         block_size = from_presented(chunk_spec.shape, self.axis_order)
         fill_value = 0 if chunk_spec.fill_value is None else chunk_spec.fill_value
         chunk = decode_full(stored, block_size, data_type, self.compression, fill_value)
-        # big-endian: whoever copies it into an output swaps the bytes in the same pass
-        shown = chunk if self.axis_order == "C" else chunk.transpose()
-        return chunk_spec.prototype.nd_buffer.from_numpy_array(shown)
+        # left big-endian: copying it into an output swaps the bytes in the same pass
+        presented = chunk if self.axis_order == "C" else chunk.transpose()
+        return chunk_spec.prototype.nd_buffer.from_numpy_array(presented)
 
     def _encode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
-        shown = chunk_data.as_numpy_array()
-        chunk = shown if self.axis_order == "C" else shown.transpose()
+        presented = chunk_data.as_numpy_array()
+        chunk = presented if self.axis_order == "C" else presented.transpose()
         data_type = _data_type(chunk_spec.dtype.to_native_dtype())
         return chunk_spec.prototype.buffer.from_bytes(
             encode_payload(chunk, data_type, self.compression)
@@ -172,8 +184,8 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
         return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
 
-    # zarr hands the source of the bytes only to codecs that decode partially: with it, errors can
-    # name the block.
+    # zarr passes the source of the bytes only to codecs that decode partially; errors need it to
+    # name the block
 
     async def _decode_partial_single(
         self, byte_getter: ByteGetter, selection: SelectorTuple, chunk_spec: ArraySpec
@@ -206,7 +218,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
 
 
 def _where(source: object) -> str:
-    """Name the block that a zarr ``StorePath`` points to, in N5's terms if its store knows them."""
+    """Name the block of a zarr ``StorePath``: by its grid position if the store is an N5 store."""
     locate = getattr(getattr(source, "store", None), "locate", None)
     return str(locate(getattr(source, "path", ""))) if locate else str(source)
 
@@ -217,11 +229,11 @@ class N5Block(Codec):
     Parameters
     ----------
     dtype : str or numpy.dtype
-        What :meth:`decode` returns and :meth:`encode` takes, such as ``">u2"``.
+        Data type that :meth:`decode` returns and :meth:`encode` takes, such as ``">u2"``.
     block_shape : iterable of int
         Shape of a full block, C order, in elements.
     compression : mapping, optional
-        The ``compression`` object of the dataset.
+        The ``compression`` object of the dataset; gzip by default.
     """
 
     codec_id = NUMCODECS_BLOCK
@@ -238,14 +250,14 @@ class N5Block(Codec):
         self._compression = parse_compression(dict(compression or {"type": "gzip"}))
 
     def encode(self, buf: object) -> bytes:
-        """Make a full-size block.
+        """Encode a full-size block, header included.
 
         Parameters
         ----------
         buf : array-like or bytes-like
             ``prod(block_shape)`` elements of ``dtype``, C order.
         """
-        elements = np.asarray(buf).ravel(order="K")  # as it lies in memory, also in F order
+        elements = np.asarray(buf).ravel(order="K")  # in the order of memory, even if that is F
         if elements.dtype != self.dtype:
             elements = np.frombuffer(np.ascontiguousarray(elements), self.dtype)
         block = elements.reshape(self.block_shape)
@@ -269,7 +281,7 @@ class N5Block(Codec):
         Raises
         ------
         N5BlockError
-            Header or payload do not fit.
+            The header or payload does not fit the block shape or data type.
         """
         stored = memoryview(np.ascontiguousarray(np.asarray(memoryview(buf))).view("u1"))  # type: ignore[arg-type]
         block_size = to_n5(CTuple(self.block_shape))
@@ -281,7 +293,7 @@ class N5Block(Codec):
         return out
 
     def get_config(self) -> dict[str, JSON]:
-        """Return the JSON form, as it stands in ``.zarray``."""
+        """Return the JSON form that ``.zarray`` holds."""
         return {
             "id": self.codec_id,
             "dtype": self.dtype.str,

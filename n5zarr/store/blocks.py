@@ -1,4 +1,4 @@
-"""One block of a dataset, as it is stored."""
+"""Read one block of a dataset as it is stored, header included."""
 
 from __future__ import annotations
 
@@ -39,27 +39,30 @@ def read_block(
 ) -> Block | None:
     """Read one block of a dataset as it is stored, whatever its mode.
 
+    N5 spec, "File-system specification", items 5, 6 and 9: the block's file, which may be missing,
+    and its format.
+
     Parameters
     ----------
     store : path, URL or zarr store
-        The container.
+        A container, or a location in one.
     path : str
-        Path of the dataset.
+        Path of the dataset below ``store``.
     grid_position : sequence of int
         Position of the block in the grid, N5 order (x first).
 
     Returns
     -------
     Block or None
-        Header and flat data: numbers, strings, or the bytes of an object; None when there is no
-        such block.
+        Header and flat data: numbers, strings, or the bytes of an object; None where the block is
+        missing.
 
     Raises
     ------
     FileNotFoundError
-        There is no dataset at the path.
+        No dataset is at the path.
     N5Error
-        The dataset or the block is broken.
+        The dataset or the block is broken or not supported.
 
     Examples
     --------
@@ -91,6 +94,7 @@ def read_block(
 
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
+    """Read and parse the document of a node."""
     try:
         return parse_attributes(opened.ask(read_document(node)))
     except N5Error as err:

@@ -1,4 +1,4 @@
-"""What is in a container, as plain data: the library behind ``n5zarr tree`` and ``n5zarr info``."""
+"""Describe the content of a container as plain data, for ``n5zarr tree`` and ``n5zarr info``."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def describe(
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one.
+        A container, or a location in one.
     path : str, optional
         Node below ``store``.
     size : bool, optional
-        Whether to find the stored blocks and their bytes, which lists every block.
+        Whether to count the stored blocks and their bytes, which lists every block.
     storage_options : dict, optional
         For fsspec, with a URL.
 
@@ -63,12 +63,12 @@ def describe(
     Raises
     ------
     FileNotFoundError
-        There is no such container or node.
+        The container or node does not exist.
     N5Error
         The node is broken or not supported.
     """
     opened, node_path = open_container(store, path, storage_options=storage_options)
-    node = _found(opened, node_path)
+    node = _existing_node(opened, node_path)
     description: dict[str, JSON] = {
         "container": str(opened),
         "path": f"/{node_path}",
@@ -90,7 +90,8 @@ def describe(
     }
 
 
-def _found(opened: N5Store, path: str) -> Node:
+def _existing_node(opened: N5Store, path: str) -> Node:
+    """Read a node, or raise if it is missing."""
     node = opened.node(path)
     if node is not None:
         return node
@@ -98,38 +99,43 @@ def _found(opened: N5Store, path: str) -> Node:
     if root is not None and not root.exists():
         message = f"{root} does not exist"
     else:
-        message = f"{opened}: /{path}: expected a group or dataset, got nothing there"
+        message = f"{opened}: /{path}: expected a group or dataset, got nothing"
     raise FileNotFoundError(message)
 
 
 def _version(opened: N5Store) -> JSON:
-    """Read the version attribute of the root; None where it has none."""
+    """Read the version attribute of the root; None where it is missing.
+
+    N5 spec, "File-system specification", item 3.
+    """
     document = opened.ask(read_document(""))
     return document.get(VERSION_KEY) if isinstance(document, dict) else None
 
 
-def _describe_array(shown: DatasetView) -> dict[str, JSON]:
-    dataset = shown.dataset
-    names = shown.dimension_names
+def _describe_array(view: DatasetView) -> dict[str, JSON]:
+    """Describe a dataset by its document alone."""
+    dataset = view.dataset
+    names = view.dimension_names
     description: dict[str, JSON] = {
         "dimensions_n5": dataset.dimensions,
-        "shape_c": _in_c(shown.shape, shown),
-        "axes_c": names if names is None or shown.axis_order == "C" else to_c(names),
+        "shape_c": _in_c(view.shape, view),
+        "axes_c": names if names is None or view.axis_order == "C" else to_c(names),
         "data_type": dataset.type_name,
-        "shown_as": _shown_type(shown),
+        "shown_as": _presented_type(view),
         "compression": compression_to_json(dataset.compression),
         "block_size_n5": dataset.block_size,
-        "chunk_shape_c": _in_c(shown.chunk_shape, shown),
+        "chunk_shape_c": _in_c(view.chunk_shape, view),
         "grid_n5": dataset.grid,
         "n_blocks": math.prod(dataset.grid),
     }
-    if shown.content not in (Content.STRINGS, Content.OBJECTS):
-        description["n_bytes"] = math.prod(dataset.dimensions) * shown.data_type.item_size
+    if view.content not in (Content.STRINGS, Content.OBJECTS):
+        description["n_bytes"] = math.prod(dataset.dimensions) * view.data_type.item_size
     return description
 
 
-def _describe_geometry(opened: N5Store, path: str, shown: DatasetView) -> dict[str, JSON]:
-    placed = opened.ask(read_placed(opened.container.nodes, path, shown))
+def _describe_geometry(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+    """Describe the axes of a dataset and the problems in reading them."""
+    placed = opened.ask(read_placed(opened.container.nodes, path, view))
     geometry = placed.geometry
     problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
     if geometry is None:
@@ -151,19 +157,22 @@ def _describe_geometry(opened: N5Store, path: str, shown: DatasetView) -> dict[s
     return {"geometry": described, **problems}
 
 
-def _in_c(values: tuple[int, ...], shown: DatasetView) -> tuple[int, ...]:
-    return values if shown.axis_order == "C" else to_c(values)
+def _in_c(values: tuple[int, ...], view: DatasetView) -> tuple[int, ...]:
+    """Return values for each axis, given in the order of a view, in C order."""
+    return values if view.axis_order == "C" else to_c(values)
 
 
-def _shown_type(shown: DatasetView) -> str:
-    recorded = shown.record.data_type
+def _presented_type(view: DatasetView) -> str:
+    """Return the name of the Zarr data type of the array."""
+    recorded = view.record.data_type
     if isinstance(recorded, Mapping):
         return str(recorded.get("name"))
-    return str(recorded or shown.data_type.value)
+    return str(recorded or view.data_type.value)
 
 
-def _describe_size(opened: N5Store, path: str, shown: DatasetView) -> dict[str, JSON]:
-    positions = opened.ask(opened.container.nodes.grid_positions(path, shown))
+def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+    """Count the stored blocks of a dataset and their bytes."""
+    positions = opened.ask(opened.container.nodes.grid_positions(path, view))
     n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
     return {
         "n_blocks_stored": len(positions),
@@ -184,13 +193,13 @@ def describe_tree(
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one.
+        A container, or a location in one.
     path : str, optional
         Node below ``store``.
     size : bool, optional
-        Whether to find the stored blocks and their bytes, which lists every block.
+        Whether to count the stored blocks and their bytes, which lists every block.
     depth : int, optional
-        How many levels below the node; all by default.
+        How many levels below the node to describe; all by default.
     storage_options : dict, optional
         For fsspec, with a URL.
 
@@ -198,17 +207,18 @@ def describe_tree(
     -------
     dict
         ``name``, ``kind`` (``"group"``, ``"array"``, ``"object"`` or ``"broken"``) and, depending
-        on the kind, ``children``, what :func:`describe` says of an array, or ``error``.
+        on the kind, ``children``, the members of an array that :func:`describe` returns, or
+        ``error``.
 
     Raises
     ------
     FileNotFoundError
-        There is no such container or node.
+        The container or node does not exist.
     N5Error
         The node itself is broken or not supported.
     """
     opened, node_path = open_container(store, path, storage_options=storage_options)
-    node = _found(opened, node_path)
+    node = _existing_node(opened, node_path)
     name = join(str(opened), node_path)
     return _branch(opened, node_path, name, node, size=size, depth=depth)
 
@@ -216,6 +226,7 @@ def describe_tree(
 def _branch(
     opened: N5Store, path: str, name: str, node: Node | Broken, *, size: bool, depth: int | None
 ) -> dict[str, JSON]:
+    """Describe a node and everything below it, for :func:`describe_tree`."""
     if isinstance(node, Broken):
         kind = "object" if _is_object(node) else "broken"
         return {"name": name, "kind": kind, "error": str(node.error)}
@@ -226,14 +237,14 @@ def _branch(
         return {"name": name, "kind": "group"}
     below = None if depth is None else depth - 1
     children: list[JSON] = [
-        _branch(opened, join(path, child), child, found, size=size, depth=below)
-        for child, found in opened.ask(opened.container.nodes.children(path))
+        _branch(opened, join(path, child), child, child_node, size=size, depth=below)
+        for child, child_node in opened.ask(opened.container.nodes.children(path))
     ]
     return {"name": name, "kind": "group", "children": children}
 
 
 def _is_object(node: Broken) -> bool:
-    """Whether a node is a sound dataset, but no array."""
+    """Whether a node is a valid dataset of a type that no array can hold."""
     return isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
 
 
@@ -243,12 +254,12 @@ def find_damage(
     *,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[N5Error]:
-    """Decode every stored block of a dataset, or of all below a group, and give the errors.
+    """Decode every stored block of a dataset, or of all datasets below a group; yield the errors.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one.
+        A container, or a location in one.
     path : str, optional
         Node below ``store``.
     storage_options : dict, optional
@@ -257,20 +268,21 @@ def find_damage(
     Yields
     ------
     N5Error
-        One for each damaged block and each broken node, naming it.
+        One for each damaged block and each broken node; its message names the block or node.
 
     Raises
     ------
     FileNotFoundError
-        There is no such container or node.
+        The container or node does not exist.
     N5Error
         The node itself is broken or not supported.
     """
     opened, node_path = open_container(store, path, storage_options=storage_options)
-    yield from _damage(opened, node_path, _found(opened, node_path))
+    yield from _damage(opened, node_path, _existing_node(opened, node_path))
 
 
 def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5Error]:
+    """Yield the errors of a node and everything below it, for :func:`find_damage`."""
     if isinstance(node, Broken):
         if not _is_object(node):
             yield node.error
@@ -282,7 +294,7 @@ def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5
     for position in opened.ask(opened.container.nodes.grid_positions(node_path, node)):
         key = join(node_path, block_path(position))
         block = opened.ask(read_key(key))
-        if block is None:  # deleted since it was listed
+        if block is None:  # removed since it was listed
             continue
         try:
             stored_chunk(memoryview(block), node)
@@ -291,23 +303,23 @@ def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5
 
 
 def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:
-    """Name the unfinished files that killed writers have left in a local container.
+    """List the unfinished files that killed writers left in a local container.
 
-    They are never read and may be removed when nobody is writing.
+    They are never read, and may be removed while no program is writing.
 
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or anywhere in one.
+        A container, or a location in one.
 
     Returns
     -------
     list of str
-        Paths below the root of the container; none where it is not on a local file system.
+        Paths below the root of the container; empty if it is not on a local file system.
     """
     opened, _ = open_container(store)
     root = getattr(opened, "root", None)
     if root is None:
         return []
-    found = (path for path in root.rglob("*.partial") if is_unfinished(path.name))
-    return sorted(path.relative_to(root).as_posix() for path in found)
+    unfinished = (path for path in root.rglob("*.partial") if is_unfinished(path.name))
+    return sorted(path.relative_to(root).as_posix() for path in unfinished)

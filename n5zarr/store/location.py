@@ -1,4 +1,4 @@
-"""Where the root of a container is, and opening it there."""
+"""Find the root of a container from a location in it, and open it."""
 
 from __future__ import annotations
 
@@ -44,19 +44,20 @@ def sample_path() -> str:
 def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     """Split a location into the root of its container and the path of a node in it.
 
-    The root is the first path element that ends in ``.n5``; else the topmost of the unbroken chain
-    of a node and its ancestors that have an ``attributes.json``; else the location itself. Nothing
-    is asked of servers: of a URL without such an element the whole is given as the root.
+    The root is the first path element that ends in ``.n5``. Without one, it is the topmost
+    directory of an unbroken chain, from the location upwards, in which each has an
+    ``attributes.json``. Without that, it is the location itself. No server is asked: a URL without
+    ``.n5`` is taken as the root.
 
     Parameters
     ----------
     location : path or URL
-        Anywhere in a container.
+        A container, or a location in one.
 
     Returns
     -------
     root, path : str
-        ``path`` is ``""`` for the root.
+        ``path`` is ``""`` if the location is the root.
 
     Examples
     --------
@@ -66,8 +67,10 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     text = os.fspath(location)
     if "://" in text and not text.lower().startswith("file://"):
         address, query = _address(text)
-        found = _URL_ROOT.fullmatch(address)
-        return (text, "") if found is None else _placed(found.group(1), found.group(2) or "", query)
+        match = _URL_ROOT.fullmatch(address)
+        if match is None:
+            return text, ""
+        return _with_query(match.group(1), match.group(2) or "", query)
     node = Path(local_path(text)).expanduser().absolute()
     if ".." in node.parts:
         node = node.resolve()
@@ -77,6 +80,7 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _documented_root(node: Path) -> Path:
+    """Return the topmost directory of the unbroken chain with documents, upwards from a node."""
     documented = list(takewhile(_has_document, (node, *node.parents)))
     return documented[-1] if documented else node
 
@@ -84,26 +88,26 @@ def _documented_root(node: Path) -> Path:
 def _has_document(directory: Path) -> bool:
     try:
         return (directory / ATTRIBUTES_JSON).is_file()
-    except OSError:  # not ours to look into
+    except OSError:  # no permission to look into it
         return False
 
 
 def _address(url: str) -> tuple[str, str]:
-    """Split a URL into what says the place and the query, which goes with every request."""
+    """Split a URL into its address and its query; the query is sent with every request."""
     is_http = url.lower().startswith(("http://", "https://"))
     address, mark, query = url.partition("?") if is_http else (url, "", "")
     return address, mark + query
 
 
-def _placed(root: str, inner: str, query: str) -> tuple[str, str]:
-    """Return the URL of a container and the path of a node in it, which is a name and no URL."""
+def _with_query(root: str, inner: str, query: str) -> tuple[str, str]:
+    """Return the URL of a container with its query, and the unquoted path of a node in it."""
     inner = inner.strip("/")
     is_http = root.lower().startswith(("http://", "https://"))
     return root + query, unquote(inner) if is_http else inner
 
 
-def _found_root(url: str, storage_options: Mapping[str, object] | None) -> tuple[str, str]:
-    """Split a URL without ``.n5``, asking upwards for documents until one is missing."""
+def _split_by_documents(url: str, storage_options: Mapping[str, object] | None) -> tuple[str, str]:
+    """Split a URL without ``.n5``: ask for documents upwards until one is missing."""
     address, query = _address(url)
     scheme, separator, place = address.partition("://")
     names = place.rstrip("/").split("/")
@@ -114,21 +118,21 @@ def _found_root(url: str, storage_options: Mapping[str, object] | None) -> tuple
             break
         n_root = n
     root = scheme + separator + "/".join(names[:n_root])
-    return _placed(root, "/".join(names[n_root:]), query)
+    return _with_query(root, "/".join(names[n_root:]), query)
 
 
-def _is_to_be_asked(root: str) -> bool:
-    """Whether documents tell the root: not if its name does, nor in an archive or a chain."""
+def _needs_documents(root: str) -> bool:
+    """Whether only documents tell the root: a URL without ``.n5``, and no archive or chain."""
     if not is_url(root) or is_chain(root) or root.lower().startswith("zip:"):
         return False
     return _URL_ROOT.fullmatch(_address(root)[0]) is None
 
 
 async def _has_document_at(url: str, storage_options: Mapping[str, object] | None) -> bool:
-    """Whether there is a document at a URL; what may not be seen is no part of the container."""
+    """Whether a document is at a URL; one that is forbidden is not part of the container."""
     store = store_of_url(url, storage_options, read_only=True, backend="fsspec")
     data = await tolerant(store).get(ATTRIBUTES_JSON, cpu.buffer_prototype)
-    # some web servers answer with a page whatever they are asked for
+    # some web servers answer any request with an HTML page
     return data is not None and not data.to_bytes().lstrip().startswith(b"<")
 
 
@@ -144,18 +148,19 @@ def open_container(
     Parameters
     ----------
     store : path, URL or zarr store
-        A container or, if it is no store object, anywhere in one.
+        A container, or a path or URL of a location in one.
     path : str, optional
         Node below ``store``.
     axis_order : {"C", "F"}, optional
-        In which order axes are shown.
+        The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
     storage_options : dict, optional
         For fsspec, with a URL.
 
     Returns
     -------
     N5Store, str
-        The container, and the path of the node in it.
+        The container, and the path of the node in it. A given :class:`N5Store` is returned as it
+        is.
     """
     if isinstance(store, N5Store):
         return store, normalize_path(path)
@@ -163,7 +168,7 @@ def open_container(
     root: str | Store = store if isinstance(store, Store) else ""
     if not isinstance(store, Store):
         root, inner = split_root(store)
-        if _is_to_be_asked(root):
-            root, inner = _found_root(root, storage_options)
+        if _needs_documents(root):
+            root, inner = _split_by_documents(root, storage_options)
     opened = N5Store(root, codecs="n5", axis_order=axis_order, storage_options=storage_options)
     return opened, join(normalize_path(inner), normalize_path(path))

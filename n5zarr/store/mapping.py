@@ -1,4 +1,4 @@
-"""A store as a ``MutableMapping[str, bytes]``, for tools that want one."""
+"""A zarr store as a ``MutableMapping[str, bytes]``, for tools that need a mapping."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["StoreMapping"]
 
 
 class StoreMapping(MutableMapping[str, bytes]):
-    """Keys and values of a zarr store.
+    """The keys and values of a zarr store as a mapping.
 
     Parameters
     ----------
     store : zarr.abc.store.Store
-        What is shown. Each access reads or writes it; nothing is kept.
+        The store. Each access reads or writes it; nothing is kept.
     """
 
     def __init__(self, store: Store) -> None:

@@ -1,7 +1,8 @@
-"""``N5Store``: an N5 container as zarr sees it.
+"""``N5Store``: an N5 container as a zarr store.
 
-A thin face: each method of zarr's interface of stores hands its key to a flow of the container
-(:mod:`n5zarr.container.container`), and runs the flow on storage with or without await.
+Holds no logic: each method of zarr's interface of stores passes its key to a method of the
+container (:mod:`n5zarr.container.container`). That method returns a flow, a generator of requests
+to storage, which the store runs with or without await.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, get_args, override
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
@@ -24,6 +25,7 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.url import Backend
+from n5zarr.store.buffers import as_buffer
 from n5zarr.store.mapping import StoreMapping
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.container.container import KeyReader
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
@@ -54,39 +55,44 @@ class N5Store(Store):
     Parameters
     ----------
     store : path, URL or zarr store
-        The container: a local path, a URL that fsspec reads, or any :class:`zarr.abc.store.Store`
-        whose keys are those of an N5 container. Must be the container root; parents are not
-        searched.
+        The container: a local path, a URL that the backend reads, or any
+        :class:`zarr.abc.store.Store` whose keys are those of an N5 container. Must be the container
+        root; parents are not searched.
     read_only : bool, optional
         Whether writing is refused.
     codecs : {"zarr", "n5", "portable"}, optional
         ``"zarr"``: standard codecs, full-size blocks are passed through. ``"n5"``: n5zarr's own
         codec decodes whole blocks; errors then name the block. ``"portable"``: only codecs of the
-        Zarr v3 specification; gzip with useZlib, bzip2, xz and lz4 are shown uncompressed.
+        Zarr v3 specification; gzip with useZlib, bzip2, xz and lz4 are presented uncompressed.
     zarr_format : {3, 2}, optional
-        Which documents and keys are shown.
+        The version of the Zarr documents and keys that the store presents.
     axis_order : {"C", "F"}, optional
-        ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
+        ``"C"``: ``dimensions [x, y, z]`` are presented as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
         z)``.
     coords : bool, optional
-        Whether axes are shown as coordinates, so that ``xr.open_zarr`` finds names, positions and
-        units. Read only, Zarr v3. Each dataset of a group whose datasets do not share their axes,
-        such as a pyramid, is then a group of its own: ``em/s0`` with the arrays ``s0``, ``z``,
-        ``y`` and ``x``.
+        Whether axes are presented as coordinates, so that ``xr.open_zarr`` reads names, positions
+        and units. Read only, Zarr v3. If the datasets of a group do not share their axes, as in a
+        pyramid, each becomes a group of its own: ``em/s0`` with the arrays ``s0``, ``z``, ``y`` and
+        ``x``.
     storage_options : dict, optional
         For the backend, with a URL.
     backend : {"fsspec", "obstore"}, optional
         Which library reads and writes a URL.
     cache : CacheOptions, optional
-        What of a remote container is kept in memory, and when it is asked for again.
+        How much of a remote container is kept in memory, and when it is read again.
     forbidden_is_missing : bool, optional
-        Whether "forbidden" means "not there", as on S3 buckets that may be read but not listed.
-        Otherwise it is an error.
+        Whether a "forbidden" answer means that a key is missing, as on S3 buckets that may be read
+        but not listed. Otherwise it is an error.
 
     Raises
     ------
     N5UnrepresentableError
-        An option has a value outside its vocabulary (``kind="option"``).
+        An option has none of its valid values, or does not apply to the store
+        (``kind="option"``).
+    N5UnsupportedError
+        ``coords`` is given with Zarr v2, or the URL is not supported (``kind="option"``).
+    N5MissingDependencyError
+        The backend of a URL is not installed.
 
     Examples
     --------
@@ -96,7 +102,7 @@ class N5Store(Store):
     <Array ...sample.n5/em/s0 shape=(40, 96, 128) dtype=uint8>
     """
 
-    def __init__(  # noqa: PLR0913 - one keyword for each way of showing a container
+    def __init__(  # noqa: PLR0913 - one keyword for each way of presenting a container
         self,
         store: str | os.PathLike[str] | Store,
         *,
@@ -124,11 +130,12 @@ class N5Store(Store):
             forbidden_is_missing=forbidden_is_missing,
         )
         super().__init__(read_only=read_only or storage.read_only or coords)
-        self._show(storage, options, Memory(), coords=coords)
+        self._set_up(storage, options, Memory(), coords=coords)
 
-    def _show(
+    def _set_up(
         self, storage: Storage, options: ViewOptions, memory: Memory, *, coords: bool
     ) -> None:
+        """Set the attributes of this class: storage, container, and the view of its keys."""
         if coords and options.zarr_format != 3:
             message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
             raise N5UnsupportedError(message, kind="option")
@@ -142,22 +149,22 @@ class N5Store(Store):
 
     @property
     def codecs(self) -> Codecs:
-        """Which codecs are shown."""
+        """The codecs that arrays are presented with."""
         return self._container.options.codecs
 
     @property
     def zarr_format(self) -> ZarrFormat:
-        """Which documents and keys are shown."""
+        """The version of the Zarr documents and keys."""
         return self._container.options.zarr_format
 
     @property
     def axis_order(self) -> AxisOrder:
-        """In which order axes are shown."""
+        """The order in which axes are presented."""
         return self._container.options.axis_order
 
     @property
     def coords(self) -> bool:
-        """Whether axes are shown as coordinates."""
+        """Whether axes are presented as coordinates."""
         return self._view is not self._container
 
     @property
@@ -197,9 +204,9 @@ class N5Store(Store):
         return f"N5Store({', '.join([repr(str(self)), *given])})"
 
     def __eq__(self, value: object) -> bool:
-        """Whether it is a store of the same container, whatever its options.
+        """Whether another store is of the same container, whatever its options.
 
-        zarr asks before it overwrites an array with itself.
+        zarr compares stores to avoid overwriting an array with itself.
         """
         return isinstance(value, N5Store) and self._storage.is_same_place(value._storage)
 
@@ -208,41 +215,41 @@ class N5Store(Store):
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
         if self.coords and not read_only:
-            message = "coords=True: expected to be read only, as coordinates are not stored"
+            message = "coords=True: expected to stay read only, as coordinates are not stored"
             raise N5UnsupportedError(message, kind="read-only")
         storage = self._storage.with_read_only(read_only=read_only)
-        memory = self._container.memory.for_copy()  # the arrays are the same
+        memory = self._container.memory.for_copy()  # zarr still uses the same arrays
         return self._copy(storage=storage, memory=memory, read_only=read_only)
 
     def reopened(self) -> Self:
-        """Open the container anew: arrays created through this object look as to everyone else."""
+        """Return a store that remembers nothing, so that arrays look as to a new reader."""
         return self._copy()
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
-        """Make a store that takes a dataset's document as given instead of reading it.
+        """Return a store that uses a given document for a dataset instead of reading it.
 
         Parameters
         ----------
         path : str
-            Of the dataset.
+            Path of the dataset.
         attributes : mapping
-            What its ``attributes.json`` would say.
+            The content of its ``attributes.json``.
 
         Returns
         -------
         N5Store
-            Of the same container.
+            Another store of the same container.
         """
         assumed = {normalize_path(path): json.dumps(attributes).encode()}
         return self._copy(memory=Memory(assumed=assumed))
 
     def as_mapping(self) -> StoreMapping:
-        """Show the container as a mapping of keys to bytes, with the keys of Zarr v2.
+        """Return the container as a mapping of keys to bytes, with the keys of Zarr v2.
 
         Returns
         -------
         StoreMapping
-            For reading, writing, deleting and iterating; codecs and order of axes are those of this
+            A mapping to read, write, delete and iterate, with the codecs and axis order of this
             store.
 
         Examples
@@ -262,9 +269,10 @@ class N5Store(Store):
         memory: Memory | None = None,
         read_only: bool | None = None,
     ) -> Self:
+        """Return a store of the same container, with other options where they are given."""
         copied = copy.copy(self)
         options = self._container.options
-        copied._show(  # noqa: SLF001 - of the same class
+        copied._set_up(  # noqa: SLF001 - of the same class
             storage or self._storage,
             replace(options, zarr_format=zarr_format or options.zarr_format),
             memory or Memory(),
@@ -278,7 +286,7 @@ class N5Store(Store):
     # ------------------------------------------------------------------ flows
 
     async def run[T](self, steps: Steps[T]) -> T:
-        """Run a flow of the container, see :mod:`n5zarr.storage.requests`."""
+        """Run a flow of the container; see :mod:`n5zarr.storage.requests`."""
         return await self._storage.run_async(steps, self._container.warn)
 
     def run_sync[T](self, steps: Steps[T]) -> T:
@@ -286,20 +294,20 @@ class N5Store(Store):
         return self._storage.run(steps, self._container.warn)
 
     def node(self, path: str) -> Node | None:
-        """Read the node at a path, anew; see :meth:`Container.node`."""
+        """Read the node at a path again, not from memory; see :meth:`Container.node`."""
         return self.ask(self._container.node(normalize_path(path)))
 
     @property
     def container(self) -> Container:
-        """The container, whose methods are flows."""
+        """The container; its methods return flows, for :meth:`run` and :meth:`run_sync`."""
         return self._container
 
     def ask[T](self, steps: Steps[T]) -> T:
-        """Run a flow of the container from outside of an event loop, whatever storage needs."""
+        """Run a flow from code outside of an event loop, even if storage needs one."""
         return self.run_sync(steps) if self._storage.supports_sync else sync(self.run(steps))
 
     def locate(self, key: str) -> str:
-        """Name what a Zarr key stands for, in N5's terms, for messages."""
+        """Name the node or block of a Zarr key in N5's terms, for messages."""
         return self._container.locate(key)
 
     # ------------------------------------------------------------------ zarr's interface
@@ -322,15 +330,15 @@ class N5Store(Store):
         prototype: BufferPrototype,
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
-        """Read a document, a chunk, or a file in a group that is none of N5's.
+        """Read a document, a chunk, or any other file that lies in a group.
 
         Raises
         ------
         N5Error
-            The node or block is there, but broken or not supported; the message names container,
+            The node or block exists but is broken or not supported; the message names container,
             path and block.
         """
-        return _buffer(await self.run(self._view.read(key)), prototype, byte_range)
+        return as_buffer(await self.run(self._view.read(key)), prototype, byte_range)
 
     def get_sync(
         self,
@@ -341,7 +349,7 @@ class N5Store(Store):
     ) -> Buffer | None:
         """Read a document or a chunk without an event loop; see :meth:`get`."""
         value = self.run_sync(self._view.read(key))
-        return _buffer(value, prototype or cpu.buffer_prototype, byte_range)
+        return as_buffer(value, prototype or cpu.buffer_prototype, byte_range)
 
     @override
     async def get_partial_values(
@@ -360,18 +368,18 @@ class N5Store(Store):
     async def set(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk.
 
-        Documents become changes of ``attributes.json``: what Zarr changed since this store served
-        the document is applied to what is there now. Chunks become blocks, truncated at the end of
-        an axis.
+        A document becomes a change of ``attributes.json``: the difference between the new document
+        and the one that this store returned is applied to the current file. A chunk becomes a
+        block, truncated at the end of an axis (N5 spec, "File-system specification", item 8).
 
         Raises
         ------
         N5UnrepresentableError
-            N5 cannot hold it, or the key is none of a Zarr hierarchy; nothing is written.
+            N5 cannot hold the value, or a Zarr hierarchy has no such key; nothing is written.
         N5UnsupportedError
             The array can only be read.
         N5Error
-            The array is another one by now (``kind="changed"``).
+            Another program replaced the array meanwhile (``kind="changed"``).
         """
         await self.run(self._container.write(key, self._bytes_to_write(value)))
 
@@ -380,7 +388,7 @@ class N5Store(Store):
         self.run_sync(self._container.write(key, self._bytes_to_write(value)))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        """Write a document or a chunk unless it is there; a group needs no document to be."""
+        """Write a document or a chunk unless it exists; a group exists without a document."""
         await self.run(self._container.write(key, self._bytes_to_write(value), only_new=True))
 
     def _bytes_to_write(self, value: Buffer) -> memoryview:
@@ -393,7 +401,7 @@ class N5Store(Store):
         return memoryview(value.as_numpy_array())
 
     async def delete(self, key: str) -> None:
-        """Remove a document or a chunk; one that is not there is none to remove."""
+        """Remove a document or a chunk; do nothing if it is missing."""
         self._check_writable()
         await self.run(self._container.delete(key))
 
@@ -418,12 +426,12 @@ class N5Store(Store):
 
     @override
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        # zarr means directories, with or without a slash at the end
+        # a prefix of zarr's is a directory, with or without a slash at the end
         for key in await self.run(self._view.keys_below(normalize_path(prefix))):
             yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """List what lies directly below a prefix, sorted; broken children only cause a warning."""
+        """List the names directly below a prefix, sorted; a broken child only causes a warning."""
         for name in await self.run(self._view.names(normalize_path(prefix))):
             yield name
 
@@ -434,14 +442,14 @@ class N5Store(Store):
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the number of bytes that the container stores below a node.
 
-        Nothing is read or translated, so this is not the sum of :meth:`getsize` over the keys
-        below.
+        These are the sizes of N5's files, so the sum of :meth:`getsize` over the Zarr keys below
+        may differ.
         """
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property
     def _supports_sync_io(self) -> bool:
-        """Whether the synchronous methods work: zarr's convention for wrappers."""
+        """Whether the synchronous methods work; zarr asks wrappers for this attribute."""
         return self._storage.supports_sync
 
     @property
@@ -463,25 +471,3 @@ class N5Store(Store):
     @override
     def supports_deletes(self) -> bool:
         return self.store.supports_deletes
-
-
-def _buffer(
-    value: BufferLike | None, prototype: BufferPrototype, byte_range: ByteRequest | None
-) -> Buffer | None:
-    """Return the wanted bytes as the wanted kind of buffer."""
-    if value is None:
-        return None
-    buffer = prototype.buffer.from_bytes(value)
-    wanted: object = byte_range  # whatever the caller says that it is
-    match wanted:
-        case None:
-            return buffer
-        case RangeByteRequest(start, end):
-            return buffer[start:end]
-        case OffsetByteRequest(offset):
-            return buffer[offset:]
-        case SuffixByteRequest(suffix):
-            return buffer[max(0, len(buffer) - suffix) :]
-        case _:
-            message = f"Unexpected byte_range, got {wanted!r}."
-            raise TypeError(message)

@@ -1,0 +1,37 @@
+"""Values as zarr's buffers, whole or a byte range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+
+if TYPE_CHECKING:
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
+
+    from n5zarr.codecs.buffers import BufferLike
+
+__all__ = ["as_buffer"]
+
+
+def as_buffer(
+    value: BufferLike | None, prototype: BufferPrototype, byte_range: ByteRequest | None
+) -> Buffer | None:
+    """Return the bytes of a range as the buffer type of a prototype."""
+    if value is None:
+        return None
+    buffer = prototype.buffer.from_bytes(value)
+    wanted: object = byte_range  # callers without types may pass anything
+    match wanted:
+        case None:
+            return buffer
+        case RangeByteRequest(start, end):
+            return buffer[start:end]
+        case OffsetByteRequest(offset):
+            return buffer[offset:]
+        case SuffixByteRequest(suffix):
+            return buffer[max(0, len(buffer) - suffix) :]
+        case _:
+            message = f"Unexpected byte_range, got {wanted!r}."
+            raise TypeError(message)
