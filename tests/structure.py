@@ -277,12 +277,7 @@ def class_size(module: Module, name: str) -> ClassSize | None:
         if isinstance(node, ast.ClassDef) and node.name == name:
             kinds = ast.FunctionDef | ast.AsyncFunctionDef
             methods = [child for child in node.body if isinstance(child, kinds)]
-            fields = {
-                field
-                for method in methods
-                if method.name == "__init__"
-                for field in _fields(method)
-            }
+            fields = {field for method in methods for field in _fields(method)}
             n_lines = (node.end_lineno or node.lineno) - node.lineno + 1
             return ClassSize(len(methods), n_lines, tuple(sorted(fields)))
     return None
@@ -406,7 +401,7 @@ def _store_rows(modules: Mapping[str, Module]) -> dict[str, str]:
                 "N5Store is in": name,
                 "N5Store, methods": str(size.n_methods),
                 "N5Store, lines": str(size.n_lines),
-                "N5Store, fields set in __init__": f"{len(size.fields)}: {', '.join(size.fields)}",
+                "N5Store, fields": f"{len(size.fields)}: {', '.join(size.fields)}",
             }
     return {"N5Store is in": "no module"}
 

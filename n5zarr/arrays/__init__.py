@@ -1,7 +1,7 @@
 """The fast path: the zarr arrays and groups that ``n5zarr.open`` returns.
 
-Opens and creates them (`opening`, `creating`), and reads and writes many blocks at once: in C
-(`kernel`), and in Python (`pipeline`), which is the reference for the kernel. May import `store`
-and everything below. Must not have rules of its own for blocks: any block that is not ordinary goes
-to `container` and `codecs`.
+Knows how to open and create them (`opening`, `creating`), and to read and write many blocks at
+once: in C (`kernel`), and in Python (`pipeline`), which is the reference for the kernel. May import
+`store` and everything below. Must not have rules of its own for blocks: any block that is not
+ordinary goes to `container` and `codecs`.
 """

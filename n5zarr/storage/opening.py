@@ -14,7 +14,8 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.url import Backend, UrlStore, is_url, store_of_url, tolerant
+from n5zarr.storage.url import Backend, is_url, store_of_url, tolerant
+from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:

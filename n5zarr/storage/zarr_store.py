@@ -15,6 +15,7 @@ from n5zarr._zarr_private import on_own_loop, same_data
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
+from n5zarr.storage.objects import entries_of_objects, objects_below, update_object
 from n5zarr.storage.requests import (
     Entry,
     Exists,
@@ -31,13 +32,8 @@ from n5zarr.storage.requests import (
     Warn,
     Work,
 )
-from n5zarr.storage.url import (
-    UrlStore,
-    entries_of_objects,
-    objects_below,
-    says_missing,
-    update_object,
-)
+from n5zarr.storage.url import says_missing
+from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

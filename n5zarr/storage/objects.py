@@ -1,0 +1,142 @@
+"""Object stores through obstore: listing, and updates that lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import (
+    N5Error,
+    N5UnsupportedError,
+)
+from n5zarr.storage.requests import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from obstore import ObjectMeta, PutMode, UpdateVersion
+    from obstore.store import ObjectStore as ObstoreStore
+    from zarr.storage import ObjectStore
+
+from n5zarr.storage.url import says_missing
+
+__all__ = ["entries_of_objects", "objects_below", "update_object"]
+
+_NO_CONDITIONS = "501 Not Implemented"
+_ATTEMPTS = 50  # at an update of an object that others update, too
+
+
+async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
+    """List a directory of an object store, with one request for each thousand names.
+
+    Raises
+    ------
+    N5UnsupportedError
+        The store is a web server (``kind="listing"``).
+    """
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    if _is_http(store):
+        message = (
+            f"listing: obstore lists {store.store} only if it is a WebDAV server; groups and "
+            "datasets can be opened by their paths, and backend='fsspec' reads pages of links"
+        )
+        raise N5UnsupportedError(message, kind="listing")
+    listed = await obstore.list_with_delimiter_async(store.store, prefix=path or None)
+    directories = {_name(prefix, path): True for prefix in listed["common_prefixes"]}
+    files = {_name(meta["path"], path): False for meta in listed["objects"]}
+    both = files | directories
+    return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
+
+
+async def objects_below(store: ObjectStore[ObstoreStore], path: str) -> bool:
+    """Whether any document or block lies below a path, with one request in most cases."""
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    if _is_http(store):
+        return False
+    async for batch in obstore.list(store.store, prefix=path or None):
+        # Java's markers of directories are empty; documents and blocks never are
+        if any(meta["size"] for meta in batch):
+            return True
+    return False
+
+
+def _is_http(store: ObjectStore[ObstoreStore]) -> bool:
+    return type(store.store).__name__ == "HTTPStore"
+
+
+def _name(full: str, path: str) -> str:
+    """Return the name of an entry, from its full path and that of its directory."""
+    return full.strip("/").removeprefix(f"{path}/" if path else "").strip("/")
+
+
+async def update_object(
+    store: ObjectStore[ObstoreStore], key: str, change: Callable[[bytes | None], bytes]
+) -> bytes:
+    """Update an object; start again if another writer replaces it meanwhile.
+
+    Where the service has no conditional writes, the last writer wins.
+
+    Parameters
+    ----------
+    store : zarr.storage.ObjectStore
+        The store of the object.
+    key : str
+        Name of the object, which need not exist.
+    change : callable
+        Takes the bytes of the object, None where it is missing, and returns the new bytes.
+
+    Returns
+    -------
+    bytes
+        What the object holds afterwards.
+
+    Raises
+    ------
+    N5Error
+        Other writers replaced the object at every attempt (``kind="changed"``).
+    """
+    import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    exceptions = obstore.exceptions
+    for attempt in range(_ATTEMPTS):
+        old: bytes | None = None
+        mode: PutMode = "create"
+        try:
+            response = await obstore.get_async(store.store, key)
+            old = bytes(await response.bytes_async())
+            mode = _version_of(response.meta)
+        except Exception as err:
+            if not says_missing(store, err):
+                raise
+        new = change(old)
+        if new == old:
+            return new
+        try:
+            await obstore.put_async(store.store, key, new, mode=mode)
+        except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
+            await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
+            continue
+        except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
+            # the words, not only "501": messages also hold times
+            if isinstance(err, exceptions.GenericError) and _NO_CONDITIONS not in str(err):
+                raise
+            await obstore.put_async(store.store, key, new)  # no conditional writes here
+        return new
+    message = (
+        f"{key}: expected to update it, but other writers replaced it at each of {_ATTEMPTS} "
+        "attempts; try again"
+    )
+    raise N5Error(message, kind="changed")
+
+
+def _version_of(meta: ObjectMeta) -> UpdateVersion:
+    """Return what identifies the version of an object, without members that the service lacks."""
+    version: UpdateVersion = {}
+    if meta["e_tag"] is not None:
+        version["e_tag"] = meta["e_tag"]
+    if meta["version"] is not None:
+        version["version"] = meta["version"]
+    return version

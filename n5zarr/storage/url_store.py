@@ -1,0 +1,198 @@
+"""``UrlStore``: zarr's store over fsspec, without what makes it unfit for N5.
+
+zarr's :class:`~zarr.storage.FsspecStore` reports a failed request as a missing key, asks HTTP
+servers for the wrong URL when a key holds spaces or percent signs, and lists a whole tree to know
+whether a directory is empty. :class:`UrlStore` mends these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Self, override
+from urllib.parse import quote, unquote
+
+import zarr
+from zarr.storage import FsspecStore
+
+from n5zarr.errors import (
+    N5UnsupportedError,
+)
+from n5zarr.storage.requests import Entry
+
+if TYPE_CHECKING:
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
+
+__all__ = ["UrlStore"]
+
+# arguments with which file systems read an object in one request, without asking for its size
+_ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
+_PAGE = 1000  # names in one answer of a listing
+_USER = re.compile(r"//[^/@]*@")
+_NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
+
+
+class UrlStore(FsspecStore):
+    """FsspecStore that raises on failed requests and accepts any key."""
+
+    @classmethod
+    def of(cls, store: FsspecStore) -> Self:
+        """Make one from zarr's store for the same location."""
+        return cls(
+            store.fs,
+            read_only=store.read_only,
+            path=store.path,
+            allowed_exceptions=store.allowed_exceptions,
+        )
+
+    @property
+    def is_http(self) -> bool:
+        """Whether the store is a web server: keys are URLs, and listings are pages of links."""
+        return self.path.startswith(("http://", "https://")) and hasattr(self.fs, "set_session")
+
+    def __str__(self) -> str:
+        if self.is_http:
+            return _USER.sub("//", self.path)  # without user name and password
+        return str(self.fs.unstrip_protocol(self.path))
+
+    def _url_key(self, key: str) -> str:
+        return quote(key, safe="/") if self.is_http else key
+
+    @override
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        if byte_range is not None:
+            return await super().get(self._url_key(key), prototype, byte_range)
+        options = next(
+            (opts for name, opts in _ONE_REQUEST.items() if name in self.fs.protocol), {}
+        )
+        try:
+            data = await self.fs._cat_file(self._full(key), **options)
+        except self.allowed_exceptions:
+            return None
+        return prototype.buffer.from_bytes(data)
+
+    @override
+    async def set(self, key: str, value: Buffer, byte_range: tuple[int, int] | None = None) -> None:
+        await super().set(self._url_key(key), value, byte_range)
+
+    @override
+    async def delete(self, key: str) -> None:
+        self._check_writable()
+        # not `_rm`, which would expand "*" and "?" in the key
+        with suppress(*self.allowed_exceptions):
+            await self.fs._rm_file(self._full(key))
+
+    @override
+    async def delete_dir(self, prefix: str) -> None:
+        self._check_writable()
+        directory = self._full(prefix.strip("/")).rstrip("/")
+        try:
+            names = await self.fs._find(directory, withdirs=False)
+        except self.allowed_exceptions:
+            return
+        # the root itself stays: it may be a bucket
+        below = [name for name in names if not directory or name.startswith(f"{directory}/")]
+        limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
+
+        async def remove(name: str) -> None:
+            async with limit:
+                with suppress(*self.allowed_exceptions):
+                    await self.fs._rm_file(name)
+
+        await asyncio.gather(*map(remove, below))
+
+    @override
+    async def clear(self) -> None:
+        await self.delete_dir("")
+
+    @override
+    async def exists(self, key: str) -> bool:
+        if self.is_http:  # fsspec would take every error to mean that the key is missing
+            session = await self.fs.set_session()
+            url = self.fs.encode_url(self._full(key))
+            async with session.get(url, **self.fs.kwargs) as response:
+                if response.status not in (404, 410):
+                    response.raise_for_status()
+                return bool(response.ok)
+        try:
+            info = await self.fs._info(self._full(key))
+        except self.allowed_exceptions:
+            return False
+        return bool(info.get("type", "file") != "directory")
+
+    @override
+    async def getsize(self, key: str) -> int:
+        return await super().getsize(self._url_key(key))
+
+    async def entries(self, path: str) -> list[Entry]:
+        """List a directory; one that is missing has no entries.
+
+        Raises
+        ------
+        N5UnsupportedError
+            The server does not list (``kind="listing"``).
+        """
+        directory = self._full(path).rstrip("/")
+        try:
+            # without the slash, a web server would be asked twice
+            page = f"{directory}/" if self.is_http else directory
+            self._forget_listing(page)
+            listed = await self.fs._ls(page, detail=True)
+        except Exception as err:
+            status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
+            if self.is_http and status in _NO_LISTS:
+                message = (
+                    f"listing: the server gives no list of {directory}/ ({err}); groups and "
+                    "datasets can be opened by their paths"
+                )
+                raise N5UnsupportedError(message, kind="listing") from err
+            if isinstance(err, self.allowed_exceptions):
+                return []
+            raise
+        names: dict[str, bool] = {}
+        directory = unquote(directory) if self.is_http else directory
+        for entry in listed:
+            name = str(entry["name"])
+            if self.is_http:  # links of a page may lead into the page itself
+                name = unquote(name.partition("?")[0].partition("#")[0])
+            name = name.removeprefix(f"{directory}/" if directory else "")
+            is_dir = entry.get("type") == "directory" or name.endswith("/")
+            name = str(PurePosixPath(name.rstrip("/")))
+            # Java leaves empty objects `path/` on object stores: each is the directory itself
+            if name not in (".", "..") and "/" not in name:
+                names[name] = names.get(name, False) or is_dir
+        return [Entry(name, names[name]) for name in sorted(names)]
+
+    async def holds(self, path: str) -> bool:
+        """Whether any key lies below a path, with as little listing as fsspec allows."""
+        directory = self._full(path).rstrip("/")
+        list_some = getattr(self.fs, "_lsdir", None)
+        if list_some is not None and "s3" in self.fs.protocol:
+            try:
+                listed = await list_some(directory, refresh=True, max_items=_PAGE, delimiter="")
+            except self.allowed_exceptions:
+                return False
+            return any(not str(entry["name"]).endswith("/") for entry in listed)
+        try:
+            return bool(await self.entries(path))
+        except N5UnsupportedError:  # without listing, only nodes with a document can exist
+            return False
+
+    def _forget_listing(self, directory: str) -> None:
+        """Make the file system list a directory anew, because others write, too.
+
+        File systems that users made may keep listings.
+        """
+        for fs in (self.fs, getattr(self.fs, "sync_fs", None)):
+            if fs is not None:
+                fs.invalidate_cache(directory)
+
+    def _full(self, path: str) -> str:
+        root = self.path.rstrip("/")
+        key = self._url_key(path)
+        return f"{root}/{key}" if root and key else root or key
