@@ -58,7 +58,7 @@ LONG_FUNCTIONS = {
     "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 65,
     "n5zarr.xarray.bdv.open_bdv": 68,
     "n5zarr.xarray.pyramids.open_level": 71,
-    "n5zarr.xarray.write.to_n5": 118,
+    "n5zarr.xarray.write.to_n5": 121,
 }
 # Modules that import others of the package inside functions, with the reason.
 LATE_IMPORTS = {
