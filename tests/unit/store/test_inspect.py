@@ -12,7 +12,7 @@ import pytest
 import n5zarr
 from n5zarr.store.inspect import describe, describe_tree, find_damage
 
-JAVA = Path(__file__).parent / "data" / "java"
+JAVA = Path(__file__).parents[2] / "data" / "java"
 
 
 def test_an_array_is_described_in_both_orders() -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import n5zarr
 from n5zarr.cli.app import app
 
-JAVA = Path(__file__).parent / "data" / "java"
+JAVA = Path(__file__).parents[2] / "data" / "java"
 SAMPLE = n5zarr.sample_path()
 
 

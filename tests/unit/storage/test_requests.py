@@ -1,0 +1,277 @@
+"""Flows of requests run the same on local files, in memory, with and without await."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+from zarr.storage import LocalStore, MemoryStore, ZipStore
+
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.storage.cache import CacheOptions
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.requests import (
+    Entry,
+    Exists,
+    FileThatNames,
+    Get,
+    List,
+    Put,
+    Remove,
+    RemoveTree,
+    Stamp,
+    Steps,
+    Update,
+    Warn,
+    Work,
+    list_each,
+    read_each,
+    read_key,
+)
+from n5zarr.storage.zarr_store import ZarrStorage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from n5zarr.storage.interface import Storage
+    from n5zarr.storage.requests import Request
+
+
+class Ask(Protocol):
+    """Runs a flow."""
+
+    def __call__[T](self, steps: Steps[T]) -> T: ...
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return LocalFiles(tmp_path / "c.n5")
+    return ZarrStorage(MemoryStore())
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request: pytest.FixtureRequest, storage: Storage, said: list[str]) -> Ask:
+    """Give a function that runs a flow in one of both ways."""
+
+    def run[T](steps: Steps[T]) -> T:
+        if request.param == "sync":
+            return storage.run(steps, said.append)
+        return asyncio.run(storage.run_async(steps, said.append))
+
+    return run
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+def each(*requests: Request) -> Steps[list[object]]:
+    answers = yield requests
+    return list(answers)
+
+
+def one_by_one(*requests: Request) -> Steps[list[object]]:
+    answers: list[object] = []
+    for request in requests:
+        (answer,) = yield [request]
+        answers.append(answer)
+    return answers
+
+
+def test_a_value_that_is_put_is_there_until_it_is_removed(ask: Ask) -> None:
+    answers = ask(
+        one_by_one(
+            Get("a/k"), Exists("a/k"), Put("a/k", b"12"), Get("a/k"), Exists("a/k"),
+            Remove("a/k"), Get("a/k"), Remove("a/k"),
+        )
+    )  # fmt: skip
+    values = [bytes(a) if isinstance(a, bytes | memoryview) else None for a in answers]
+    assert values == [None, None, None, b"12", None, None, None, None]
+    assert [a for a in answers if isinstance(a, bool)] == [False, True]
+
+
+def test_answers_come_in_the_order_of_the_batch(ask: Ask) -> None:
+    ask(one_by_one(*(Put(f"k{i}", bytes([i])) for i in range(7))))
+    values = ask(read_each([f"k{i}" for i in (6, 2, 9, 0)]))
+    assert values == [b"\x06", b"\x02", None, b"\x00"]
+    assert ask(read_key("k5")) == b"\x05"
+    assert ask(read_each([])) == []
+
+
+def test_a_listing_tells_a_missing_directory_from_an_entry(ask: Ask) -> None:
+    ask(one_by_one(Put("g/a/k", b"1"), Put("g/b", b"2")))
+    (entries,) = ask(list_each(["g"]))
+    assert all(isinstance(entry, Entry) for entry in entries)
+    assert sorted(entry.name for entry in entries) == ["a", "b"]
+    assert ask(each(List("h"))) == [None]
+    assert ask(list_each(["h", "g/a"]))[0] == []
+
+
+def test_an_update_is_given_the_old_value_and_answers_the_new(ask: Ask) -> None:
+    def append(old: bytes | None) -> bytes:
+        return (old or b"") + b"+"
+
+    assert ask(one_by_one(Update("g/k", append), Update("g/k", append))) == [b"+", b"++"]
+    assert ask(read_key("g/k")) == b"++"
+
+
+def test_an_update_that_raises_writes_nothing(ask: Ask) -> None:
+    def refuse(_: bytes | None) -> bytes:
+        message = "refused"
+        raise N5UnrepresentableError(message, kind="option")
+
+    ask(one_by_one(Put("k", b"old")))
+    with pytest.raises(N5UnrepresentableError, match="refused"):
+        ask(one_by_one(Update("k", refuse)))
+    assert ask(read_key("k")) == b"old"
+
+
+def test_a_tree_is_removed_with_all_below_it_and_nothing_beside(ask: Ask) -> None:
+    ask(one_by_one(Put("g/a/k", b"1"), Put("g/b", b"2"), Put("gg", b"3"), RemoveTree("g")))
+    assert ask(read_each(["g/a/k", "g/b", "gg"])) == [None, None, b"3"]
+
+
+def test_warnings_and_work_are_answered(ask: Ask, said: list[str]) -> None:
+    assert ask(each(Warn("careful"), Work(lambda: 5))) == [None, 5]
+    assert said == ["careful"]
+
+
+def test_a_flow_may_catch_what_answering_raises(ask: Ask) -> None:
+    def fail() -> object:
+        message = "no"
+        raise PermissionError(message)
+
+    def flow() -> Steps[str]:
+        try:
+            yield [Work(fail)]
+        except PermissionError as err:
+            (value,) = yield [Get("k")]
+            return f"{err}, then {value}"
+        return "not reached"
+
+    assert ask(flow()) == "no, then None"
+
+
+def test_what_a_flow_does_not_catch_passes_through(ask: Ask) -> None:
+    def fail() -> object:
+        raise PermissionError
+
+    closed: list[bool] = []
+
+    def flow() -> Steps[None]:
+        try:
+            yield [Work(fail)]
+        finally:
+            closed.append(True)
+
+    with pytest.raises(PermissionError):
+        ask(flow())
+    assert closed == [True]
+
+
+def test_an_interruption_is_not_handed_to_the_flow(storage: Storage) -> None:
+    def interrupted() -> object:
+        raise KeyboardInterrupt
+
+    def flow() -> Steps[str]:
+        try:
+            yield [Work(interrupted)]
+        except Exception:
+            return "caught"
+        return "not reached"
+
+    with pytest.raises(KeyboardInterrupt):
+        storage.run(flow(), print)
+
+
+def test_work_runs_off_the_event_loop(storage: Storage) -> None:
+    async def threads() -> tuple[object, object]:
+        steps = each(Work(threading.get_ident))
+        (found,) = await storage.run_async(steps, print)
+        return found, threading.get_ident()
+
+    worker, loop = asyncio.run(threads())
+    assert worker != loop
+
+
+def test_stamps_tell_of_changes_in_local_files_only(tmp_path: Path) -> None:
+    local = LocalFiles(tmp_path)
+    before, _, after, nothing = local.run(
+        one_by_one(Stamp("k"), Put("k", b"1"), Stamp("k"), Stamp("other")), print
+    )
+    assert local.has_stamps
+    assert (before, nothing) == (None, None)
+    assert after is not None
+    memory = ZarrStorage(MemoryStore())
+    assert memory.run(one_by_one(Put("k", b"1"), Stamp("k")), print) == [None, None]
+    assert not memory.has_stamps
+
+
+def test_a_removed_document_leaves_no_empty_directory(tmp_path: Path) -> None:
+    local = LocalFiles(tmp_path / "c")
+    local.run(one_by_one(Put("a/b/k", b"1"), Remove("a/b/k", prune=True)), print)
+    assert not (tmp_path / "c" / "a" / "b").exists()
+    local.run(one_by_one(Put("a/b/k", b"1"), Remove("a/b/k")), print)
+    assert (tmp_path / "c" / "a" / "b").is_dir()
+
+
+def test_the_nearest_file_that_names_a_directory_is_found(tmp_path: Path) -> None:
+    local = LocalFiles(tmp_path / "c.n5")
+    (tmp_path / "c.n5" / "g").mkdir(parents=True)
+    (tmp_path / "far.xml").write_bytes(b"c.n5/g")
+    (tmp_path / "other.xml").write_bytes(b"c.n5")
+    wanted = FileThatNames("g", "*.xml", bytes.decode)
+    assert local.run(each(wanted), print) == [b"c.n5/g"]
+    (tmp_path / "c.n5" / "g" / "near.xml").write_bytes(b".")
+    assert local.run(each(wanted), print) == [b"."]
+    assert ZarrStorage(MemoryStore()).run(each(wanted), print) == [None]
+
+
+def test_storage_is_chosen_by_what_the_user_gives(tmp_path: Path) -> None:
+    assert isinstance(open_storage(tmp_path), LocalFiles)
+    assert isinstance(open_storage(LocalStore(tmp_path)), LocalFiles)
+    assert open_storage(LocalStore(tmp_path, read_only=True)).read_only
+    assert not open_storage(tmp_path).read_only
+    assert isinstance(open_storage(MemoryStore()), ZarrStorage)
+    with pytest.raises(N5UnrepresentableError, match="cache: expected a remote container"):
+        open_storage(tmp_path, cache=CacheOptions())
+    with pytest.raises(N5UnrepresentableError, match="storage_options: expected only with a URL"):
+        open_storage(tmp_path, storage_options={})
+
+
+def test_opening_makes_no_directory(tmp_path: Path) -> None:
+    local = LocalFiles(tmp_path / "new.n5")
+    asyncio.run(local.open())
+    assert local.run(each(Get("k"), List(""), Exists("k")), print) == [None, None, False]
+    assert not (tmp_path / "new.n5").exists()
+
+
+def test_places_are_compared_whatever_reads_them(tmp_path: Path) -> None:
+    memory = MemoryStore()
+    assert LocalFiles(tmp_path).is_same_place(open_storage(LocalStore(tmp_path / ".")))
+    assert not LocalFiles(tmp_path).is_same_place(LocalFiles(tmp_path / "a"))
+    assert ZarrStorage(memory).is_same_place(ZarrStorage(memory.with_read_only(read_only=True)))
+    assert not ZarrStorage(memory).is_same_place(ZarrStorage(MemoryStore()))
+    assert not ZarrStorage(memory).is_same_place(LocalFiles(tmp_path))
+
+
+def test_storage_can_be_pickled(tmp_path: Path) -> None:
+    local = LocalFiles(tmp_path)
+    local.run(each(Put("k", b"1")), print)
+    copied = pickle.loads(pickle.dumps(local))
+    assert copied.run(read_key("k"), print) == b"1"
+    again = pickle.loads(pickle.dumps(ZarrStorage(LocalStore(tmp_path))))
+    assert again.run(read_key("k"), print) == b"1"
+
+
+def test_a_store_without_synchronous_methods_says_so(tmp_path: Path) -> None:
+    storage = ZarrStorage(ZipStore(tmp_path / "c.zip", mode="w"))
+    assert not storage.supports_sync
+    with pytest.raises(N5UnsupportedError, match="ZipStore has no synchronous methods"):
+        storage.run(read_key("k"), print)
