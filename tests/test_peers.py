@@ -63,14 +63,6 @@ def run(folder: Path, required: str, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-# Places that still accept any exception or ignore any warning. An entry goes when it is not needed.
-ACCEPTED = {
-    "contract/test_kernel.py": 2,  # as zarr does, whatever that is
-    "contract/test_to_n5.py": 1,
-    "hdmf/test_convert.py": 1,
-}
-
-
 def accepts_anything(node: ast.AST) -> bool:
     """Whether a piece of code accepts any exception or ignores any warning."""
     if isinstance(node, ast.ExceptHandler):
@@ -97,7 +89,7 @@ def test_nothing_accepts_any_exception_and_nothing_ignores_any_warning() -> None
         for path in TESTS.rglob("*.py")
         if "data" not in path.relative_to(TESTS).parts
     }
-    assert {name: n for name, n in counts.items() if n} == ACCEPTED
+    assert {name: n for name, n in counts.items() if n} == {}
 
 
 @pytest.mark.parametrize(

@@ -845,7 +845,7 @@ def test_all_is_checked_before_anything_changes(tmp_path: Path) -> None:
             n5zarr.to_n5(moved, tmp_path / "c.n5", **how)
         assert raw(tmp_path / "c.n5") == before
     impossible = xr.DataArray(np.array([object()]), dims="x", name="image")
-    with pytest.raises(Exception, match=r"object|dtype|serial"):
+    with pytest.raises(ValueError, match=r"object|dtype|serial"):
         n5zarr.to_n5(impossible, tmp_path / "c.n5", mode="w")
     assert raw(tmp_path / "c.n5") == before
 
