@@ -1,8 +1,9 @@
 """Read and write boxes of a local dataset through the compiled kernel, where it is built.
 
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
-the interpreter's lock, on as many threads as zarr allows. It leaves odd blocks to
-:mod:`n5zarr.arrays.pipeline`, which does the same in Python.
+the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
+blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.pipeline`, which does the
+same in Python.
 """
 
 from __future__ import annotations
