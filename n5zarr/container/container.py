@@ -183,7 +183,7 @@ class Container:
         """Name what lies directly below a path, sorted; broken children only cause a warning."""
         if self.chunks.has_stamps:
             return (yield from self._locating(self.hierarchy.names(path), path))[0]
-        # documents that cost a request are kept for who opens the children next
+        # each document costs a request, so it is kept for whoever opens the children next
         known = self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
         names, nodes = yield from self._locating(self.hierarchy.names(path, group), path)
