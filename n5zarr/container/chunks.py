@@ -1,8 +1,8 @@
 """Chunks of a container: reading, writing and removing them as blocks.
 
 Each function is a generator of requests, see :mod:`n5zarr.storage.requests`. A full-size block is a
-chunk but for its header; `zarr_view.chunks` makes all others, through `codec_chain` where an array
-was created with codecs of its own.
+chunk with a header before it. `zarr_view.chunks` makes all other chunks, through `codec_chain`
+where an array was created with codecs of its own.
 """
 
 from __future__ import annotations

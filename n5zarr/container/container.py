@@ -89,7 +89,7 @@ class Container:
     # ------------------------------------------------------------------ reading
 
     def read(self, key: str) -> Steps[BufferLike | None]:
-        """Read a document, a chunk, or a file in a group that is none of N5's.
+        """Read a document, a chunk, or another file in a group.
 
         Raises
         ------
@@ -337,7 +337,7 @@ class Container:
 
 
 def _without_consolidated(document: Mapping[str, JSON], value: bytes) -> bytes:
-    """Return a document without the metadata of the nodes below, of which only the mark counts."""
+    """Replace the metadata of the nodes below, if a document has them, by a mark."""
     if document.get("consolidated_metadata") is None:
         return value
     return json.dumps({**document, "consolidated_metadata": True}).encode()

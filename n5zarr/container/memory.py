@@ -145,7 +145,7 @@ class Memory:
         zarr_format: ZarrFormat,
         creation: tuple[DataType, N5Tuple],
     ) -> None:
-        """Remember the document that an array is created with, but for what may change.
+        """Remember the document that an array is created with, without the members that may change.
 
         Parameters
         ----------
