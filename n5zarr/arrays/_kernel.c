@@ -1,8 +1,8 @@
 /* Read and write boxes of a local dataset, block by block, without the interpreter's lock.
  *
  * This file handles the ordinary block only: a file that opens, a header of mode 0 with the shape
- * that the grid position asks for, a payload that decodes to exactly the size that the header
- * gives. Any other block is left to Python: its grid position is returned, and
+ * of a full-size block or of one truncated to the extent of the dataset, a payload that decodes to
+ * exactly the size that the header gives. Any other block is left to Python: its grid position is returned, and
  * arrays/pipeline.py handles the block again, or raises an error that says what is wrong.
  *
  * This file has no decompressor. It calls those of the libraries that the Python codecs use,

@@ -1,8 +1,9 @@
 """Read and write boxes of a local dataset through the compiled kernel, where it is built.
 
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
-the interpreter's lock, on as many threads as zarr allows. It leaves odd blocks to
-:mod:`n5zarr.arrays.pipeline`, which does the same in Python.
+the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
+blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.pipeline`, which does the
+same in Python.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def read_box(
     else:
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.view.full_header)
-    work = partial(_kernel.read_box, *_what(dataset, start, out, fill_value))
+    work = partial(_kernel.read_box, *_first_arguments(dataset, start, out, fill_value))
 
     def read(taken: np.ndarray) -> list[N5Tuple]:
         with scratch() as memory:
@@ -141,15 +142,15 @@ def write_box(
     pack = _or_none(partial(compress, compression=compression, item_size=item_size))
     match within_limits(compression, item_size):
         case Zstd(level=level):
-            how: tuple[int, int, int, str] = (level, 0, 0, "")
+            parameters: tuple[int, int, int, str] = (level, 0, 0, "")
         case Blosc(clevel=level, shuffle=shuffle, block_size=block_size, cname=cname):
-            how = (level, shuffle, block_size, cname)
+            parameters = (level, shuffle, block_size, cname)
         case _:
-            how = (0, 0, 0, "")
-    work = partial(_kernel.write_box, *_what(dataset, start, value, fill_value))
+            parameters = (0, 0, 0, "")
+    work = partial(_kernel.write_box, *_first_arguments(dataset, start, value, fill_value))
 
     def write(taken: np.ndarray) -> list[N5Tuple]:
-        options = (pack, keep_empty, *how, os.urandom(8).hex())
+        options = (pack, keep_empty, *parameters, os.urandom(8).hex())
         with scratch() as memory:
             stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
             decompress = _decoder(compression, memory)
@@ -198,7 +199,7 @@ def _kind(compression: Compression) -> int:
             return _OTHER
 
 
-def _what(
+def _first_arguments(
     dataset: LocalDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
 ) -> tuple[Any, ...]:
     """Give the first arguments of both functions of the kernel; _kernel.c checks them."""

@@ -3,7 +3,7 @@
 N5 spec, "File-system specification", item 9.
 
 Java, and n5zarr: a block has the extent that its header says, smaller or larger than ``blockSize``.
-A varlength header whose number of elements is that of its extent makes an ordinary block. Bytes
+A varlength header whose number of elements is that of its extent is read as one of mode 0. Bytes
 after the needed ones are ignored.
 
 Deviation: Java does not check the number of dimensions in the header.
@@ -105,14 +105,16 @@ def header_error(message: str) -> N5BlockError:
     return N5BlockError(f"block header: {message}", kind="header")
 
 
-def _payload(data: memoryview, header: BlockHeader, item_size: int, how: Compression) -> BufferLike:
-    return decompress(data[header.n_bytes :], header.n_payload_elements * item_size, how)
+def _payload(
+    data: memoryview, header: BlockHeader, item_size: int, compression: Compression
+) -> BufferLike:
+    return decompress(data[header.n_bytes :], header.n_payload_elements * item_size, compression)
 
 
-def _strings(data: memoryview, header: BlockHeader, how: Compression) -> list[str]:
-    """Decode the strings of a block. Java ignores mode and number of elements, and so do we."""
+def _strings(data: memoryview, header: BlockHeader, compression: Compression) -> list[str]:
+    """Decode the strings of a block; as in Java, its number of elements does not matter."""
     limit = max(2 * header.n_payload_elements, 2**26)
-    payload = decompress_all(data[header.n_bytes :], limit, how)
+    payload = decompress_all(data[header.n_bytes :], limit, compression)
     return split_strings(payload, math.prod(header.block_shape))
 
 
@@ -243,7 +245,8 @@ def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) ->
     """Pad a truncated block to full size, or truncate a block at the end of the dataset.
 
     N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller. No
-    other function pads or truncates a block; the compiled kernel does it for itself.
+    other function in Python pads or truncates a stored block. The compiled kernel need not: it
+    takes full-size and truncated blocks only, and copies the elements inside the dataset.
 
     Parameters
     ----------

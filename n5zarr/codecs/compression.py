@@ -1,7 +1,6 @@
 """Say what a codec provides: one compression of N5, its payloads, and what Zarr calls it.
 
-To add a compression: a dataclass in `n5zarr.format.compression`, a module here with a class derived
-from :class:`Codec`, and an entry in `n5zarr.codecs.compress`.
+CONTRIBUTING.md lists the steps to add a compression.
 """
 
 from __future__ import annotations
@@ -20,8 +19,13 @@ __all__ = ["Codec"]
 class Codec[C](Protocol):
     """One compression; ``C`` is the dataclass of `n5zarr.format.compression` that describes it.
 
-    The methods with a body are right for a codec that does not define them. `payload` means the
-    bytes of a block after its header, `stream` what the codec of Zarr reads and writes.
+    Every codec defines `compress`, `decompress`, `numcodec` and `store`; without `store`, blocks
+    would read as missing. The other methods have a default, right for a compression whose payload
+    is a stream of Zarr's codec. A compression for which Zarr has no codec is shown as none:
+    `numcodec` returns None, `passes` False, `store` its data; `codecs/jpeg.py` is an example.
+
+    `payload` means the bytes of a block after its header, `stream` what the codec of Zarr reads and
+    writes.
     """
 
     # ------------------------------------------------------------------ payloads
@@ -62,12 +66,15 @@ class Codec[C](Protocol):
     # ------------------------------------------------------------------ the codec of Zarr
 
     def numcodec(self, compression: C) -> dict[str, JSON] | None:
-        """Return the configuration of numcodecs' codec, with ``id``; None for no compression."""
+        """Return the configuration of numcodecs' codec, with ``id``.
+
+        None where Zarr is shown no codec: for ``raw``, and where it has none for a compression.
+        """
 
     def zarr_codec(self, compression: C) -> tuple[str, Mapping[str, JSON]] | None:
-        """Return name and configuration of the codec in a ``zarr.json``; None for no compression.
+        """Return name and configuration of the codec in a ``zarr.json``; None as in `numcodec`.
 
-        Without a codec in the specification of Zarr v3 it is numcodecs' own.
+        A compression that the specification of Zarr v3 lacks has the name of numcodecs' codec.
         """
         configuration = self.numcodec(compression)
         if configuration is None:
@@ -84,7 +91,10 @@ class Codec[C](Protocol):
     # ------------------------------------------------------------------ payloads as streams
 
     def passes(self, compression: C) -> bool:
-        """Whether each stream of Zarr's codec is a payload, so that a chunk is stored as it is."""
+        """Whether each stream of Zarr's codec is a payload, so that a chunk is stored as it is.
+
+        Only of writing; :meth:`usable` says whether a stored payload is such a stream.
+        """
         return True
 
     def usable(self, payload: memoryview, n_bytes: int, compression: C) -> int | None:

@@ -75,7 +75,7 @@ def decode_block(
     """
     view = memoryview(data).cast("B")
     kind = _named_data_type(data_type)
-    how = parse_compression(compression)
+    parsed = parse_compression(compression)
     check_axis_order(axis_order)
     header = BlockHeader.from_bytes(view)
     ndim = len(header.block_shape)
@@ -83,9 +83,9 @@ def decode_block(
         # zeros look like this header; only its dataset tells that a block has no dimensions
         raise header_error(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
     if kind is DataType.STRING:
-        block = decode_strings(view, ndim, how)
+        block = decode_strings(view, ndim, parsed)
     else:
-        block = decode_numeric(view, ndim, kind, how)
+        block = decode_numeric(view, ndim, kind, parsed)
         block = block.astype(block.dtype.newbyteorder("="))
     return block if axis_order == "C" else block.transpose()
 

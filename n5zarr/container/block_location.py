@@ -79,7 +79,7 @@ class BlockLocation(NamedTuple):
         return BlockHeader.from_bytes(block).block_shape in sizes
 
     def may_be_cut(self, block: memoryview) -> bool:
-        """Whether the end may be missing of a block that is passed on without being decoded."""
+        """Whether a block may lack its end, although nothing here decodes it and would notice."""
         if not self.view.whole_blocks:
             return False
         try:

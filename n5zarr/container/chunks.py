@@ -1,8 +1,8 @@
 """Chunks of a container: reading, writing and removing them as blocks.
 
 Each function is a generator of requests, see :mod:`n5zarr.storage.requests`. A full-size block is a
-chunk but for its header; `zarr_view.chunks` makes all others, through `codec_chain` where an array
-was created with codecs of its own.
+chunk with a header before it. `zarr_view.chunks` makes all other chunks, through `codec_chain`
+where an array was created with codecs of its own.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Chunks:
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is None or not location.in_grid:
             return None
-        # what is being written may be cut: where Zarr's codecs would find that, it is too late
+        # a block that is being written may be incomplete; Zarr's codecs would notice that too late
         settled = not shows_cuts(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
         if block is not None and not settled:
@@ -157,7 +157,7 @@ class Chunks:
         return None if block is None else (yield from self._chunk(memoryview(block), location))
 
     def _chunk(self, block: memoryview, location: BlockLocation) -> Steps[BufferLike]:
-        """Cut the chunk out of the block, or make it."""
+        """Take the chunk out of the block, or make it."""
         try:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)

@@ -89,7 +89,7 @@ class Container:
     # ------------------------------------------------------------------ reading
 
     def read(self, key: str) -> Steps[BufferLike | None]:
-        """Read a document, a chunk, or a file in a group that is none of N5's.
+        """Read a document, a chunk, or another file in a group.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Container:
         """Name what lies directly below a path, sorted; broken children only cause a warning."""
         if self.chunks.has_stamps:
             return (yield from self._locating(self.hierarchy.names(path), path))[0]
-        # documents that cost a request are kept for who opens the children next
+        # each document costs a request, so it is kept for whoever opens the children next
         known = self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
         names, nodes = yield from self._locating(self.hierarchy.names(path, group), path)
@@ -337,7 +337,7 @@ class Container:
 
 
 def _without_consolidated(document: Mapping[str, JSON], value: bytes) -> bytes:
-    """Return a document without the metadata of the nodes below, of which only the mark counts."""
+    """Replace the metadata of the nodes below, if a document has them, by a mark."""
     if document.get("consolidated_metadata") is None:
         return value
     return json.dumps({**document, "consolidated_metadata": True}).encode()

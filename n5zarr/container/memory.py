@@ -69,7 +69,7 @@ class Memory:
     served : dict, optional
         The documents last served or taken, from which Zarr's next change starts.
     listed : dict, optional
-        Nodes that a listing has read, for who opens them right afterwards.
+        Nodes that a listing has read, for whoever opens them right afterwards.
     created : dict, optional
         The documents that arrays were created with through this store.
     chunk_names : dict, optional
@@ -126,7 +126,7 @@ class Memory:
             self.nodes[path] = Known(node, stamp)
 
     def keep_listed(self, nodes: Mapping[str, Node]) -> None:
-        """Remember nodes for who opens them right after they are listed."""
+        """Remember nodes for whoever opens them right after they are listed."""
         now = time.monotonic()
         self.listed.update({path: _Listed(node, now) for path, node in nodes.items()})
 
@@ -145,7 +145,7 @@ class Memory:
         zarr_format: ZarrFormat,
         creation: tuple[DataType, N5Tuple],
     ) -> None:
-        """Remember the document that an array is created with, but for what may change.
+        """Remember the document that an array is created with, without the members that may change.
 
         Parameters
         ----------

@@ -7,8 +7,8 @@ What is a node:
  - a directory with an ``attributes.json`` that describes a dataset is an array;
  - any other directory is a group, with or without ``attributes.json``; on an object store, any
    prefix with keys;
- - an empty root is nothing, so that a container can be made there; nor are files, and the
-   directories of blocks below a dataset;
+ - an empty root is nothing, so that a container can be made there; files, and the directories of
+   blocks below a dataset, are nothing either;
  - BigStitcher's ``setupN``, which carry all keys of a dataset, are groups: where a document is
    suspect (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
@@ -155,7 +155,7 @@ class Nodes:
             raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
 
     def _dataset(self, path: str, parsed: DatasetAttributes) -> Steps[DatasetView]:
-        """Make the view of a dataset; of its record what still fits the dataset."""
+        """Make the view of a dataset, with the part of its record that still fits the dataset."""
         record = Record.from_json(parsed.record)
         dataset = replace(parsed, attributes=shown_attributes(parsed.attributes, record))
         element = None
@@ -165,6 +165,7 @@ class Nodes:
             record = replace(record.without_elements(), data_type=data_type, fill_value=fill_value)
         elif record.data_type is not None or record.fill_value is not None:
             element = element_of_v3(record.data_type or parsed.data_type.value, record.fill_value)
+            # the parts of an element, such as those of a complex number, are the first axis
             parts = () if element.n_parts is None else (element.n_parts,)
             shapes = (parsed.dimensions[: len(parts)], parsed.block_size[: len(parts)])
             if element.stored is not parsed.data_type or shapes != (parts, parts):
@@ -226,13 +227,13 @@ class Nodes:
         names = [name for name in directories if _refusal(name) is None]
         documents = yield from read_each([join(path, name, ATTRIBUTES_JSON) for name in names])
         bare = [n for n, document in zip(names, documents, strict=True) if document is None]
-        # on an object store there is no directory without keys
-        held = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
+        # without a document, a listing decides: on an object store, only keys make a directory
+        listed = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
         for name, document in zip(names, documents, strict=True):
             if document is not None:
                 children.append((name, (yield from self._child(join(path, name), document))))
-            elif held[name] is not None:
+            elif listed[name] is not None:
                 children.append((name, GroupAttributes(attributes={})))
         refused = [(name, error) for name in directories if (error := _refusal(name)) is not None]
         children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
@@ -267,13 +268,13 @@ class Nodes:
         return attributes
 
     def datasets(self, paths: Sequence[str]) -> Steps[dict[str, DatasetView]]:
-        """Read those of some nodes that are sound datasets; nothing is listed."""
+        """Read nodes, and keep those that are datasets and not broken; no directory is listed."""
         documents = yield from read_each([join(path, ATTRIBUTES_JSON) for path in paths])
         views: dict[str, DatasetView] = {}
         for path, data in zip(paths, documents, strict=True):
             try:
                 node = None if data is None else (yield from self.classify(path, data))
-            except N5Error:  # who opens it is told
+            except N5Error:  # whoever opens this node gets the error
                 continue
             if isinstance(node, DatasetView):
                 views[path] = node
@@ -301,7 +302,7 @@ class Nodes:
 
 
 def _refusal(name: str) -> N5Error | None:
-    """Say why no node can have the name of a directory that is there."""
+    """Return the error of a name that no node can have; None for any other name."""
     try:
         check_key(name)
     except N5Error as err:
@@ -324,7 +325,7 @@ def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
 
 
 def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
-    """Make a group of a document, whatever keys of a dataset it carries."""
+    """Make a group of a document, even if that has the keys of a dataset."""
     members = document if isinstance(document, dict) else {}
     return _with_record(group_attributes(members, is_root=is_root))
 
@@ -346,8 +347,8 @@ def _describes_dataset(path: str, data: bytes) -> Steps[bool]:
 def _parsed(path: str, data: bytes) -> Steps[JSON]:
     """Parse the document of a node.
 
-    Java truncates documents before it writes them: one that is empty or cut is read again when
-    nobody writes it.
+    Java truncates documents before it writes them: a document that is empty or incomplete is read
+    again as soon as nobody is writing it.
 
     Raises
     ------
@@ -379,7 +380,7 @@ def _holds_blocks(path: str) -> Steps[bool]:
         below: list[str] = []
         for folder, entries in zip(folders, listings, strict=True):
             if folder != path and any(entry.name == ATTRIBUTES_JSON for entry in entries):
-                continue  # a node that is called so
+                continue  # a node whose name looks like that of a block
             blocks = [entry for entry in entries if is_block_name(entry.name)]
             if any(not entry.is_dir for entry in blocks):
                 return True

@@ -124,7 +124,7 @@ def write_document(
         applied.clear()  # what was applied to something that others have replaced
         if only_new and data is not None:
             return data
-        # of a node that is not there any more nothing can be kept
+        # a node that is gone has nothing to keep: all of it is written anew
         applied.append(change if data and data.strip() else whole)
         return changed(data, applied[-1])
 
@@ -283,7 +283,7 @@ def remove_document(key: MetadataKey) -> Steps[None]:
 
 
 def make_root() -> Steps[None]:
-    """Return a new container its version; one that holds something already is left as it is."""
+    """Give a new container its version; leave one that holds something already as it is."""
     document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
     if document is None and not entries:
         root = Change(is_root=True)

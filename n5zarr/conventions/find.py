@@ -102,7 +102,7 @@ def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
     Parameters
     ----------
     convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
-        The convention.
+        One of :data:`WRITTEN`; it is not checked.
     axes : sequence of Axis
         The axes, in N5 order.
     path : str
@@ -205,7 +205,7 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
 
 
 def _says_axes(key: str, value: JSON, ndim: int) -> bool:
-    """Whether a value has the form that a convention has under this key, else it is a user's."""
+    """Whether a value under this key looks like that of a convention; else it is the user's own."""
     if isinstance(value, list):
         return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
     return isinstance(value, Mapping) and key in _OBJECTS

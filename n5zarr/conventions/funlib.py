@@ -2,8 +2,8 @@
 
 funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
 that are not of space end in ``^``, and the other lists leave these axes out. The offset is that of
-the corner of the first voxel, the same for all levels of a pyramid; centres of levels lie further,
-as in Neuroglancer.
+the corner of the first voxel, the same for all levels of a pyramid. So the centre of the first
+voxel of a level is half a voxel further, less half a voxel of full resolution.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ def read(node: Node) -> Geometry | None:
         node.ndim,
         names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
         scale=to_n5(scale),
-        translation=to_n5(_from_centre_to_centre(node, scale, offset, is_space)),
+        translation=to_n5(_translation(node, scale, offset, is_space)),
         units=to_n5(listed) or None,
     )
     return Geometry(convention="funlib", axes=axes)
 
 
-def _from_centre_to_centre(
+def _translation(
     node: Node, scale: Sequence[float], offset: Sequence[float], is_space: Sequence[bool]
 ) -> Sequence[float]:
+    """Return the position of the first voxel: of a level that begins where ``s0`` does, shifted."""
     first = node.first_attributes
     if node.level is None or not isinstance(first.get("voxel_size"), list):
         return offset

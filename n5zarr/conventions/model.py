@@ -284,9 +284,9 @@ def level_from(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return scale and translation from the resolution on the dataset.
 
-    It is that of full resolution, which the factors multiply. But fibsem-tools and cellmap-schemas
-    write on each level its own: where that is the product already, of the factors and of what the
-    group or ``s0`` says, it holds.
+    Most programs write the resolution of ``s0`` on every level, which the factors multiply. But
+    fibsem-tools and cellmap-schemas write each level's own: where the resolution on the dataset is
+    already the factors times what the group or ``s0`` says, it is not multiplied again.
     """
     for base in _full_resolutions(node):
         pairs = list(zip(resolution, base, by, strict=False))
@@ -296,13 +296,13 @@ def level_from(
             return tuple(resolution), tuple((r - b) / 2 for r, b, _ in pairs)
     first = (resolution_in(node.first_attributes) or ())[: len(resolution)]
     if factors(node) is None and len(first) == len(resolution) and first != tuple(resolution):
-        # n5-viewer's is the same on all levels, so these are each their own
+        # n5-viewer's is the same on all levels; this one differs, so each level has its own
         return tuple(resolution), tuple((r - b) / 2 for r, b in zip(resolution, first, strict=True))
     return tuple(r * f for r, f in zip(resolution, by, strict=True)), shifted(resolution, by)
 
 
 def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
-    """Find what is said beside a level of full resolution."""
+    """Find what full resolution is, by the groups above a level and by ``s0`` beside it."""
     # with factors of its own a level may be n5-viewer's, whatever `s0` says
     is_complete = node.attributes.get("downsamplingFactors") is not None
     for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
@@ -312,7 +312,7 @@ def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
 
 
 def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
-    """Give the centre of the first of the averaged elements: half of what was averaged, less one.
+    """Give the centre of the first element of a level: half of (factor - 1) elements of ``s0``.
 
     Examples
     --------
@@ -323,9 +323,10 @@ def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
 
 
 def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Find the resolution and the factors that say where a level lies, if its shift is the usual.
+    """Find the resolution of ``s0`` and the factors that give axes their scale and translation.
 
-    Where it is not, they say something else: read them again to find out.
+    The inverse of :func:`shifted`. Some axes cannot be had in this way: read the result again, and
+    compare.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Render, of Janelia: ``translate`` beside ``pixelResolution`` and ``scales``; N5 order.
 
 render-app ``NeuroglancerAttributes``: ``translate`` is where the dataset begins in the aligned
-stack, in elements of full resolution, on the group of the levels or on a single dataset. The rest
-is as in Neuroglancer. COSEM's ``transform`` on a level comes first, as in other tools.
+stack, in elements of full resolution, on the group of the levels or on a single dataset. Scale and
+unit are n5-viewer's, or else Neuroglancer's. If a level has COSEM's ``transform``, that is used
+instead, as in other tools.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ KEYS = ("translate",)
 def read(node: Node) -> Geometry | None:
     """Read ``translate`` of the dataset or the group above; None where there is none."""
     for attributes in (node.attributes, *node.ancestors[:1]):
-        to = _offset(attributes, node.ndim)
-        geometry = None if to is None else n5viewer.read(node) or neuroglancer.read(node)
-        if to is not None and geometry is not None:
-            axes = zip(geometry.axes, to, strict=True)
-            moved = (replace(axis, translation=axis.translation + t) for axis, t in axes)
+        offset = _offset(attributes, node.ndim)
+        geometry = None if offset is None else n5viewer.read(node) or neuroglancer.read(node)
+        if offset is not None and geometry is not None:
+            axes = zip(geometry.axes, offset, strict=True)
+            moved = (replace(axis, translation=axis.translation + by) for axis, by in axes)
             return Geometry(convention="render", axes=tuple(moved))
     return None
 
 
 def _offset(attributes: Mapping[str, JSON], ndim: int) -> tuple[float, ...] | None:
     """Return the physical offset, where all attributes that render writes are there."""
-    by = numbers(attributes.get("translate"), ndim)
+    translate = numbers(attributes.get("translate"), ndim)
     resolution = resolution_in(attributes)
     is_complete = resolution is not None and len(resolution) == ndim and "scales" in attributes
-    if by is None or resolution is None or not is_complete:
+    if translate is None or resolution is None or not is_complete:
         return None
-    return tuple(b * r for b, r in zip(by, resolution, strict=True))
+    return tuple(t * r for t, r in zip(translate, resolution, strict=True))

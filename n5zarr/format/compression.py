@@ -159,7 +159,7 @@ class Lzma:
 
 type Compression = Raw | Gzip | Bzip2 | Xz | Lz4 | Blosc | Zstd | Jpeg | Lzma
 
-# N5 spec, "Extensible compression schemes": a new compression is entered here
+# N5 spec, "Extensible compression schemes": a new compression is added to this and `Compression`
 COMPRESSIONS: Mapping[str, type[Compression]] = {
     cls.type: cls for cls in (Raw, Gzip, Bzip2, Xz, Lz4, Blosc, Zstd, Jpeg, Lzma)
 }

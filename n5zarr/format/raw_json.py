@@ -27,7 +27,7 @@ class RawObject:
     values : dict
         The members.
     texts : dict
-        The text of each member whose text is kept.
+        The text of each member that has not been replaced.
     """
 
     def __init__(self, values: dict[str, JSON], texts: dict[str, str]) -> None:

@@ -1,9 +1,10 @@
 """Let hdmf-zarr's worker processes write through a store instead of a path.
 
-hdmf-zarr writes data of iterators in several processes (``number_of_jobs``), which it gives the
-path of the container, and which find no Zarr there. Its queue has a method to override for that,
-``_write_buffer_zarr``, but no hook to choose the class of the queue: ``write``, ``export`` and
-``write_dataset`` create it and keep it in ``ZarrIO.__dci_queue``. That name is used here only.
+With ``number_of_jobs`` above 1, hdmf-zarr writes the data of iterators in several processes. It
+gives each the path of the container, where a process finds no Zarr. What a process does can be
+overridden, in ``_write_buffer_zarr`` of hdmf-zarr's queue; the class of the queue cannot be chosen:
+``write``, ``export`` and ``write_dataset`` create the queue and keep it in ``ZarrIO.__dci_queue``.
+No other module uses that name.
 """
 
 from __future__ import annotations
@@ -54,6 +55,6 @@ class _StoreQueue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf ha
 
 
 def _write_buffer(
-    store: N5Store, worker_context: dict[str, object], _path: str, *what: object
+    store: N5Store, worker_context: dict[str, object], _path: str, *rest: object
 ) -> None:
-    ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *what)  # noqa: SLF001
+    ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *rest)  # noqa: SLF001

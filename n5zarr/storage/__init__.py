@@ -1,6 +1,6 @@
 """Input and output: read and write the keys of a container, wherever they are kept.
 
-Knows the requests that logic may ask (`requests`) and how to answer them, from local files
+Knows the requests that logic makes (`requests`) and how to answer them, from local files
 (`local`) or through any zarr store (`zarr_store`), with and without await; and what zarr's own
 stores lack for URLs (`url`, `url_store`, `objects`) and caching (`cache`). May import
 `codecs.buffers`, `format` and `errors`. Must not know what a dataset, a chunk or a Zarr document

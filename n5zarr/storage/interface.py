@@ -17,12 +17,17 @@ __all__ = ["Storage"]
 
 
 class Storage(ABC):
-    """The keys of one container; answers requests for them."""
+    """The keys of one container; answers requests for them.
+
+    ``str`` of it names the container in messages. It must be picklable for other processes, so
+    locks are left out of its state. :class:`~n5zarr.N5Store` refuses to write where ``read_only``
+    is true; :meth:`answer` need not check. Requests of one batch may be answered concurrently.
+    """
 
     @property
     @abstractmethod
     def store(self) -> Store:
-        """A zarr store with the same keys."""
+        """A zarr store with the same keys, also for those who open the container again."""
 
     @property
     def root(self) -> Path | None:

@@ -158,12 +158,12 @@ class UrlStore(FsspecStore):
         directory = unquote(directory) if self.is_http else directory
         for entry in listed:
             name = str(entry["name"])
-            if self.is_http:  # links of a page may lead into the page itself
+            if self.is_http:  # links on a page may lead to places in the page itself
                 name = unquote(name.partition("?")[0].partition("#")[0])
             name = name.removeprefix(f"{directory}/" if directory else "")
             is_dir = entry.get("type") == "directory" or name.endswith("/")
             name = str(PurePosixPath(name.rstrip("/")))
-            # Java leaves empty objects `path/` on object stores: each is the directory itself
+            # Java leaves empty objects `path/` on object stores: that is the directory itself
             if name not in (".", "..") and "/" not in name:
                 names[name] = names.get(name, False) or is_dir
         return [Entry(name, names[name]) for name in sorted(names)]

@@ -1,8 +1,8 @@
 """``to_n5``: write a Dataset, DataArray or DataTree as N5.
 
-xarray's own ``to_zarr`` writes, on an :class:`~n5zarr.N5Store`. Here and in `write_groups` is what
-becomes of coordinates: evenly spaced ones are written as metadata of a convention if they read back
-bit for bit, the others as one-dimensional datasets.
+xarray's own ``to_zarr`` does the writing, through an :class:`~n5zarr.N5Store`. This module and
+`write_groups` decide how coordinates are written: evenly spaced ones as metadata of a convention if
+they read back bit for bit, the others as one-dimensional datasets.
 """
 
 from __future__ import annotations
@@ -79,9 +79,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     compute : bool, optional
         Whether to write the data now. If not, metadata are written, and a dask object is returned.
     mode : {"w", "w-", "a", "r+"}, optional
-        As in :meth:`xarray.Dataset.to_zarr`: ``"w"`` removes what exists, ``"w-"`` (the default)
-        fails if something exists, ``"a"`` adds and overwrites variables, ``"r+"`` (the default with
-        ``region``) changes elements only.
+        As in ``to_zarr``: ``"w"`` removes what exists, ``"w-"`` (default) fails if anything does,
+        ``"a"`` adds and overwrites variables, ``"r+"`` (default with ``region``) only elements.
     region : mapping of dimension to slice or "auto", or "auto", optional
         Which part of existing datasets to write. ``"auto"`` finds it from the coordinates.
     append_dim : str, optional
@@ -99,14 +98,12 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     zarr.errors.ContainsGroupError
         Something exists at this path, and the mode is ``"w-"``.
     N5UnrepresentableError
-        N5 cannot hold the data, or their positions do not fit those of the datasets that they are
-        added to (``kind="option"``).
+        N5 cannot hold the data, or their positions do not fit the dataset's (``kind="option"``).
 
     Notes
     -----
-    Arrays have fill value 0, and every block that is not all zero is written, so that other N5
-    tools see the same. dask's chunks are merged into whole blocks; a region of several dask tasks
-    must begin and end at block boundaries.
+    The fill value is 0, and every block that is not all zero is written: other tools see the same.
+    dask's chunks are merged into blocks; a region of several tasks must begin and end at blocks.
 
     Examples
     --------
@@ -126,7 +123,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     if opened.axis_order != "C" or opened.zarr_format != 3 or opened.coords:
         message = f"store: expected one that shows Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")
-    how = parse_compression({"type": "raw"} if compression is None else compression)
+    parsed = parse_compression({"type": "raw"} if compression is None else compression)
     targets = _targets(data, path)
     _check_chunks(chunks, targets)
     if region is not None or append_dim is not None:
@@ -151,7 +148,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         )
         raise ContainsGroupError(message)
     writer = GroupWriter(
-        opened=opened, convention=convention, compression=how, chunks=chunks, compute=compute
+        opened=opened, convention=convention, compression=parsed, chunks=chunks, compute=compute
     )
     if isinstance(data, xr.DataTree) and len(targets) > 1:
         targets = writer.choose_levels(targets, removed)

@@ -223,7 +223,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
             stored = split_bytes(payload, math.prod(dataset.block_size))
         case _:
             raise _read_only_labels()
-    return _cut(stored.reshape(to_c(dataset.block_size)), view, extent)
+    return _encode_truncated(stored.reshape(to_c(dataset.block_size)), view, extent)
 
 
 def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -> BufferLike:
@@ -234,10 +234,10 @@ def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -
     stored = view.kind.to_stored(in_c).reshape(to_c(dataset.block_size))
     if view.content is Content.LABELS:
         raise _read_only_labels()
-    return _cut(stored, view, extent)
+    return _encode_truncated(stored, view, extent)
 
 
-def _cut(stored: np.ndarray, view: DatasetView, extent: N5Tuple) -> BufferLike:
+def _encode_truncated(stored: np.ndarray, view: DatasetView, extent: N5Tuple) -> BufferLike:
     """Encode a block, truncated where the dataset ends before its end."""
     if view.content is Content.OBJECTS:
         return _encode(stored, view)  # the header has no sizes to tell that it is truncated

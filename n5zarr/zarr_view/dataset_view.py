@@ -242,7 +242,7 @@ class DatasetView:
     def presented(self, values_n5: N5Tuple) -> tuple[int, ...]:
         """Convert one value per axis of the dataset into one per axis of the Zarr array.
 
-        The inverse is :meth:`grid_position`, but for the axis of parts, which the array has not.
+        The inverse is :meth:`grid_position`. The array lacks the axis of the parts of elements.
         """
         own = values_n5 if self.n_parts is None else values_n5[1:]
         return () if self.is_scalar else present(own, self.axis_order)

@@ -54,7 +54,7 @@ class Change:
     members : Members, None or KEEP
         N5's keys of an array; None for a group.
     resized : Members or KEEP
-        N5's keys of an array of which only ``dimensions`` change.
+        N5's keys of an array, where only its ``dimensions`` change.
     names : sequence of str and None, None or KEEP
         Dimension names in N5 order.
     ndim, rank : int
