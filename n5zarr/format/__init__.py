@@ -6,9 +6,9 @@ not import compression libraries or zarr, nor do input or output.
 The specification is the README of N5, version 4.0.0:
 https://github.com/saalfeldlab/n5/blob/7ba6b144959f32469db78b951bc4f4ef5228a2fa/README.md
 
-A docstring or comment that implements one of its clauses names the clause: `rg "N5 spec"` finds
-them all. Marked beside them: `Java`, what the reference implementation (same commit) does beyond
-the specification or against it; `Deviation`, what n5zarr does differently from Java, and why.
+Code that implements a clause names it in a docstring or comment: `rg "N5 spec"` lists them all. Two
+more marks: `Java` is what the reference implementation (same commit) does beyond the specification
+or against it; `Deviation` is what n5zarr does differently from Java, and why.
 """
 
 from n5zarr.format.attributes import (
