@@ -2,9 +2,9 @@
 
 N5 spec, "File-system specification", item 9.
 
-Java, and n5zarr: a block has the extent that its header says, smaller or larger than ``blockSize``.
-A varlength header whose number of elements is that of its extent makes an ordinary block. Bytes
-after the needed ones are ignored.
+Java, and n5zarr: the extent of a block is that in its header, smaller or larger than ``blockSize``.
+A varlength header whose number of elements is that of its extent makes an ordinary block. Surplus
+bytes at the end of a payload are ignored.
 
 Deviation: Java does not check the number of dimensions in the header.
 """
@@ -101,18 +101,21 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
 
 
 def header_error(message: str) -> N5BlockError:
-    """Make the error of a header that does not fit."""
+    """Make the error of a header that does not fit its dataset or data."""
     return N5BlockError(f"block header: {message}", kind="header")
 
 
-def _payload(data: memoryview, header: BlockHeader, item_size: int, how: Compression) -> BufferLike:
-    return decompress(data[header.n_bytes :], header.n_payload_elements * item_size, how)
+def _payload(
+    data: memoryview, header: BlockHeader, item_size: int, compression: Compression
+) -> BufferLike:
+    n_bytes = header.n_payload_elements * item_size
+    return decompress(data[header.n_bytes :], n_bytes, compression)
 
 
-def _strings(data: memoryview, header: BlockHeader, how: Compression) -> list[str]:
-    """Decode the strings of a block. Java ignores mode and number of elements, and so do we."""
+def _strings(data: memoryview, header: BlockHeader, compression: Compression) -> list[str]:
+    """Decode the strings of a block. As in Java, mode and number of elements are ignored."""
     limit = max(2 * header.n_payload_elements, 2**26)
-    payload = decompress_all(data[header.n_bytes :], limit, how)
+    payload = decompress_all(data[header.n_bytes :], limit, compression)
     return split_strings(payload, math.prod(header.block_shape))
 
 
@@ -242,8 +245,8 @@ def decode_full(
 def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) -> np.ndarray:
     """Pad a truncated block to full size, or truncate a block at the end of the dataset.
 
-    N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller. No
-    other function pads or truncates a block; the compiled kernel does it for itself.
+    N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller. The
+    only function that pads or truncates blocks, except for the compiled kernel's own code.
 
     Parameters
     ----------
@@ -341,7 +344,7 @@ def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compre
 def encode_parts(
     array_c: np.ndarray, data_type: DataType, compression: Compression
 ) -> tuple[bytes, BufferLike]:
-    """Encode the elements of a block, without checking that they can be one.
+    """Encode the elements of a block, without a check of their number, extent and type.
 
     N5 spec, "File-system specification", item 9.
 
@@ -357,7 +360,7 @@ def encode_parts(
     Returns
     -------
     header, payload : bytes, bytes-like
-        Apart, so that a raw payload is not copied.
+        Two objects, so that a raw payload is not copied.
     """
     block_shape = to_n5(CTuple(array_c.shape))
     if data_type is DataType.STRING:

@@ -1,4 +1,4 @@
-"""Say what a codec provides: one compression of N5, its payloads, and what Zarr calls it.
+"""Define what a codec provides: one compression of N5, its payloads, and its codec in Zarr.
 
 To add a compression: a dataclass in `n5zarr.format.compression`, a module here with a class derived
 from :class:`Codec`, and an entry in `n5zarr.codecs.compress`.
@@ -20,8 +20,8 @@ __all__ = ["Codec"]
 class Codec[C](Protocol):
     """One compression; ``C`` is the dataclass of `n5zarr.format.compression` that describes it.
 
-    The methods with a body are right for a codec that does not define them. `payload` means the
-    bytes of a block after its header, `stream` what the codec of Zarr reads and writes.
+    Methods with a body are defaults. `payload` means the bytes of a block after its header,
+    `stream` the bytes that the codec of Zarr reads and writes.
     """
 
     # ------------------------------------------------------------------ payloads
@@ -32,7 +32,7 @@ class Codec[C](Protocol):
     def decompress(self, payload: memoryview, n_bytes: int, compression: C) -> BufferLike:
         """Decompress the first ``n_bytes`` bytes of a payload, or fewer if it has fewer.
 
-        Raises N5BlockError where the payload is damaged. Never holds much more than ``n_bytes``.
+        Raises N5BlockError if the payload is damaged. Never allocates much more than ``n_bytes``.
         """
 
     def decompress_into(
@@ -40,8 +40,8 @@ class Codec[C](Protocol):
     ) -> memoryview | None:
         """Decompress a payload into memory that is used again.
 
-        None where the codec cannot do that, or not with this payload: :meth:`decompress` then
-        decides whether it is damaged.
+        Return None if the codec cannot do that at all, or not with this payload; then
+        :meth:`decompress` decides whether the payload is damaged.
         """
         return None
 
@@ -52,11 +52,11 @@ class Codec[C](Protocol):
         return
 
     def within_limits(self, compression: C, item_size: int) -> C:
-        """Bring parameters into the range that every N5 reader takes; the meaning stays."""
+        """Bring parameters into the range that every N5 reader accepts; the meaning stays."""
         return compression
 
     def within_zarr_limits(self, compression: C) -> C:
-        """Bring parameters that are within the limits of N5 into the range that Zarr takes."""
+        """Bring parameters that are within the limits of N5 into the range that Zarr accepts."""
         return compression
 
     # ------------------------------------------------------------------ the codec of Zarr
@@ -67,7 +67,7 @@ class Codec[C](Protocol):
     def zarr_codec(self, compression: C) -> tuple[str, Mapping[str, JSON]] | None:
         """Return name and configuration of the codec in a ``zarr.json``; None for no compression.
 
-        Without a codec in the specification of Zarr v3 it is numcodecs' own.
+        By default the codec is numcodecs' own, for compressions that Zarr v3 does not specify.
         """
         configuration = self.numcodec(compression)
         if configuration is None:
@@ -90,13 +90,13 @@ class Codec[C](Protocol):
     def usable(self, payload: memoryview, n_bytes: int, compression: C) -> int | None:
         """Count the leading bytes of a payload that are a stream which decodes to ``n_bytes``.
 
-        As far as can be told without decompressing; None where it is not a stream.
+        Judged without decompressing. None if the payload is no such stream.
         """
         return None
 
-    def shows_cuts(self, compression: C) -> bool:
+    def detects_incomplete(self, compression: C) -> bool:
         """Whether :meth:`usable` notices that the end of a payload is missing."""
         return False
 
     def store(self, data: BufferLike, compression: C) -> BufferLike:
-        """Return the stream that decodes to ``data`` and costs the least to make."""
+        """Return the stream that decodes to ``data`` and takes the least time to make."""

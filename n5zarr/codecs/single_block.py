@@ -1,4 +1,4 @@
-"""Blocks without a container: ``decode_block`` and ``encode_block``, for services and tools."""
+"""Decode and encode single blocks without a container, for services and tools."""
 
 from __future__ import annotations
 
@@ -74,23 +74,24 @@ def decode_block(
            [4, 5]], dtype=uint16)
     """
     view = memoryview(data).cast("B")
-    kind = _named_data_type(data_type)
-    how = parse_compression(compression)
+    n5_type = _named_data_type(data_type)
+    parsed_compression = parse_compression(compression)
     check_axis_order(axis_order)
     header = BlockHeader.from_bytes(view)
     ndim = len(header.block_shape)
     if header.mode is not BlockMode.OBJECT and not ndim:
-        # zeros look like this header; only its dataset tells that a block has no dimensions
+        # zeros look like such a header; only a dataset tells that its blocks have no dimensions
         raise header_error(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
-    if kind is DataType.STRING:
-        block = decode_strings(view, ndim, how)
+    if n5_type is DataType.STRING:
+        block = decode_strings(view, ndim, parsed_compression)
     else:
-        block = decode_numeric(view, ndim, kind, how)
+        block = decode_numeric(view, ndim, n5_type, parsed_compression)
         block = block.astype(block.dtype.newbyteorder("="))
     return block if axis_order == "C" else block.transpose()
 
 
 def _named_data_type(name: str) -> DataType:
+    """Parse the name of a data type other than ``object``."""
     if name not in DataType or name == DataType.OBJECT:
         names = ", ".join(d for d in DataType if d is not DataType.OBJECT)
         message = (
