@@ -1,9 +1,9 @@
-"""Funlib, daisy, gunpowder: ``voxel_size``, ``offset``, ``axis_names``, ``units``; **C order**.
+"""Read Funlib's ``voxel_size``, ``offset``, ``axis_names`` and ``units``; **C order**.
 
-funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
-that are not of space end in ``^``, and the other lists leave these axes out. The offset is that of
-the corner of the first voxel, the same for all levels of a pyramid; centres of levels lie further,
-as in Neuroglancer.
+Also of daisy and gunpowder: funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names``
+has all axes; names of axes other than space end in ``^``, and the other lists leave these axes out.
+The offset is the corner of the first voxel, the same for all levels of a pyramid; the centre of the
+first voxel moves with the voxel size, as in Neuroglancer.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def read(node: Node) -> Geometry | None:
 def _from_centre_to_centre(
     node: Node, scale: Sequence[float], offset: Sequence[float], is_space: Sequence[bool]
 ) -> Sequence[float]:
+    """Move the offset of a level by half a voxel if it is the same as that of ``s0``."""
     first = node.first_attributes
     if node.level is None or not isinstance(first.get("voxel_size"), list):
         return offset
@@ -78,7 +79,7 @@ def _spread[T](
     is_space: Sequence[bool],
     other: T,
 ) -> Sequence[T]:
-    """Assign values of the axes of space to these axes, and a default to all others."""
+    """Assign values to the axes of space, and a default to all other axes."""
     n = sum(is_space)
     values = read_list(value, n)
     if values is None:

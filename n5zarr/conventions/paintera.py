@@ -1,8 +1,8 @@
-"""Paintera: ``resolution`` and ``offset`` of the group above, or of the dataset itself; N5 order.
+"""Read Paintera's ``resolution`` and ``offset`` of the group above, or of the dataset; N5 order.
 
 Paintera ``PainteraDataMultiScaleParser``: levels share the offset, without a shift. On a single
-dataset n5-universe ``N5GenericSingleScaleMetadataParser`` reads them: there an offset stands for
-the shift. No unit is written.
+dataset n5-universe ``N5GenericSingleScaleMetadataParser`` reads them: there the offset replaces the
+shift. Paintera writes no unit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = ("resolution", "offset", "downsamplingFactors")
 def read(node: Node) -> Geometry | None:
     """Read ``resolution`` of the dataset; None where there is none."""
     if not isinstance(node.attributes.get("resolution"), list):
-        return None  # a word about it
+        return None  # a remark on the resolution
     resolution = numbers_at(node.attributes, "resolution", node.ndim)
     if resolution is None:
         return None

@@ -1,8 +1,8 @@
-"""Render, of Janelia: ``translate`` beside ``pixelResolution`` and ``scales``; N5 order.
+"""Read ``translate`` of Janelia's render, beside ``pixelResolution`` and ``scales``; N5 order.
 
 render-app ``NeuroglancerAttributes``: ``translate`` is where the dataset begins in the aligned
-stack, in elements of full resolution, on the group of the levels or on a single dataset. The rest
-is as in Neuroglancer. COSEM's ``transform`` on a level comes first, as in other tools.
+stack, in elements of full resolution, on the group of the levels or on a single dataset. All else
+is as in Neuroglancer. COSEM's ``transform`` on a level takes precedence, as in other tools.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read(node: Node) -> Geometry | None:
 
 
 def _offset(attributes: Mapping[str, JSON], ndim: int) -> tuple[float, ...] | None:
-    """Return the physical offset, where all attributes that render writes are there."""
+    """Return the physical offset; None unless all attributes that render writes are present."""
     by = numbers(attributes.get("translate"), ndim)
     resolution = resolution_in(attributes)
     is_complete = resolution is not None and len(resolution) == ndim and "scales" in attributes
