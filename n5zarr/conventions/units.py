@@ -1,4 +1,4 @@
-"""Know and convert the units of axes: those of OME-NGFF, from UDUNITS, and usual short forms."""
+"""Recognise and convert units of axes: those of OME-NGFF, from UDUNITS, and usual short forms."""
 
 from __future__ import annotations
 
