@@ -14,8 +14,8 @@ Each branch tells what to do next: mend the data, use another tool, change the r
 package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
 pass through untouched; a missing key is ``None``, never an error.
 
-A message reads ``<where>: <what>: expected ..., got ...``. The pure packages know what is wrong,
-the store knows where: it sets :attr:`N5Error.where` as the error passes.
+A message reads ``<where>: <what>: expected ..., got ...``. The pure packages know what is wrong.
+The store knows where, and sets :attr:`N5Error.where` as the error passes.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ type Kind = Literal[
     "data-type",  # unknown dataType, or one that the operation cannot take
     "header",  # a block header does not fit the dataset or the data
     "payload",  # the compressed payload of a block is damaged or too short
-    "varlength",  # a block that holds another number of elements than its box
+    "varlength",  # a block whose number of elements is not that of its extent
     "path",  # a node or attribute path that N5 cannot hold or that escapes the container
     "not-found",  # a container, node or block that is not there
     "option",  # an argument outside its vocabulary
     "read-only",  # an attempt to write where only reading is possible
     "dependency",  # an optional package is not installed
-    "listing",  # a server that lists nothing
+    "listing",  # a server that does not list directories
     "changed",  # an array was replaced while it was open
-    "differs",  # a copy is not equal to what was copied
+    "differs",  # a copy is not equal to its source
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind.__value__)
@@ -117,7 +117,7 @@ class N5FormatError(N5Error, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with an ``attributes.json``.
+    """One error in an ``attributes.json``.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ class Problem:
 
 
 class N5AttributesError(N5FormatError):
-    """An ``attributes.json`` that cannot be parsed or does not describe what it claims to.
+    """An ``attributes.json`` that cannot be parsed, or whose members are missing or wrong.
 
     Parameters
     ----------
     problems : sequence of Problem
-        Everything that is wrong, at least one; the first one's kind is the kind of the error.
+        All problems of the document, at least one. The kind of the first is that of the error.
     where : str, optional
         Container and path.
     """
@@ -174,9 +174,9 @@ class N5MissingDependencyError(N5Error, ImportError):
     package : str
         Name of the missing package.
     purpose : str
-        What it is needed for.
+        The feature that needs the package.
     extra : str
-        The extra of n5zarr that installs it.
+        The extra of n5zarr that installs the package.
     """
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:

@@ -101,7 +101,7 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
 
 
 def header_error(message: str) -> N5BlockError:
-    """Make the error of a header that does not fit."""
+    """Make the error of a header that does not fit its dataset or data."""
     return N5BlockError(f"block header: {message}", kind="header")
 
 
@@ -344,7 +344,7 @@ def encode_payload(array_c: np.ndarray, data_type: DataType, compression: Compre
 def encode_parts(
     array_c: np.ndarray, data_type: DataType, compression: Compression
 ) -> tuple[bytes, BufferLike]:
-    """Encode the elements of a block, without checking that they can be one.
+    """Encode the elements of a block, without a check of their number, extent and type.
 
     N5 spec, "File-system specification", item 9.
 
@@ -360,7 +360,7 @@ def encode_parts(
     Returns
     -------
     header, payload : bytes, bytes-like
-        Apart, so that a raw payload is not copied.
+        Two objects, so that a raw payload is not copied.
     """
     block_shape = to_n5(CTuple(array_c.shape))
     if data_type is DataType.STRING:

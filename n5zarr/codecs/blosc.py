@@ -1,12 +1,13 @@
 """``blosc``: one c-blosc 1 buffer.
 
 N5: ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``. Zarr: ``blosc``. The
-buffer says its own parameters. Java compresses with an item size of 1, with which byte shuffle does
-nothing; n5zarr uses the item size of the elements, which every reader takes.
+header of the buffer has the parameters. Java compresses with an item size of 1, with which byte
+shuffle does nothing; n5zarr uses the item size of the elements, which every reader accepts.
 
-numcodecs reads past the end of a truncated buffer, and leaves memory uninitialized that no stream
-fills: the header is checked first. numcodecs is built without snappy: the streams of such a buffer
-are decompressed here and put into an uncompressed buffer, with which c-blosc undoes the shuffle.
+numcodecs reads past the end of a truncated buffer, and leaves memory that no stream fills
+uninitialized: so the header is checked first. numcodecs is built without snappy: so the streams of
+a snappy buffer are decompressed here and put into an uncompressed buffer, from which c-blosc undoes
+the shuffle.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _HEADER = struct.Struct(
 _LENGTH = struct.Struct("<I")
 _COPIED = 0x2  # flag: not compressed at all
 _SNAPPY_RATIO = 24  # no snappy stream expands further: 64 bytes for 3
-_NOT_SPLIT = 0x10  # flag: one stream per block; before there was one, also where limits forbid more
+_NOT_SPLIT = 0x10  # flag: one stream per block; without the flag the next two limits decide
 _MAX_SPLITS, _MIN_STREAM = 16, 128  # streams of a block, bytes of each
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # Zarr v3's names of 0, 1 and 2
 _FORMATS = ("blosclz", "lz4", "snappy", "zlib", "zstd")  # bits 5 to 7 of the flags
@@ -56,7 +57,7 @@ class BloscCodec(Codec[Blosc]):
         return packed
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Blosc) -> BufferLike:
-        """Decompress the buffer, whatever its parameters."""
+        """Decompress the buffer with the parameters in its header."""
         flags, nbytes, cbytes = _read_header(payload)
         if nbytes > max_unpacked(n_bytes):
             raise damaged(f"expected a blosc buffer of {n_bytes} bytes, got one of {nbytes}")
@@ -72,7 +73,7 @@ class BloscCodec(Codec[Blosc]):
         return memoryview(unpacked)[:n_bytes]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Blosc) -> int | None:
-        """Compare the lengths in the header; None for what numcodecs cannot decompress."""
+        """Compare the lengths in the header; None for a buffer that numcodecs cannot decompress."""
         return _end_of_buffer(payload, n_bytes)
 
     def store(self, data: BufferLike, compression: Blosc) -> BufferLike:
@@ -94,8 +95,8 @@ class BloscCodec(Codec[Blosc]):
             return None
         return out
 
-    def shows_cuts(self, compression: Blosc) -> bool:
-        """Return True: the header has the length."""
+    def detects_incomplete(self, compression: Blosc) -> bool:
+        """Return True: the header has the length of the buffer."""
         return True
 
     def check_writable(self, compression: Blosc) -> None:
@@ -105,7 +106,7 @@ class BloscCodec(Codec[Blosc]):
             raise N5UnsupportedError(message, kind="compression")
 
     def within_limits(self, compression: Blosc, item_size: int) -> Blosc:
-        """Replace shuffle -1, which tensorstore refuses, by what it means to numcodecs."""
+        """Replace shuffle -1, which tensorstore refuses, by what numcodecs then uses."""
         if compression.shuffle != -1:
             return compression
         return replace(compression, shuffle=2 if item_size == 1 else 1)
@@ -134,7 +135,7 @@ class BloscCodec(Codec[Blosc]):
         }
 
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Take ``blosc``, whose shuffle is a name in Zarr v3 and a number in numcodecs."""
+        """Accept ``blosc``, whose shuffle is a name in Zarr v3 and a number in numcodecs."""
         if codec != "blosc":
             return None
         shuffle = configuration.get("shuffle", 1)
@@ -150,14 +151,14 @@ class BloscCodec(Codec[Blosc]):
 
 
 def _end_of_buffer(payload: memoryview, n_bytes: int) -> int | None:
-    """Return the length of a buffer that numcodecs decompresses to ``n_bytes``."""
+    """Return the length of a buffer that numcodecs decompresses to ``n_bytes``; None for others."""
     flags, nbytes, cbytes = _read_header(payload)
     decodable = flags & _COPIED or _format(flags) in library.list_compressors()
     return cbytes if nbytes == n_bytes and decodable else None
 
 
 def _read_header(payload: memoryview) -> tuple[int, int, int]:
-    """Give the flags and the lengths before and after compression, after comparing them."""
+    """Read flags and the lengths before and after compression; raise if they are inconsistent."""
     if len(payload) < _HEADER.size:
         raise damaged(f"expected a blosc header of {_HEADER.size} bytes, got {len(payload)}")
     version, _, flags, item_size, nbytes, block_size, cbytes = _HEADER.unpack_from(payload)
@@ -175,7 +176,7 @@ def _read_header(payload: memoryview) -> tuple[int, int, int]:
 
 
 def announced_lengths(payload: memoryview) -> tuple[int, int]:
-    """Give the lengths before and after compression that a buffer announces; 0 for none."""
+    """Read the lengths before and after compression that a buffer announces; 0 for other data."""
     if len(payload) < _HEADER.size:
         return 0, 0
     version, _, _, _, nbytes, _, cbytes = _HEADER.unpack_from(payload)
@@ -183,7 +184,7 @@ def announced_lengths(payload: memoryview) -> tuple[int, int]:
 
 
 def _n_streams(flags: int, item_size: int, block_size: int) -> int:
-    """Give the number of streams that c-blosc splits a full block into, equal ones."""
+    """Compute the number of streams, equal in size, into which c-blosc splits a full block."""
     is_split = not flags & _NOT_SPLIT and 0 < item_size <= _MAX_SPLITS
     return item_size if is_split and block_size // item_size >= _MIN_STREAM else 1
 
@@ -191,9 +192,9 @@ def _n_streams(flags: int, item_size: int, block_size: int) -> int:
 def _without_snappy(payload: memoryview) -> bytes:
     """Rewrite a buffer of snappy streams as one of uncompressed streams.
 
-    c-blosc 1, README_HEADER.rst: the header, the offset of each block, and in each block one
-    stream, or one per byte of an item where the block was split; each stream after its length. A
-    stream as long as its data is the data.
+    c-blosc 1, README_HEADER.rst: a buffer has the header, the offset of each block, and the blocks.
+    A block has one stream, or one per byte of an item where the block was split. Its length
+    precedes each stream. A stream as long as its data is not compressed.
     """
     try:
         cramjam = import_module("cramjam")
@@ -210,7 +211,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     end = table
     for i in range(n_blocks):
         n_block = min(block_size, nbytes - i * block_size)
-        # the last block is never split when it is shorter
+        # a last block that is shorter is never split
         n_streams = 1 if n_block < block_size else _n_streams(flags, item_size, block_size)
         try:
             (start,) = _LENGTH.unpack_from(payload, _HEADER.size + 4 * i)
@@ -227,7 +228,7 @@ def _without_snappy(payload: memoryview) -> bytes:
 
 
 def _plain_streams(block: memoryview, n_streams: int, n_bytes: int, cramjam: ModuleType) -> bytes:
-    """Unpack the streams of a block."""
+    """Decompress the streams of a block, each preceded by its length."""
     parts: list[BufferLike] = []
     start = 0
     for _ in range(n_streams):

@@ -47,20 +47,20 @@ class Decompressor(Protocol):
 
 
 class Scratch:
-    """Memory that is used for one block after the other: new memory costs page faults."""
+    """Memory that is reused for block after block: new memory costs page faults."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
 
     def bytes(self, n_bytes: int, purpose: str) -> memoryview:
-        """Return the memory for a purpose; the last call's content for it is overwritten."""
+        """Return the memory for a purpose; the next call for the same purpose reuses it."""
         buffer = self._buffers.get(purpose)
         if buffer is None or buffer.nbytes < n_bytes:
             buffer = self._buffers[purpose] = np.empty(n_bytes, "u1")
         return memoryview(buffer)[:n_bytes]
 
 
-_of_thread = threading.local()
+_thread_memory = threading.local()
 
 
 @contextmanager
@@ -69,11 +69,11 @@ def scratch() -> Iterator[Scratch]:
 
     A signal handler or finalizer that runs on the same thread meanwhile gets memory of its own.
     """
-    lent: Scratch = _of_thread.__dict__.pop("scratch", None) or Scratch()
+    memory: Scratch = _thread_memory.__dict__.pop("scratch", None) or Scratch()
     try:
-        yield lent
+        yield memory
     finally:
-        _of_thread.scratch = lent
+        _thread_memory.scratch = memory
 
 
 def damaged(what: str) -> N5BlockError:
@@ -82,12 +82,12 @@ def damaged(what: str) -> N5BlockError:
 
 
 def max_unpacked(n_bytes: int) -> int:
-    """Limit what a payload may decode to, where it cannot be decoded in part."""
+    """Return how many bytes a payload may decode to if it can only be decoded as a whole."""
     return 2 * n_bytes + 2**20
 
 
 def check_drained(n_bytes: int, n_surplus: int) -> None:
-    """Raise when a stream holds far more than is needed."""
+    """Raise if a stream holds far more bytes than are needed."""
     if n_surplus > max_unpacked(n_bytes):
         raise damaged(f"expected {n_bytes} bytes, got more than {n_bytes + n_surplus}")
 
@@ -112,8 +112,8 @@ def read_streams(new: Callable[[], Decompressor], payload: memoryview, n_bytes: 
     Raises
     ------
     N5BlockError
-        The last stream needed is cut off, or its check does not match (``kind="payload"``), whether
-        or not it holds more than is needed.
+        The last needed stream is cut off, or its checksum does not match (``kind="payload"``), also
+        where the stream holds more bytes than are needed.
     """
     parts: list[bytes] = []
     missing = n_bytes
@@ -123,7 +123,7 @@ def read_streams(new: Callable[[], Decompressor], payload: memoryview, n_bytes: 
         part = stream.decompress(rest, missing)
         parts.append(part)
         missing -= len(part)
-        # the check stands at the end of a stream, so the surplus is read too, and dropped
+        # the checksum is at the end of a stream, so the surplus is read too, and dropped
         n_surplus = 0
         while not stream.eof:
             surplus = stream.decompress(b"", _PIECE)

@@ -1,7 +1,7 @@
 """``bzip2``: a bzip2 stream.
 
-N5: ``{"type":"bzip2","blockSize":9}``. Zarr: ``numcodecs.bz2``. The stream announces no size, and
-has no stored mode.
+N5: ``{"type":"bzip2","blockSize":9}``. Zarr: ``numcodecs.bz2``. The stream does not announce its
+size, and the format has no mode for uncompressed data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Bzip2Codec(Codec[Bzip2]):
         return bz2.compress(data, compression.block_size)
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> BufferLike:
-        """Decompress what is needed."""
+        """Decompress streams until there are ``n_bytes``."""
         try:
             return read_streams(bz2.BZ2Decompressor, payload, n_bytes)
         except (OSError, EOFError, ValueError) as err:
@@ -37,11 +37,11 @@ class Bzip2Codec(Codec[Bzip2]):
             raise damaged(f"expected a bzip2 stream: {err}") from err
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> int | None:
-        """Check the magic."""
+        """Check the magic; the stream has no size to compare."""
         return len(payload) if bytes(payload[:3]) == b"BZh" else None
 
     def store(self, data: BufferLike, compression: Bzip2) -> BufferLike:
-        """Compress at the cheapest level; there is no stored mode."""
+        """Compress at the cheapest level, for lack of a mode for uncompressed data."""
         return bz2.compress(data, 1)
 
     def numcodec(self, compression: Bzip2) -> dict[str, JSON]:
@@ -49,7 +49,7 @@ class Bzip2Codec(Codec[Bzip2]):
         return {"id": "bz2", "level": compression.block_size}
 
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Take numcodecs' ``bz2``."""
+        """Accept numcodecs' ``bz2``."""
         if codec != "bz2":
             return None
         return {"type": "bzip2", "blockSize": configuration.get("level", 9)}

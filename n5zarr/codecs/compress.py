@@ -33,9 +33,9 @@ __all__ = [
     "decompress",
     "decompress_all",
     "decompress_reused",
+    "detects_incomplete",
     "numcodec",
     "passes",
-    "shows_cuts",
     "store",
     "usable",
     "within_limits",
@@ -46,8 +46,8 @@ __all__ = [
 
 _xz = XzCodec()
 
-# N5 spec, "Extensible compression schemes". Sound: a codec is looked up by the type of its own
-# compression, so it never gets another one's.
+# N5 spec, "Extensible compression schemes". The cast is sound: a codec is looked up by the type of
+# its own compression, so it is never called with another one.
 _CODECS = cast(
     "Mapping[str, Codec[Compression]]",
     {
@@ -72,7 +72,7 @@ def compress(data: BufferLike, compression: Compression, item_size: int) -> Buff
     data : bytes-like
         Elements, big-endian, first axis of N5 order fastest.
     compression : Compression
-        How.
+        Of the dataset.
     item_size : int
         Bytes per element, for shuffling.
 
@@ -97,9 +97,9 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     Parameters
     ----------
     payload : memoryview
-        What follows the header, as bytes.
+        The bytes of the block after its header.
     n_bytes : int
-        How many bytes the header announces; never much more is decompressed.
+        Number of bytes that the header announces; never much more is decompressed.
     compression : Compression
         How it was compressed.
 
@@ -146,9 +146,9 @@ def decompress_all(payload: memoryview, limit: int, compression: Compression) ->
     Parameters
     ----------
     payload : memoryview
-        What follows the header, as bytes.
+        The bytes of the block after its header.
     limit : int
-        How many bytes are too many.
+        Smallest number of decompressed bytes that is an error.
     compression : Compression
         How it was compressed.
 
@@ -181,46 +181,46 @@ def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int |
     Parameters
     ----------
     payload : memoryview
-        What follows the header, as bytes.
+        The bytes of the block after its header.
     n_bytes : int
-        How many bytes it must decode to.
+        Number of bytes that the payload must decode to.
     compression : Compression
         How it was compressed.
 
     Returns
     -------
     int or None
-        Number of bytes; None where the block has to be decoded to make the chunk.
+        Number of bytes; None if the block has to be decoded to make the chunk.
 
     Raises
     ------
     N5BlockError
-        The payload is damaged, as can be told without decompressing it (``kind="payload"``).
+        The payload is damaged, as far as that shows without decompressing it (``kind="payload"``).
     """
     return _CODECS[compression.type].usable(payload, n_bytes, compression)
 
 
-def shows_cuts(compression: Compression) -> bool:
+def detects_incomplete(compression: Compression) -> bool:
     """Whether :func:`usable` notices that the end of a payload is missing.
 
     Examples
     --------
     >>> from n5zarr.format.compression import Gzip
-    >>> shows_cuts(Gzip()), shows_cuts(Gzip(use_zlib=True))
+    >>> detects_incomplete(Gzip()), detects_incomplete(Gzip(use_zlib=True))
     (True, False)
     """
-    return _CODECS[compression.type].shows_cuts(compression)
+    return _CODECS[compression.type].detects_incomplete(compression)
 
 
 def store(data: BufferLike, compression: Compression) -> BufferLike:
-    """Wrap data in the stream of Zarr's codec that costs the least to make.
+    """Wrap data in the stream of Zarr's codec that takes the least time to make.
 
     Parameters
     ----------
     data : bytes-like
-        What the stream must decode to.
+        The bytes that the stream must decode to.
     compression : Compression
-        The compression whose codec Zarr is told; its level does not matter.
+        The compression whose codec is in the Zarr document; its level does not matter.
 
     Returns
     -------
@@ -236,19 +236,19 @@ def check_writable(compression: Compression) -> None:
     Raises
     ------
     N5UnsupportedError
-        It loses data, or there is no library that writes it (``kind="compression"``).
+        The compression loses data, or no library writes it (``kind="compression"``).
     """
     _CODECS[compression.type].check_writable(compression)
 
 
 def within_limits(compression: Compression, item_size: int) -> Compression:
-    """Bring parameters into the range that every N5 reader takes; the meaning stays.
+    """Bring parameters into the range that every N5 reader accepts; the meaning stays.
 
     Parameters
     ----------
     compression : Compression
-        As a document may have it: zstd levels that the library clamps, and blosc's shuffle -1,
-        which depends on the elements. tensorstore refuses both.
+        As in a document, which may have zstd levels that the library clamps, and blosc's shuffle
+        -1, which depends on the elements. tensorstore refuses both.
     item_size : int
         Bytes per element.
 
@@ -326,16 +326,16 @@ def zarr_to_compression(codec: str, configuration: Mapping[str, JSON]) -> Compre
     Returns
     -------
     Compression or None
-        With default parameters where those of the codec are out of N5's range; None for a codec
-        that no compression of N5 comes near.
+        With default parameters if those of the codec are out of N5's range; None if no compression
+        of N5 is related to the codec.
 
     Examples
     --------
     >>> zarr_to_compression("numcodecs.bz2", {"level": 1})
     Bzip2(block_size=1)
     """
-    for own in _CODECS.values():
-        nearest = own.from_zarr(codec.removeprefix("numcodecs."), configuration)
+    for n5_codec in _CODECS.values():
+        nearest = n5_codec.from_zarr(codec.removeprefix("numcodecs."), configuration)
         if nearest is not None:
             try:
                 return parse_compression(nearest)

@@ -1,4 +1,4 @@
-"""Say what a codec provides: one compression of N5, its payloads, and what Zarr calls it.
+"""Define what a codec provides: one compression of N5, its payloads, and its codec in Zarr.
 
 CONTRIBUTING.md lists the steps to add a compression.
 """
@@ -36,7 +36,7 @@ class Codec[C](Protocol):
     def decompress(self, payload: memoryview, n_bytes: int, compression: C) -> BufferLike:
         """Decompress the first ``n_bytes`` bytes of a payload, or fewer if it has fewer.
 
-        Raises N5BlockError where the payload is damaged. Never holds much more than ``n_bytes``.
+        Raises N5BlockError if the payload is damaged. Never allocates much more than ``n_bytes``.
         """
 
     def decompress_into(
@@ -44,8 +44,8 @@ class Codec[C](Protocol):
     ) -> memoryview | None:
         """Decompress a payload into memory that is used again.
 
-        None where the codec cannot do that, or not with this payload: :meth:`decompress` then
-        decides whether it is damaged.
+        Return None if the codec cannot do that at all, or not with this payload; then
+        :meth:`decompress` decides whether the payload is damaged.
         """
         return None
 
@@ -56,11 +56,11 @@ class Codec[C](Protocol):
         return
 
     def within_limits(self, compression: C, item_size: int) -> C:
-        """Bring parameters into the range that every N5 reader takes; the meaning stays."""
+        """Bring parameters into the range that every N5 reader accepts; the meaning stays."""
         return compression
 
     def within_zarr_limits(self, compression: C) -> C:
-        """Bring parameters that are within the limits of N5 into the range that Zarr takes."""
+        """Bring parameters that are within the limits of N5 into the range that Zarr accepts."""
         return compression
 
     # ------------------------------------------------------------------ the codec of Zarr
@@ -100,13 +100,13 @@ class Codec[C](Protocol):
     def usable(self, payload: memoryview, n_bytes: int, compression: C) -> int | None:
         """Count the leading bytes of a payload that are a stream which decodes to ``n_bytes``.
 
-        As far as can be told without decompressing; None where it is not a stream.
+        Judged without decompressing. None if the payload is no such stream.
         """
         return None
 
-    def shows_cuts(self, compression: C) -> bool:
+    def detects_incomplete(self, compression: C) -> bool:
         """Whether :meth:`usable` notices that the end of a payload is missing."""
         return False
 
     def store(self, data: BufferLike, compression: C) -> BufferLike:
-        """Return the stream that decodes to ``data`` and costs the least to make."""
+        """Return the stream that decodes to ``data`` and takes the least time to make."""

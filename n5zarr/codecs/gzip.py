@@ -3,11 +3,13 @@
 Java: members may be concatenated, junk after them is an error; after a zlib stream junk is ignored.
 N5: ``{"type":"gzip","useZlib":false,"level":6}``. Zarr: ``gzip``, and ``numcodecs.zlib``.
 
-libdeflate inflates more than twice as fast as zlib, but stops in silence after the first member and
-cannot stop early: what does not fit its one shot is inflated again by zlib, member by member.
+libdeflate inflates more than twice as fast as zlib, but stops silently after the first member and
+cannot stop early. A payload that it does not inflate to the expected length is inflated again by
+zlib, member by member.
 
-ISA-L deflates noisy images five times as fast as libdeflate and to the same size, but what
-compresses well to twice the size: so it is tried first, and kept where the data hardly compress.
+ISA-L deflates noisy images five times as fast as libdeflate and to the same size, but data that
+compress well to twice the size. So ISA-L is tried first, and its result is kept where the data
+hardly compress.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ _MAGIC = b"\x1f\x8b\x08"
 _MEMBER_OVERHEAD = 18  # header and trailer, bytes
 _MAX_RATIO = 1032  # no deflate stream expands further
 _DEFAULT_LEVEL = 6
-_SMALLEST, _SMALLEST_OF_LIBDEFLATE = 9, 12
+_SMALLEST, _SMALLEST_OF_LIBDEFLATE = 9, 12  # levels for the smallest size
 _LARGE = 2**17  # bytes
 _SAMPLE = 2**14  # bytes
 _WINDOW = 2**15  # bytes that deflate looks back
 _BETTER = 0.98  # of the size that ISA-L makes
-_HARDLY = 0.6  # of the size before: there the choice of the library does not matter for the size
+_HARDLY = 0.6  # of the uncompressed size; above it both libraries reach the same size
 _PIECE = 2**16  # bytes of surplus that are read at once
 
 
@@ -48,7 +50,8 @@ class GzipCodec(Codec[Gzip]):
     def compress(self, data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
         """Compress into one member or stream.
 
-        Level 0 stores, and 9 is the smallest that there is; between them see the module.
+        Level 0 stores uncompressed, level 9 is libdeflate's level of the smallest size; for the
+        levels between them see the module.
         """
         level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
         if 0 < level < _SMALLEST:
@@ -63,10 +66,10 @@ class GzipCodec(Codec[Gzip]):
         return packed
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
-        """Inflate what is needed."""
+        """Inflate the first ``n_bytes``: by libdeflate in one call if possible, else by zlib."""
         use_zlib = compression.use_zlib
         one_shot = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
-        fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be taken in vain
+        fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be taken for nothing
         if fits and (use_zlib or _end_of_member(payload, n_bytes) is not None):
             try:
                 inflated: bytearray = one_shot(payload, n_bytes)
@@ -80,7 +83,7 @@ class GzipCodec(Codec[Gzip]):
             raise damaged(f"expected a {'zlib' if use_zlib else 'gzip'} stream: {err}") from err
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Gzip) -> int | None:
-        """Compare what can be compared without inflating."""
+        """Check the header and, for gzip, the length of the data at the end."""
         check = _end_of_zlib if compression.use_zlib else _end_of_member
         return check(payload, n_bytes)
 
@@ -90,12 +93,12 @@ class GzipCodec(Codec[Gzip]):
         stored: bytearray = pack(data, 0)
         return stored
 
-    def shows_cuts(self, compression: Gzip) -> bool:
-        """Return whether it is gzip: zlib has no length at its end."""
+    def detects_incomplete(self, compression: Gzip) -> bool:
+        """Return whether the format is gzip: a zlib stream has no length at its end."""
         return not compression.use_zlib
 
     def within_zarr_limits(self, compression: Gzip) -> Gzip:
-        """Replace level -1, which zarr-python refuses, by what it means."""
+        """Replace level -1, which zarr-python refuses, by the default that it stands for."""
         return (
             replace(compression, level=_DEFAULT_LEVEL) if compression.level == -1 else compression
         )
@@ -109,7 +112,7 @@ class GzipCodec(Codec[Gzip]):
         return "numcodecs.zlib" if compression.use_zlib else "gzip", {"level": compression.level}
 
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Take ``gzip`` and ``zlib``."""
+        """Accept ``gzip`` and ``zlib``."""
         level = configuration.get("level", _DEFAULT_LEVEL)
         match codec:
             case "gzip":
@@ -121,21 +124,21 @@ class GzipCodec(Codec[Gzip]):
 
 
 def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
-    """Compress with ISA-L; None where that makes much of it vanish, in a sample already."""
-    if data.nbytes < _SAMPLE:  # of little data ISA-L's result depends on what was in its memory
+    """Compress with ISA-L; None if the data, or already a sample of them, compress well."""
+    if data.nbytes < _SAMPLE:  # for little data ISA-L's result depends on its memory's old content
         return None
     if data.nbytes > 2 * _SAMPLE:
         sample = _middle(data, _SAMPLE)
         if len(igzip_lib.compress(sample, 2, container)) < _HARDLY * _SAMPLE or _has_repeats(data):
             return None
-    # small pieces, each with a code of its own, as images of noise need it
+    # noisy images compress best in small pieces, each with a code of its own
     pieces = igzip_lib.MEM_LEVEL_SMALL if data.nbytes >= _LARGE else igzip_lib.MEM_LEVEL_MIN
     packed: bytes = igzip_lib.compress(data, 2, container, pieces)
     return packed if len(packed) >= _HARDLY * data.nbytes else None
 
 
 def _has_repeats(data: memoryview) -> bool:
-    """Whether libdeflate finds what ISA-L overlooks in noise, such as planes that come twice."""
+    """Whether libdeflate finds repeats that ISA-L overlooks in noise, such as repeated planes."""
     part = _middle(data, 2 * _WINDOW).tobytes()
     probes = range(0, len(part) - _WINDOW, _WINDOW // 7)
     if all(part.find(part[k : k + 16], k + 16, k + _WINDOW) < 0 for k in probes):
@@ -149,13 +152,13 @@ def _middle(data: memoryview, n_bytes: int) -> memoryview:
 
 
 def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> BufferLike:
-    """Inflate member by member, with Java's rules for what may follow."""
+    """Inflate member by member, with Java's rules for the bytes after the last one."""
     inflated = bytearray()
     rest: BufferLike = payload
     while True:
         stream = zlib.decompressobj(15 if use_zlib else 31)
         inflated += stream.decompress(rest, n_bytes - len(inflated))
-        # the checksum stands at the end of a member, so the surplus is read too, and dropped
+        # the checksum is at the end of a member, so the surplus is read too, and dropped
         n_surplus = 0
         while not stream.eof:
             surplus = stream.decompress(stream.unconsumed_tail, _PIECE)

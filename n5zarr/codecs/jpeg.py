@@ -1,8 +1,8 @@
 """``jpeg``: one grayscale JPEG image, read only, uint8 only.
 
-N5: ``{"type":"jpeg","quality":100,"dataType":"uint8"}``. The image is as wide as the block, all
-other axes stand below each other. Java's scheme for 16 and more bits splits bytes into planes and
-is consistent only for some shapes; it is not read here.
+N5: ``{"type":"jpeg","quality":100,"dataType":"uint8"}``. The image is as wide as the block; the
+other axes are stacked below each other. Java's scheme for 16 and more bits splits bytes into planes
+and is consistent only for some shapes; n5zarr does not read it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class JpegCodec(Codec[Jpeg]):
     """JPEG, which is decoded to raw chunks."""
 
     def compress(self, data: BufferLike, compression: Jpeg, item_size: int) -> BufferLike:
-        """Refuse: lossy."""
+        """Raise: the compression is lossy."""
         raise _read_only()
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Jpeg) -> BufferLike:
@@ -58,7 +58,7 @@ class JpegCodec(Codec[Jpeg]):
         return None
 
     def passes(self, compression: Jpeg) -> bool:
-        """Return False."""
+        """Return False: no chunk is a JPEG image."""
         return False
 
 

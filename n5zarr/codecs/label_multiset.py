@@ -40,8 +40,8 @@ def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        ``(n_voxels,)`` big-endian uint64, first axis of N5 order fastest. The lowest label (as
-        int64) of those that are equally frequent; :data:`BACKGROUND` for an empty list.
+        ``(n_voxels,)`` big-endian uint64, first axis of N5 order fastest. Of equally frequent
+        labels the lowest (as int64); :data:`BACKGROUND` for an empty list.
 
     Raises
     ------
@@ -61,20 +61,20 @@ def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
 
 
 def _arg_max(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Give the arg-max label of the list at each of the starts."""
+    """Find the arg-max label of the list at each of the starts."""
     if len(starts) and not (starts[0] >= 0 and starts[-1] + 4 <= len(lists)):
         raise damaged(f"expected list offsets within {len(lists)} bytes, got up to {starts[-1]}")
     counts = _gather(lists, starts, 4).view("<i4").ravel().astype(np.int64)
     ends = starts + 4 + _ENTRY.itemsize * counts
-    # lists that overlap would unpack a few bytes into any number of entries
+    # with overlapping lists a few bytes would expand to any number of entries
     overlap = (starts[1:] < ends[:-1]).any()
     if (counts < 0).any() or (ends > len(lists)).any() or overlap:
         raise damaged("expected label lists within the payload, got one that does not fit")
     list_of_entry = np.repeat(np.arange(len(starts)), counts)
     first_entry = np.cumsum(counts) - counts
     rank = np.arange(counts.sum()) - first_entry[list_of_entry]
-    at = starts[list_of_entry] + 4 + _ENTRY.itemsize * rank
-    entries = _gather(lists, at, _ENTRY.itemsize).view(_ENTRY).ravel()
+    entry_starts = starts[list_of_entry] + 4 + _ENTRY.itemsize * rank
+    entries = _gather(lists, entry_starts, _ENTRY.itemsize).view(_ENTRY).ravel()
     order = np.lexsort((entries["label"], -entries["count"].astype(np.int64), list_of_entry))
     labels = np.full(len(starts), BACKGROUND, ">u8")
     filled = counts > 0
@@ -82,6 +82,6 @@ def _arg_max(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return labels
 
 
-def _gather(data: np.ndarray, at: np.ndarray, n_bytes: int) -> np.ndarray:
-    """Copy ``n_bytes`` from each position into the rows of an array."""
-    return data[at[:, None] + np.arange(n_bytes)]
+def _gather(data: np.ndarray, starts: np.ndarray, n_bytes: int) -> np.ndarray:
+    """Copy ``n_bytes`` from each start into the rows of an array."""
+    return data[starts[:, None] + np.arange(n_bytes)]

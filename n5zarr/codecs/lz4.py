@@ -7,12 +7,12 @@ pieces of ``blockSize`` bytes and frames each::
     1   token: method (0x10 raw, 0x20 LZ4) | level, where a piece has at most 2**(10 + level) bytes
     4   length of the piece as stored, little-endian
     4   length of the piece as it was, little-endian
-    4   XXH32 of the piece as it was, seed 0x9747b28c, of which Java keeps 28 bits
+    4   XXH32 of the piece as it was, seed 0x9747b28c; Java keeps the lower 28 bits
     ..  the piece
 
 and ends with a frame of no bytes. Other programs write the LZ4 frame format (rust-n5), numcodecs'
-four bytes of length and an LZ4 block (zarr-python 2), or an LZ4 block (z5); these are told apart by
-trying. Zarr: ``numcodecs.lz4``, whose bytes differ from Java's, so no payload is a chunk.
+four bytes of length and an LZ4 block (zarr-python 2), or an LZ4 block (z5); the reader tries one
+after the other. Zarr: ``numcodecs.lz4``, whose bytes differ from Java's, so no payload is a chunk.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Lz4Codec(Codec[Lz4]):
         return b"".join([*parts, _FRAME.pack(_MAGIC, _RAW | level, 0, 0, 0)])
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Lz4) -> BufferLike:
-        """Decompress any of the four byte formats."""
+        """Decompress any of the four formats."""
         block, frame, xxhash = _libraries()
         if payload[:8] == _MAGIC:
             return _join(_java_pieces(payload, block, xxhash), n_bytes)
@@ -75,7 +75,7 @@ class Lz4Codec(Codec[Lz4]):
             if int.from_bytes(payload[:4], "little") == n_bytes:
                 return bytes(block.decompress(payload[4:], uncompressed_size=n_bytes))
         except (block.LZ4BlockError, RuntimeError):
-            pass  # a bare block may begin like either
+            pass  # an LZ4 block may begin with the same bytes as either format
         try:
             return bytes(block.decompress(payload, uncompressed_size=n_bytes))
         except block.LZ4BlockError as err:
@@ -98,7 +98,7 @@ class Lz4Codec(Codec[Lz4]):
         return {"id": "lz4", "acceleration": 1}
 
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Take numcodecs' ``lz4``."""
+        """Accept numcodecs' ``lz4``."""
         return {"type": "lz4"} if codec == "lz4" else None
 
     def passes(self, compression: Lz4) -> bool:
@@ -107,6 +107,7 @@ class Lz4Codec(Codec[Lz4]):
 
 
 def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:
+    """Import the optional modules ``lz4.block``, ``lz4.frame`` and ``xxhash``."""
     try:
         return import_module("lz4.block"), import_module("lz4.frame"), import_module("xxhash")
     except ImportError as err:
@@ -114,7 +115,7 @@ def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:
 
 
 def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
-    """Join pieces until there are enough, so that a missing end mark does no harm, as in Java."""
+    """Join pieces until there are ``n_bytes``; as in Java, the end mark may be missing."""
     data = bytearray()
     for piece in pieces:
         data += piece
@@ -126,6 +127,7 @@ def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
 def _java_pieces(
     payload: memoryview, block: ModuleType, xxhash: ModuleType
 ) -> Iterator[BufferLike]:
+    """Yield the pieces of an ``LZ4Block`` stream, decompressed and checked."""
     start = 0
     while len(payload) - start >= _FRAME.size:
         magic, token, n_stored, n_piece, checksum = _FRAME.unpack_from(payload, start)
@@ -145,6 +147,7 @@ def _java_pieces(
 
 
 def _piece(stored: memoryview, n_piece: int, method: int, block: ModuleType) -> BufferLike:
+    """Decompress a piece, and check its length."""
     if method == _RAW:
         piece: BufferLike = stored
     else:

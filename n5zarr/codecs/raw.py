@@ -1,8 +1,8 @@
 """``raw``: the payload is the elements themselves.
 
-Java ignores what follows them, such as a checksum. Deviation: a payload that is not as long as its
-header says and begins as the stream of a compression is an error: a second codec, or a wrong label,
-of which the document does not tell. One of the right length is the elements, whatever they are.
+Java ignores bytes after the elements, such as a checksum. Deviation: a payload of another length
+than its header announces that begins like a compressed stream is an error: it was compressed by a
+codec that the document does not name. A payload of the right length is taken as the elements.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class RawCodec(Codec[Raw]):
         """Return None: Zarr has no codec for it."""
         return None
 
-    def shows_cuts(self, compression: Raw) -> bool:
-        """Return True: the length is known."""
+    def detects_incomplete(self, compression: Raw) -> bool:
+        """Return True: the length of the payload is known."""
         return True
 
 
 def _check(payload: memoryview, n_bytes: int) -> None:
-    """Raise where the payload is of another length because it is compressed."""
+    """Raise if the payload has another length than ``n_bytes`` because it is compressed."""
     name = _stream(payload, n_bytes) if len(payload) != n_bytes else None
     if name is not None:
         raise damaged(
@@ -71,9 +71,9 @@ def _check(payload: memoryview, n_bytes: int) -> None:
 
 
 def _stream(payload: memoryview, n_bytes: int) -> str | None:
-    """Name the compression whose stream this is."""
+    """Name the compression that made the payload; None if it does not look compressed."""
     beginning = _BEGINNING.match(payload)
     if beginning:
         return beginning.lastgroup
-    before, after = announced_lengths(payload)  # of blosc, which has no magic
+    before, after = announced_lengths(payload)  # blosc has no magic, but its header has lengths
     return "blosc" if after == len(payload) and before >= n_bytes else None

@@ -1,4 +1,4 @@
-"""Blocks without a container: ``decode_block`` and ``encode_block``, for services and tools."""
+"""Decode and encode single blocks without a container, for services and tools."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def decode_block(
     header = BlockHeader.from_bytes(view)
     ndim = len(header.block_shape)
     if header.mode is not BlockMode.OBJECT and not ndim:
-        # zeros look like this header; only its dataset tells that a block has no dimensions
+        # zeros look like such a header; only a dataset tells that its blocks have no dimensions
         raise header_error(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
     if kind is DataType.STRING:
         block = decode_strings(view, ndim, parsed)
@@ -91,6 +91,7 @@ def decode_block(
 
 
 def _named_data_type(name: str) -> DataType:
+    """Parse the name of a data type other than ``object``."""
     if name not in DataType or name == DataType.OBJECT:
         names = ", ".join(d for d in DataType if d is not DataType.OBJECT)
         message = (

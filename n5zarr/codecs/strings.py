@@ -1,11 +1,11 @@
-r"""Blocks of ``dataType`` ``string``.
+r"""Split and join the payloads of blocks that hold strings, or bytes of any length.
 
 n5 ``StringBlockCodec``: the payload is the UTF-8 of all strings, each followed by NUL, first axis
 of N5 order fastest. n5 4.x writes mode 1 with the number of bytes; 3.x wrote mode 0 where that
 happened to equal the number of strings.
 
 Java's own reader drops empty strings at the end of a block; here they are kept. A NUL inside a
-string is written as the bytes C0 80, which are no UTF-8 otherwise (Java shows them as U+FFFD).
+string is written as the bytes C0 80, which are never valid UTF-8 (Java reads them as U+FFFD).
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ __all__ = [
 ]
 
 _NUL = b"\xc0\x80"
-_MAX_PADDING = 2**20  # a header of 12 bytes must not make a list of 16 GiB
+_MAX_PADDING = 2**20  # missing strings; a header of 12 bytes must not make a list of 16 GiB
 
 
 def split_strings(data: BufferLike, n_strings: int) -> list[str]:
-    r"""Split the decompressed payload of a block.
+    r"""Split the decompressed payload of a block into its strings.
 
     Parameters
     ----------
     data : bytes-like
         The strings, each followed by NUL; the last NUL may be missing.
     n_strings : int
-        How many the block holds; strings missing at the end are empty.
+        Number of strings in the block; strings missing at the end are empty.
 
     Returns
     -------
     list of str
-        ``n_strings`` strings; what is no UTF-8 becomes U+FFFD, as in Java.
+        ``n_strings`` strings; bytes that are not UTF-8 become U+FFFD, as in Java.
 
     Raises
     ------
     N5BlockError
-        There are more strings than the block holds, or a million fewer (``kind="payload"``).
+        There are more than ``n_strings`` strings, or a million fewer (``kind="payload"``).
 
     Examples
     --------
@@ -74,12 +74,12 @@ def split_strings(data: BufferLike, n_strings: int) -> list[str]:
 
 
 def join_strings(strings: Iterable[object]) -> bytes:
-    r"""Make the payload of a block, before compression.
+    r"""Join strings into the payload of a block, before compression.
 
     Raises
     ------
     N5UnrepresentableError
-        One of them is no string, or a string that is no Unicode text (``kind="data-type"``).
+        A value is not a string, or a string that is not Unicode text (``kind="data-type"``).
 
     Examples
     --------
@@ -122,7 +122,7 @@ def split_vlen_utf8(data: BufferLike) -> np.ndarray:
 
 
 def join_bytes(array: np.ndarray) -> bytes:
-    r"""Make the payload of an ``object`` block that holds bytes of any length.
+    r"""Join bytes of any length into the payload of an ``object`` block, before compression.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def join_bytes(array: np.ndarray) -> bytes:
     Returns
     -------
     bytes
-        What Zarr's ``vlen-bytes`` codec makes of the elements, C order.
+        The elements as Zarr's ``vlen-bytes`` codec encodes them, C order.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def join_bytes(array: np.ndarray) -> bytes:
 
 
 def split_bytes(data: BufferLike, n_values: int) -> np.ndarray:
-    """Read the payload of an ``object`` block that holds bytes of any length.
+    """Split the payload of an ``object`` block that holds bytes of any length.
 
     Returns
     -------

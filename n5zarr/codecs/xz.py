@@ -1,7 +1,7 @@
 """``xz``: an .xz container; and ``lzma``, zarr-python 2's name for .lzma.
 
-N5: ``{"type":"xz","preset":6}``. Zarr: ``numcodecs.lzma``. Java reads every integrity check, and
-one stream only; what follows it is ignored.
+N5: ``{"type":"xz","preset":6}``. Zarr: ``numcodecs.lzma``. Java knows every kind of integrity
+check, and reads one stream only; bytes after it are ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class XzCodec(Codec[Xz | Lzma]):
         return lzma.compress(data, preset=compression.preset)
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> BufferLike:
-        """Decompress what is needed."""
+        """Decompress the first ``n_bytes``."""
         form = lzma.FORMAT_XZ if compression.type == "xz" else lzma.FORMAT_AUTO
         try:
             return read_streams(partial(lzma.LZMADecompressor, form), payload, n_bytes)
@@ -46,11 +46,11 @@ class XzCodec(Codec[Xz | Lzma]):
             raise damaged(f"expected an {compression.type} stream: {str(err).lower()}") from err
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> int | None:
-        """Check magic and footer, and compare the size that stands in the index."""
+        """Check magic and footer, and compare ``n_bytes`` with the size in the index."""
         if bytes(payload[:6]) != _MAGIC or bytes(payload[-2:]) != b"YZ":
             return None
         index_size = 4 * (int.from_bytes(payload[-8:-4], "little") + 1)
-        index = iter(payload[-12 - index_size + 1 : -12])  # after the zero that it begins with
+        index = iter(payload[-12 - index_size + 1 : -12])  # without the zero byte at its start
         try:
             n_records = _read_varint(index)
             sizes = [(_read_varint(index), _read_varint(index))[1] for _ in range(n_records)]
@@ -81,7 +81,7 @@ class XzCodec(Codec[Xz | Lzma]):
         return stream_header + _padded(body) + check + index + footer
 
     def passes(self, compression: Xz | Lzma) -> bool:
-        """Return whether it is .xz, which numcodecs writes here."""
+        """Return whether the format is .xz, which numcodecs writes here."""
         return isinstance(compression, Xz)
 
     def numcodec(self, compression: Xz | Lzma) -> dict[str, JSON]:
@@ -90,7 +90,7 @@ class XzCodec(Codec[Xz | Lzma]):
         return {"id": "lzma", "format": 1, "check": -1, "preset": preset, "filters": None}
 
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Take numcodecs' ``lzma``."""
+        """Accept numcodecs' ``lzma``."""
         if codec != "lzma":
             return None
         preset = configuration.get("preset")

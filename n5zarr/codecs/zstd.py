@@ -1,8 +1,8 @@
 """``zstd``: Zstandard frames (RFC 8878).
 
 N5: ``{"type":"zstd","level":3}``. Zarr: ``zstd``. Java reads several frames, skippable frames,
-frames without content size, checksums, and ignores what follows; n5-zstandard 1.0.1 and older
-wrote frames without content size.
+frames without content size, and checksums, and ignores bytes after the frames. n5-zstandard 1.0.1
+and older wrote frames without content size.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ZstdCodec(Codec[Zstd]):
         return packed
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
-        """Decompress the frames that are needed."""
+        """Decompress as many frames as hold ``n_bytes``."""
         end, known, unknown = 0, 0, 0
         for frame in _frames(payload):
             end = frame.end
@@ -65,7 +65,7 @@ class ZstdCodec(Codec[Zstd]):
         return memoryview(unpacked)[:n_bytes]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Zstd) -> int | None:
-        """Compare the content size where one is announced; drop what follows the frame."""
+        """Compare the content size if the frame announces it; leave out bytes after the frame."""
         return _end_of_only_frame(payload, n_bytes)
 
     def store(self, data: BufferLike, compression: Zstd) -> BufferLike:
@@ -93,8 +93,8 @@ class ZstdCodec(Codec[Zstd]):
             return None
         return out
 
-    def shows_cuts(self, compression: Zstd) -> bool:
-        """Return True: frames are walked over to their end."""
+    def detects_incomplete(self, compression: Zstd) -> bool:
+        """Return True: the headers of all blocks of a frame are read, up to its end."""
         return True
 
     def within_limits(self, compression: Zstd, item_size: int) -> Zstd:
@@ -110,7 +110,7 @@ class ZstdCodec(Codec[Zstd]):
         return "zstd", {"level": compression.level, "checksum": False}
 
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Take ``zstd``."""
+        """Accept ``zstd``."""
         if codec != "zstd":
             return None
         return {"type": "zstd", "level": configuration.get("level", 3)}
@@ -122,7 +122,7 @@ def _clamp_level(level: int) -> int:
 
 
 def _end_of_only_frame(payload: memoryview, n_bytes: int) -> int | None:
-    """Return the end of a payload's one frame; None unless it may decode to ``n_bytes``."""
+    """Return the end of a payload's only frame; None unless it may decode to ``n_bytes``."""
     try:
         frames = list(_frames(payload))
     except N5BlockError:
@@ -133,7 +133,7 @@ def _end_of_only_frame(payload: memoryview, n_bytes: int) -> int | None:
 
 
 def _frames(payload: memoryview) -> Iterator[_Frame]:
-    """Walk over the frames by their headers, without decompressing; stop at anything else."""
+    """Yield the frames, as read from their headers without decompressing; stop at other data."""
     start = 0
     while start + 8 < len(payload):
         magic = int.from_bytes(payload[start : start + 4], "little")

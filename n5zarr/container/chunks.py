@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import shows_cuts
+from n5zarr.codecs.compress import detects_incomplete
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
@@ -145,7 +145,7 @@ class Chunks:
         if location is None or not location.in_grid:
             return None
         # a block that is being written may be incomplete; Zarr's codecs would notice that too late
-        settled = not shows_cuts(location.view.dataset.compression)
+        settled = not detects_incomplete(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
         if block is not None and not settled:
             try:

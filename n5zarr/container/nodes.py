@@ -38,7 +38,7 @@ from n5zarr.format.path import check_key, join
 from n5zarr.format.version import VERSION_KEY, check_version
 from n5zarr.storage.requests import Get, List, Steps, Warn, list_each, read_each, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.record import Record, shown_attributes
+from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,7 +157,7 @@ class Nodes:
     def _dataset(self, path: str, parsed: DatasetAttributes) -> Steps[DatasetView]:
         """Make the view of a dataset, with the part of its record that still fits the dataset."""
         record = Record.from_json(parsed.record)
-        dataset = replace(parsed, attributes=shown_attributes(parsed.attributes, record))
+        dataset = replace(parsed, attributes=restore_attributes(parsed.attributes, record))
         element = None
         if parsed.numpy_type is not None:
             data_type, fill_value = type_of_numpy(parsed.numpy_type)
@@ -333,7 +333,7 @@ def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
 def _with_record(group: GroupAttributes) -> GroupAttributes:
     """Return the group with its attributes as Zarr wrote them."""
     return replace(
-        group, attributes=shown_attributes(group.attributes, Record.from_json(group.record))
+        group, attributes=restore_attributes(group.attributes, Record.from_json(group.record))
     )
 
 

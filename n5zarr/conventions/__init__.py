@@ -1,6 +1,6 @@
 """Read and write axes, units, scale and offset in attributes: one module per convention.
 
 Knows how attributes of a dataset, and of the groups above it, become one model of its axes
-(`model`), and back; and in which order conventions are tried (`find`). May import `format` and
-`errors`. Must not import zarr, nor do input or output.
+(`model`), how these axes become attributes again, and in which order conventions are tried
+(`find`). May import `format` and `errors`. Must not import zarr, nor do input or output.
 """

@@ -48,7 +48,7 @@ def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:
-    """Parse one name per dimension; empty unless the names are distinct, or empty, strings."""
+    """Parse one name per dimension; an empty list unless all names that are not empty differ."""
     names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
     given = [name for name in names if name]
     fits = isinstance(value, list) and len(names) == len(value) == ndim

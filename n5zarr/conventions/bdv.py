@@ -1,4 +1,4 @@
-"""BigDataViewer and BigStitcher: ``setupN/timepointM/sK``, and an XML with the positions of views.
+"""Read BigDataViewer's and BigStitcher's axes: ``setupN/timepointM/sK``, and the XML beside it.
 
 ``BdvN5Format``, ``MipmapTransforms.getMipmapTransformDefault``; N5 order, three dimensions. The
 registration of a view (spimdata ``ViewRegistration``) maps elements of full resolution to world
@@ -38,8 +38,8 @@ KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
-_NEAR = 0.1  # to which registrations are alike in scale: those of samples stretch them a little
-_NOTHING = 1e-12  # what is left of a rotation by rounding
+_NEAR = 0.1  # relative difference of scales taken as equal: registrations may stretch a sample
+_NOTHING = 1e-12  # relative rounding error of a matrix that does not rotate
 
 
 def view_of(path: tuple[str, ...]) -> tuple[int, int] | None:
@@ -96,8 +96,8 @@ def _place(node: Node) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...
 def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...]]:
     """Split a registration into scale and translation along each axis, and a rotation or shear.
 
-    Scale and translation map the first element to where the registration does; the rest turns the
-    view around it.
+    Scale and translation map the first element to the same point as the registration; the rest
+    turns the view around this point.
     """
     matrix = np.reshape(registration, (3, 4))
     linear, offset = matrix[:, :3], matrix[:, 3]
@@ -120,11 +120,11 @@ class Setup:
     Parameters
     ----------
     name : str
-        As the XML has it.
+        Name in the XML.
     voxel_size : tuple of float or None
-        In the order x, y, z; whatever numbers are written.
+        In the order x, y, z; any numbers, as they are not checked.
     unit : str
-        Of the voxel size.
+        Unit of the voxel size.
     attributes : mapping of str to int
         Numbers of channel, angle, tile and illumination.
     """
@@ -142,11 +142,11 @@ class Description:
     Parameters
     ----------
     location : str
-        Where it says that the N5 is, relative to the XML.
+        Path of the N5 container, relative to the XML.
     setups : mapping of int to Setup
-        By number.
+        Setups by number.
     registrations : mapping of (int, int) to tuple of float
-        By setup and time point, the rows of the matrices; empty where they cannot be understood.
+        Rows of the matrices, by setup and time point; empty where they cannot be parsed.
     """
 
     location: str
@@ -154,7 +154,7 @@ class Description:
     registrations: Mapping[tuple[int, int], tuple[float, ...]]
 
     def view(self, setup: int, timepoint: int) -> View:
-        """Return what the XML says of a setup at a time point."""
+        """Return voxel size, unit and registration of a setup at a time point."""
         registration = self.registrations.get((setup, timepoint))
         known = self.setups.get(setup)
         if known is None or known.voxel_size is None:
@@ -183,11 +183,11 @@ def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float
     return float(np.abs(np.log(lengths / voxel_size)).max())
 
 
-@lru_cache(maxsize=4)  # each dataset asks for it
+@lru_cache(maxsize=4)  # called for each dataset of a container
 def parse_xml(xml: bytes) -> Description | None:
-    """Read BigDataViewer's XML; None for any other."""
+    """Parse BigDataViewer's XML; None for any other XML."""
     if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
-        return None  # no such document has them, and they are how an XML can be a bomb
+        return None  # entities can expand to any size; BigDataViewer writes none
     try:
         root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
     except (ElementTree.ParseError, LookupError, ValueError):  # or an unknown encoding
@@ -220,7 +220,7 @@ def _setup(element: ElementTree.Element) -> Setup:
 
 
 def _registration(element: ElementTree.Element) -> tuple[float, ...]:
-    """Concatenate the transforms of a view; the one that is listed last is applied first."""
+    """Multiply the transforms of a view; the transform that is listed last is applied first."""
     matrices = []
     for transform in element.iterfind("ViewTransform"):
         affine = _numbers(transform.findtext("affine") or "")

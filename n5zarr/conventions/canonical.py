@@ -1,7 +1,7 @@
-"""n5-universe's canonical convention: ``spatialTransform``, on a dataset or on the group above it.
+"""Read n5-universe's canonical convention: ``spatialTransform`` of a dataset or its group.
 
 ``CanonicalMetadataAdapter``, ``SpatialTransformAdapter``; N5 order. An affine transform that mixes
-axes is an error: there are no coordinates along single axes.
+axes is an error, since it gives no coordinates along single axes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read(node: Node) -> Geometry | None:
 
 
 def read_group(node: Node) -> Geometry | None:
-    """Read the dataset's entry in ``multiscales``, an object, of the group above."""
+    """Read the dataset's entry in ``multiscales``, here an object, of the group above."""
     for group in node.ancestors[:1]:
         datasets = mapping(group.get("multiscales")).get("datasets")
         for entry in datasets if isinstance(datasets, list) else ():
@@ -91,6 +91,7 @@ def _steps(transform: Mapping[str, JSON], ndim: int) -> _Steps | None:
 
 
 def _diagonal(affine: tuple[float, ...] | None, ndim: int) -> _Steps | None:
+    """Read scale and translation from the rows of an affine matrix; None if it mixes axes."""
     if affine is None:
         return None
     rows = [affine[i * (ndim + 1) : (i + 1) * (ndim + 1)] for i in range(ndim)]
@@ -100,6 +101,7 @@ def _diagonal(affine: tuple[float, ...] | None, ndim: int) -> _Steps | None:
 
 
 def _sequence(transforms: JSON, ndim: int) -> _Steps | None:
+    """Combine transforms, the first one applied first; None if one mixes axes."""
     scale, translation = (1.0,) * ndim, (0.0,) * ndim
     for transform in transforms if isinstance(transforms, list) else ():
         steps = _steps(mapping(transform), ndim)

@@ -1,9 +1,9 @@
-"""COSEM, CellMap: ``transform`` on each dataset, lists in **C order** unless it says F.
+"""Read and write COSEM's and CellMap's ``transform``; **C order** unless ``ordering`` is ``F``.
 
-janelia-cosem/schemas ``multiscale.md``; n5-universe ``N5CosemMetadataParser``. The order is
-``ordering`` there, and ``order`` in cellmap-schemas ``STTransform``. Scale and translation are
-those of each level. ``pixelResolution`` beside it repeats the scale for Neuroglancer. Where a
-dataset has no ``transform``, ``multiscales`` of the group may have it.
+janelia-cosem/schemas ``multiscale.md``; n5-universe ``N5CosemMetadataParser``. The key of the order
+is ``ordering`` there, and ``order`` in cellmap-schemas ``STTransform``. Each level has its own
+scale and translation. ``pixelResolution`` beside ``transform`` repeats the scale for Neuroglancer.
+If a dataset has no ``transform``, ``multiscales`` of the group may have it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONVENTIONS",
     "WRITTEN",
-    "Found",
+    "GeometryAndProblems",
     "Written",
     "describe_axes",
     "find_geometry",
@@ -71,13 +71,14 @@ _KEYS = {
     for module in (bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render)
     for key in module.KEYS
 }
-# left out whatever their values, where a dataset follows the convention
+# keys that describe axes, whatever their values, if the dataset follows the convention
 _OWN_KEYS = {"funlib": funlib.KEYS, "imagej": imagej.KEYS}
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
 
 
 WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
+"""The conventions that n5zarr writes."""
 
 
 class Written(NamedTuple):
@@ -86,9 +87,10 @@ class Written(NamedTuple):
     Parameters
     ----------
     attributes : dict
-        For the dataset.
+        Attributes of the dataset.
     image, level : dict or None
-        For the group above: an image of ``multiscales``, and the dataset's entry in ``datasets``.
+        Attributes of the group above: an image of ``multiscales``, and the dataset's entry in
+        ``datasets``.
     """
 
     attributes: dict[str, JSON]
@@ -120,14 +122,14 @@ def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
             return Written({}, *ngff.write(axes, path))
 
 
-class Found(NamedTuple):
-    """The axes of a dataset, and what is wrong with the attributes that describe them."""
+class GeometryAndProblems(NamedTuple):
+    """The axes of a dataset, and the problems of the attributes that describe them."""
 
     geometry: Geometry | None
     problems: tuple[str, ...]
 
 
-def find_geometry(node: Node, convention: str | None = None) -> Found:
+def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProblems:
     """Find the axes of a dataset in its attributes and those of the groups above it.
 
     Parameters
@@ -139,8 +141,8 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
 
     Returns
     -------
-    Found
-        The geometry is None where no convention that was tried describes the axes.
+    GeometryAndProblems
+        The geometry is None if no convention that was tried describes the axes.
     """
     problems: list[str] = []
     geometry = None
@@ -149,7 +151,7 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
             geometry = read(node) if convention in (None, name) else None
             if geometry is not None:
                 break
-    except MisfitError as err:  # a later convention would see only a part of the attributes
+    except MisfitError as err:  # a later convention would read only a part of the attributes
         problems.append(str(err))
         geometry = _names_only(node)
     if geometry is not None:
@@ -157,13 +159,13 @@ def find_geometry(node: Node, convention: str | None = None) -> Found:
         if geometry.rest:
             problems.append(
                 "the registration turns or shears: positions are along the axes of the view, and "
-                "the attribute 'registration' has the matrix that takes them to the world"
+                "the attribute 'registration' has the matrix that maps them to the world"
             )
-    return Found(geometry, tuple(dict.fromkeys(problems)))
+    return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
-    """Replace values that no axis can have by defaults, and report them."""
+    """Replace values that no axis can have by defaults, and add each to the problems."""
     kept: list[Axis] = []
     for given in axes:
         axis, name = given, given.name
@@ -185,7 +187,7 @@ def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
 def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) -> dict[str, JSON]:
     """Return the attributes of a dataset without those that describe its axes.
 
-    Those would be wrong as soon as the array is sliced.
+    The attributes left out would be wrong as soon as the array is sliced.
 
     Parameters
     ----------
@@ -200,11 +202,11 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     return {
         key: value
         for key, value in attributes.items()
-        if key not in own and not (key in _KEYS and _says_axes(key, value, len(geometry.axes)))
+        if key not in own and not (key in _KEYS and _describes_axes(key, value, len(geometry.axes)))
     }
 
 
-def _says_axes(key: str, value: JSON, ndim: int) -> bool:
+def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
     """Whether a value under this key looks like that of a convention; else it is the user's own."""
     if isinstance(value, list):
         return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)

@@ -1,4 +1,4 @@
-"""Funlib, daisy, gunpowder: ``voxel_size``, ``offset``, ``axis_names``, ``units``; **C order**.
+"""Read Funlib's ``voxel_size``, ``offset``, ``axis_names`` and ``units``; **C order**.
 
 funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
 that are not of space end in ``^``, and the other lists leave these axes out. The offset is that of
@@ -79,7 +79,7 @@ def _spread[T](
     is_space: Sequence[bool],
     other: T,
 ) -> Sequence[T]:
-    """Assign values of the axes of space to these axes, and a default to all others."""
+    """Assign values to the axes of space, and a default to all other axes."""
     n = sum(is_space)
     values = read_list(value, n)
     if values is None:

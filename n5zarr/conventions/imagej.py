@@ -1,4 +1,4 @@
-"""ImageJ, through n5-ij: ``pixelWidth`` and its siblings; axes x, y, c, z, t without singletons.
+"""Read ImageJ's ``pixelWidth`` and its siblings, of n5-ij; axes x, y, c, z, t without singletons.
 
 ``ImagePlusLegacyMetadataParser``.
 """
@@ -28,7 +28,7 @@ def read(node: Node) -> Geometry | None:
 
     def scale(name: str) -> float:
         given = number(_SCALE[name], 1) if name in _SCALE else 1.0
-        return 1.0 if name == "t" and not given else given  # no interval is written as 0
+        return 1.0 if name == "t" and not given else given  # ImageJ writes 0 for no interval
 
     optional = (("c", "numChannels"), ("z", "numSlices"), ("t", "numFrames"))
     names = ["x", "y", *(name for name, key in optional if number(key, 1) > 1)]

@@ -1,4 +1,4 @@
-"""The common model of all conventions: the axes of a dataset, with scale, translation and unit.
+"""Define the model of all conventions: the axes of a dataset, with scale, translation and unit.
 
 Coordinates are those of pixel centres: ``physical = scale * index + translation``, where index 0 is
 the centre of the first element.
@@ -59,11 +59,11 @@ class Axis:
     scale, translation : float
         Distance of two elements and position of the first one, in ``unit``.
     unit : str, optional
-        As it is written; None where nothing is.
+        The unit as written; None if there is none.
     type : str, optional
         ``"space"``, ``"time"``, ``"channel"`` or ``""``.
     labels : tuple of str, optional
-        Names of the elements, where positions have none.
+        Names of the elements, for an axis that has names instead of positions.
     """
 
     name: str
@@ -76,17 +76,17 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """The axes of a dataset in N5 order, and which convention says so.
+    """The axes of a dataset in N5 order, and the convention that describes them.
 
     Parameters
     ----------
     convention : str
-        Its name.
+        Name of the convention.
     axes : tuple of Axis
-        In N5 order.
+        The axes, in N5 order.
     rest : tuple of tuple of float, optional
-        What positions along axes cannot say, rotation and shear: the rows of the matrix that takes
-        them, and 1, to the world. N5 order.
+        Rotation and shear, which positions along axes cannot express: the rows of the matrix that
+        maps the positions, followed by 1, to the world. N5 order.
     """
 
     convention: str
@@ -95,10 +95,10 @@ class Geometry:
 
     @property
     def is_placed(self) -> tuple[bool, ...]:
-        """Whether more than the name is known, for each axis.
+        """Whether an axis has positions, and not only a name; for each axis.
 
-        Where any axis has a unit, one that is counted from 0 in steps of 1 without a unit has no
-        positions: a channel, most often.
+        If any axis has a unit, an axis without unit that starts at 0 in steps of 1 has no
+        positions: it is a channel, most often.
         """
         if self.convention == "names":
             return (False,) * len(self.axes)
@@ -111,17 +111,17 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What BigDataViewer's XML says of a setup at a time point.
+    """A setup at a time point, as BigDataViewer's XML describes it.
 
     Parameters
     ----------
     voxel_size : tuple of float or None
-        In the order x, y, z; whatever numbers are written.
+        In the order x, y, z; any numbers, as they are not checked.
     unit : str or None
-        Of the voxel size and of the world.
+        Unit of the voxel size and of world coordinates.
     registration : tuple of float or None
-        The three rows of the matrix that takes elements of full resolution to the world; empty
-        where it cannot be understood.
+        The three rows of the matrix that maps elements of full resolution to the world; empty if
+        the XML has one that cannot be parsed.
     """
 
     voxel_size: tuple[float, ...] | None
@@ -140,17 +140,17 @@ class Node:
     dimensions : tuple of int
         Extent in elements, N5 order.
     attributes : mapping
-        Of the dataset.
+        Attributes of the dataset.
     ancestors : sequence of mapping, optional
         Attributes of the groups above, the nearest first.
     first_level : tuple of int, optional
-        Dimensions of ``s0`` beside the dataset, where it is there.
+        Dimensions of ``s0`` beside the dataset, if there is one.
     first_attributes : mapping, optional
-        Those of ``s0``.
+        Attributes of ``s0``.
     view : View, optional
-        What BigDataViewer's XML says of it.
+        Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
-        Of the dimensions, where they are known from elsewhere than the attributes.
+        Names of the dimensions, N5 order, if they are known from elsewhere than the attributes.
     """
 
     path: tuple[str, ...]
@@ -175,7 +175,7 @@ class Node:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the axes, in N5 order, from the attributes of the dataset."""
+        """The names of the axes, in N5 order: those given, or those in the attributes."""
         if self.given_names is not None:
             return self.given_names
         names = derived_names(self.attributes, self.ndim)
@@ -183,7 +183,7 @@ class Node:
 
 
 def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:
-    """Read a list of numbers, of a length if one is given; None if it is anything else."""
+    """Read a list of numbers, of ``length`` if it is given; None for any other value."""
     if not isinstance(value, list) or (length is not None and len(value) != length):
         return None
     given = [v for v in value if isinstance(v, int | float) and not isinstance(v, bool)]
@@ -194,7 +194,7 @@ def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:
 
 
 def texts(value: JSON, length: int) -> tuple[str, ...] | None:
-    """Read a list of strings of a length; None if it is anything else."""
+    """Read a list of strings of ``length``; None for any other value."""
     if not isinstance(value, list) or len(value) != length:
         return None
     given = [v for v in value if isinstance(v, str)]
@@ -210,23 +210,23 @@ def brief(value: object) -> str:
 def numbers_at(
     attributes: Mapping[str, JSON], key: str, length: int, within: str = ""
 ) -> tuple[float, ...] | None:
-    """Read a list of numbers of a length, None where there is none.
+    """Read a list of numbers of a given length; None if the key is absent.
 
     Parameters
     ----------
     attributes : mapping
-        Where the key stands.
+        The object that may have the key.
     key : str
-        Its name.
+        Name of the key.
     length : int
-        How many numbers there have to be.
+        Required number of numbers.
     within : str, optional
-        What ``attributes`` is, for the message.
+        Name of the object, for the message.
 
     Raises
     ------
     MisfitError
-        Something else stands there.
+        The key has any other value.
     """
     return _given(
         attributes, key, numbers(attributes.get(key), length), f"{length} numbers", within
@@ -236,14 +236,14 @@ def numbers_at(
 def texts_at(
     attributes: Mapping[str, JSON], key: str, length: int, within: str = ""
 ) -> tuple[str, ...] | None:
-    """Read a list of strings of a length, None where there is none; see :func:`numbers_at`."""
+    """Read a list of strings of a given length; see :func:`numbers_at`."""
     return _given(attributes, key, texts(attributes.get(key), length), f"{length} strings", within)
 
 
 def _given[T](
     attributes: Mapping[str, JSON], key: str, read: T | None, expected: str, within: str
 ) -> T | None:
-    """Raise MisfitError where an attribute is there, but could not be read."""
+    """Return what was read from an attribute; raise if it is present but could not be read."""
     if read is None and attributes.get(key) is not None:
         message = f"{within}{key}: expected {expected}, got {brief(attributes[key])}"
         raise MisfitError(message)
@@ -251,7 +251,7 @@ def _given[T](
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:
-    """Read an object; an empty one if it is anything else."""
+    """Return a JSON object unchanged, and an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -263,7 +263,7 @@ def factors(node: Node) -> tuple[float, ...] | None:
         if given is None or len(given) > node.ndim:
             message = f"downsamplingFactors: expected {node.ndim} numbers, got {brief(own)}"
             raise MisfitError(message)
-        return given + (1.0,) * (node.ndim - len(given))  # those of space come first
+        return given + (1.0,) * (node.ndim - len(given))  # the axes of space come first
     for group in node.ancestors[:2]:
         for key in ("downsamplingFactors", "scales"):
             levels = group.get(key)
@@ -274,7 +274,7 @@ def factors(node: Node) -> tuple[float, ...] | None:
 
 
 def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:
-    """Read ``pixelResolution``, an object or a bare list; None where there are no numbers."""
+    """Read ``pixelResolution``, an object or a bare list; None if it has no numbers."""
     value = attributes.get("pixelResolution")
     return numbers(value) or numbers(mapping(value).get("dimensions")) or None
 
@@ -282,7 +282,7 @@ def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:
 def level_from(
     node: Node, resolution: Sequence[float], by: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return scale and translation from the resolution on the dataset.
+    """Compute scale and translation of a level from the resolution on its dataset.
 
     Most programs write the resolution of ``s0`` on every level, which the factors multiply. But
     fibsem-tools and cellmap-schemas write each level's own: where the resolution on the dataset is
@@ -347,7 +347,7 @@ def axes_of(
     translation: Sequence[float] = (),
     units: Sequence[str | None] | str | None = None,
 ) -> tuple[Axis, ...]:
-    """Make axes from lists, with default names; a list that is too short is for the first axes.
+    """Make axes from lists, with default names; a shorter list has values of the first axes.
 
     Examples
     --------

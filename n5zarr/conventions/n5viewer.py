@@ -1,9 +1,9 @@
-"""n5-viewer: ``pixelResolution`` of full resolution on every level, and ``downsamplingFactors``.
+"""Read and write n5-viewer's ``pixelResolution``, of full resolution, and ``downsamplingFactors``.
 
 n5-universe ``N5SingleScaleMetadataParser``; N5 order. Without factors the name ``s<k>`` means 2^k.
-A bare list has no unit: that of the group above, else n5-viewer's README takes micrometres.
-Names of axes may be the group's, as in Neuroglancer. ``affineTransform``, the rows of a matrix,
-is applied after.
+A bare list has no unit: it is that of the group above, else micrometres, as in n5-viewer's README.
+Names of axes may be the group's, as in Neuroglancer. ``affineTransform``, the rows of a matrix, is
+applied last.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
 
 
 def _above(node: Node, key: str) -> tuple[str, ...] | None:
+    """Read a list of one string per axis from the nearest group above that has it."""
     names = (texts(group.get(key), node.ndim) for group in node.ancestors)
     return next((listed for listed in names if listed), None)
 
@@ -103,7 +104,7 @@ def _is_nested(rows: list[JSON]) -> bool:
 def write(axes: Sequence[Axis]) -> dict[str, JSON]:
     """Make the attributes of a dataset from its axes in N5 order.
 
-    Only the axes of space have a resolution, and only one unit; x, y and z come first.
+    Only the axes of space have a resolution, and they share one unit; x, y and z come first.
     """
     space = [axis for axis in axes if axis.type == "space"]
     base, by = unshifted(space)

@@ -1,9 +1,9 @@
-"""TensorStore and Neuroglancer: ``axes``, ``units``, ``resolution``, of the array or any ancestor.
+"""Read and write TensorStore's and Neuroglancer's ``axes``, ``units`` and ``resolution``.
 
-tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order. The factors of
-levels are on each level, or a list of lists on the group. Neuroglancer's coordinates are those of
-the corners of voxels, so centres lie half a voxel further. An ``offset`` replaces that shift, as in
-n5-universe's ``N5GenericSingleScaleMetadataParser``.
+tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order; on the array or any
+ancestor. The factors of levels are on each level, or a list of lists on the group. Neuroglancer's
+coordinates are those of the corners of voxels, so centres lie half a voxel further. An ``offset``
+replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KEYS = (
 
 
 def read(node: Node) -> Geometry | None:
-    """Read the array's own keys, and what it lacks from its ancestors; None with names alone."""
+    """Read the array's keys, and missing ones from its ancestors; None if there are only names."""
     names = _inherited(node, "axes", texts_at)
     if not isinstance(node.attributes.get("axes"), list) and node.names is not None:
         names = node.names
@@ -77,7 +77,7 @@ def read(node: Node) -> Geometry | None:
 def write(axes: Sequence[Axis]) -> dict[str, JSON]:
     """Make the attributes of a dataset from its axes in N5 order.
 
-    Their names are those of its dimensions, which Zarr says and the store writes as ``axes``.
+    ``axes`` is left out: the store writes it from the dimension names of the Zarr document.
     """
     base, by = unshifted(axes)
     attributes: dict[str, JSON] = {
@@ -94,8 +94,8 @@ def write(axes: Sequence[Axis]) -> dict[str, JSON]:
 def _inherited[T](
     node: Node, key: str, read_at: Callable[[Mapping[str, JSON], str, int], T | None]
 ) -> T | None:
-    """Read a list of the dataset, or of the nearest ancestor that has one of its length."""
-    # text here is not this convention's: CF's units, a word about the resolution
+    """Read a list of the dataset, or of the nearest ancestor that has one of the same rank."""
+    # a text is not this convention's, but CF's units, or a remark on the resolution
     if isinstance(node.attributes.get(key), list):
         return read_at(node.attributes, key, node.ndim)
     for attributes in node.ancestors:
@@ -108,7 +108,7 @@ def _inherited[T](
 def _resolution(
     node: Node,
 ) -> tuple[tuple[float, ...] | None, tuple[str, ...] | None, bool]:
-    """Find the nearest resolution, the units, and whether it stands on the dataset."""
+    """Find the nearest resolution, the units, and whether the resolution is the dataset's own."""
     units = _inherited(node, "units", texts_at)
     resolution = _inherited(node, "resolution", numbers_at)
     is_own = isinstance(node.attributes.get("resolution"), list)
@@ -124,7 +124,7 @@ def _resolution(
 
 
 def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None:
-    """Find ``pixelResolution`` of all axes: numbers, value, and whether it is the dataset's."""
+    """Find the nearest ``pixelResolution``: numbers, value, and whether it is the dataset's own."""
     for depth, attributes in enumerate((node.attributes, *node.ancestors)):
         resolution = resolution_in(attributes)
         if resolution is not None and len(resolution) == node.ndim:

@@ -1,9 +1,9 @@
-"""OME-NGFF 0.3, 0.4 and 0.5 inside N5: ``multiscales`` of the group above.
+"""Read and write OME-NGFF 0.3, 0.4 and 0.5 inside N5: ``multiscales`` of the group above.
 
 n5-universe up to 2 wrote the lists in C order, as the specification of NGFF has them; since 3 they
 are in N5 order. So the names decide: with ``x`` first they are in N5 order, with ``x`` last in C
-order. 0.3 has no transforms: levels are scaled by the ratio of their dimensions, and n5-universe
-takes micrometres.
+order. 0.3 has no transforms: levels are scaled by the ratio of their dimensions, and the unit is
+micrometres, as in n5-universe.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "read", "write"]
 
-KEYS = ()  # all of it stands on the group
+KEYS = ()  # all keys are on the group
 
 
 def read(node: Node) -> Geometry | None:
@@ -116,9 +116,9 @@ def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, J
     Parameters
     ----------
     axes : sequence of Axis
-        Of the level, N5 order.
+        Axes of the level, N5 order.
     path : str
-        Of the level below the group.
+        Path of the level, relative to the group.
     """
     entries: list[JSON] = []
     for axis in axes:

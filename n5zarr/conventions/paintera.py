@@ -1,4 +1,4 @@
-"""Paintera: ``resolution`` and ``offset`` of the group above, or of the dataset itself; N5 order.
+"""Read Paintera's ``resolution`` and ``offset`` of the group above, or of the dataset; N5 order.
 
 By Paintera's ``PainteraDataMultiScaleParser``, all levels of a group begin at its offset, without a
 shift. By n5-universe's ``N5GenericSingleScaleMetadataParser``, an offset of the dataset itself

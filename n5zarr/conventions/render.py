@@ -1,4 +1,4 @@
-"""Render, of Janelia: ``translate`` beside ``pixelResolution`` and ``scales``; N5 order.
+"""Read ``translate`` of Janelia's render, beside ``pixelResolution`` and ``scales``; N5 order.
 
 render-app ``NeuroglancerAttributes``: ``translate`` is where the dataset begins in the aligned
 stack, in elements of full resolution, on the group of the levels or on a single dataset. Scale and

@@ -1,4 +1,4 @@
-"""The units that axes have: those of OME-NGFF, which are UDUNITS', and how people shorten them."""
+"""Recognise and convert units of axes: those of OME-NGFF, from UDUNITS, and usual short forms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PREFIXES = (
     ("yotta", "Y", 24),
 )  # fmt: skip
 _BASES = (("meter", "m"), ("metre", "m"), ("second", "s"), ("hertz", "Hz"))
-_SIZES = {  # in the base unit
+_SIZES = {  # base unit, and size in it
     **{
         unit: (symbol, float(f"1e{power}"))
         for long, short, power in _PREFIXES
@@ -75,7 +75,7 @@ def is_unit(text: str) -> bool:
 
 
 def ratio(unit: str | None, other: str | None) -> float | None:
-    """Say how many of another unit one of a unit is; None where that is not known.
+    """Compute how many ``other`` units one ``unit`` is; None if that is not known.
 
     Examples
     --------

@@ -47,7 +47,7 @@ ATTRIBUTES_JSON = "attributes.json"
 ZARR_KEY = "zarr"
 """The only key that n5zarr adds; holds what N5 cannot express, see `n5zarr.zarr_view.record`."""
 
-# N5 spec, "File-system specification", item 4; `compressionType` is N5 1.x, `codecs` Java N5 4
+# N5 spec, "File-system specification", item 4; `compressionType`: N5 1.x, `codecs`: Java N5 4
 DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
 
 
@@ -132,7 +132,7 @@ class DatasetAttributes:
         BigStitcher writes all keys of a dataset to the group ``setupN`` too. Only there
         ``downsamplingFactors`` is a list of lists.
         """
-        return _is_suspect(self.attributes)
+        return _is_marked_by_bigstitcher(self.attributes)
 
 
 def dataset_keys(document: Mapping[str, JSON]) -> list[str]:
@@ -156,7 +156,7 @@ def missing_dataset_keys(document: JSON) -> list[str]:
 
 
 def _has_codecs(document: Mapping[str, JSON]) -> bool:
-    """Whether ``codecs`` is the list that Java N5 4 may have, and not a user's attribute."""
+    """Whether ``codecs`` is the list that Java N5 4 may write, rather than a user's attribute."""
     return isinstance(document.get("codecs"), list)
 
 
@@ -178,32 +178,33 @@ def is_dataset(document: JSON) -> bool:
     return not missing_dataset_keys(document)
 
 
-def _is_suspect(document: Mapping[str, JSON]) -> bool:
+def _is_marked_by_bigstitcher(document: Mapping[str, JSON]) -> bool:
+    """Whether ``downsamplingFactors`` is a list of lists, as BigStitcher writes it to groups."""
     factors = document.get("downsamplingFactors")
     return isinstance(factors, list) and any(isinstance(f, list) for f in factors)
 
 
 def describes_array(document: JSON, *, is_group: bool = False) -> bool:
-    """Whether a node is an array, from its document and what a listing has told.
+    """Whether a node is an array, judged by its document and an earlier listing.
 
     Parameters
     ----------
     document : JSON
         The node's document.
     is_group : bool, optional
-        Whether a listing has told that the node is a group. It counts only where the document
-        leaves that open (:attr:`DatasetAttributes.may_be_group`): another program may have made
-        the node a dataset since.
+        Whether an earlier listing showed that the node is a group. Decides only where the document
+        alone does not (:attr:`DatasetAttributes.may_be_group`), since another program may have made
+        the node a dataset after the listing.
     """
     if not isinstance(document, dict) or not is_dataset(document):
         return False
-    return not (is_group and _is_suspect(document))
+    return not (is_group and _is_marked_by_bigstitcher(document))
 
 
 def own_keys(
     document: Mapping[str, JSON], *, is_group: bool = False, is_root: bool = True
 ) -> tuple[str, ...]:
-    """List the keys that are N5's or n5zarr's in a document; all others are users' attributes.
+    """List the keys of a document that belong to N5 or n5zarr; all others are users' attributes.
 
     Parameters
     ----------
@@ -284,7 +285,7 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
     if not problems and len(dimensions) != len(block_size):
         message = f"expected {len(dimensions)} entries, one per dimension, got {len(block_size)}"
         problems.append(Problem(("blockSize",), message))
-    data_type, named = _data_type(document["dataType"], problems)
+    data_type, dtype = _data_type(document["dataType"], problems)
     compression = _compression(document, problems)
     if problems or data_type is None or compression is None:
         raise N5AttributesError(problems)
@@ -296,7 +297,7 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
         attributes=_without(document, own_keys(document)),
         record=document.get(ZARR_KEY),
         has_block_size="blockSize" in document,
-        numpy_type=named,
+        numpy_type=dtype,
     )
 
 
@@ -321,11 +322,12 @@ def _integers(
 def _data_type(
     value: JSON, problems: list[Problem]
 ) -> tuple[DataType | None, np.dtype[np.generic] | None]:
+    """Parse ``dataType`` into N5's type, and the dtype where zarr-python 2 wrote numpy's name."""
     if isinstance(value, str) and value in DataType:
         return DataType(value), None
-    named = numpy_type(value) if isinstance(value, str) else None
-    if named is not None:
-        return same_bytes(named), named
+    dtype = numpy_type(value) if isinstance(value, str) else None
+    if dtype is not None:
+        return same_bytes(dtype), dtype
     message = (
         f"expected one of {', '.join(DataType)}, or bool, float16, datetime64[unit] or "
         f"timedelta64[unit] of zarr-python 2, got {value!r:.80}; convert it with the program that "
@@ -336,6 +338,7 @@ def _data_type(
 
 
 def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compression | None:
+    """Parse the compression, and check that ``codecs`` do not contradict it."""
     # Java: `compression` wins where both keys are present
     key = "compressionType" if "compression" not in document else "compression"
     compression = None
@@ -349,14 +352,14 @@ def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compr
     if isinstance(codecs, list) and not _are_codecs_of(compression, codecs):
         message = (
             f"expected none, or those that `compression` stands for, got {codecs!r:.80}; Java N5 4 "
-            "writes and takes them instead of `compression`: read the dataset with Java"
+            "writes and reads them instead of `compression`: read the dataset with Java"
         )
         problems.append(Problem(("codecs",), message, "compression"))
     return compression
 
 
 def _are_codecs_of(compression: Compression | None, codecs: Sequence[JSON]) -> bool:
-    """Whether the ``codecs`` of a document say the same as its ``compression``.
+    """Whether the ``codecs`` of a document are equivalent to its ``compression``.
 
     Java: ``DatasetAttributes.java``; ``n5bytes`` is the header and the elements, big-endian.
     """

@@ -60,12 +60,12 @@ class BlockHeader:
     Parameters
     ----------
     mode : BlockMode
-        Which of the three headers it is.
+        Mode of the block, which decides the layout of the header.
     block_shape : tuple of int
-        Extent of the box that the block stands for, in elements, N5 order; empty in mode 2.
+        Extent of the block in elements, N5 order; empty in mode 2.
     n_elements : int or None
-        Mode 1: number of elements in the payload, whatever the box. Mode 2: number of bytes.
-        Mode 0: None.
+        Mode 1: number of elements in the payload, which may differ from that of the extent.
+        Mode 2: number of bytes. Mode 0: None.
     """
 
     mode: BlockMode

@@ -8,8 +8,9 @@ their limits. `n5zarr.codecs` compresses.
 
 Absent members take Java's default. Unknown members are ignored, and kept in the document.
 
-Deviation: three documents are errors here that Java reads as raw bytes or refuses only on writing:
-an object with members but without ``type``, an unknown ``compressionType``, a level out of range.
+Deviation: three kinds of documents are errors here, while Java reads them as raw bytes or refuses
+them only on writing: an object with members but without ``type``, an unknown ``compressionType``,
+and a level out of range.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class Jpeg:
 class Lzma:
     """LZMA as zarr-python 2 writes it where it is not .xz: ``{"type":"lzma","format":2}``.
 
-    Only the formats that describe themselves, .xz (1) and .lzma (2), are read.
+    Only the self-describing formats, .xz (1) and .lzma (2), are read.
     """
 
     type: ClassVar[str] = "lzma"
@@ -164,7 +165,7 @@ COMPRESSIONS: Mapping[str, type[Compression]] = {
     cls.type: cls for cls in (Raw, Gzip, Bzip2, Xz, Lz4, Blosc, Zstd, Jpeg, Lzma)
 }
 
-# N5 1.x: `compressionType` is the name of one of these, which then has its default parameters
+# N5 1.x: `compressionType` is one of these names; the parameters are the defaults
 _VERSION_0_TYPES = ("raw", "gzip", "bzip2", "lz4", "xz")
 
 
@@ -204,7 +205,7 @@ def parse_compression(value: JSON, loc: tuple[str, ...] = ("compression",)) -> C
     if loc == ("compressionType",):
         known = _VERSION_0_TYPES
     elif isinstance(value, Mapping):
-        # Java: an object without type is raw. Deviation: only if there is nothing else in it.
+        # Java: an object without type is raw. Deviation: only an empty object is.
         name, members, where = value.get("type", None if value else "raw"), value, (*loc, "type")
     else:
         raise _problems([Problem(loc, f"expected an object, got {value!r:.80}", "compression")])
@@ -238,7 +239,7 @@ def _parse_members(
 
 
 def _member_value(member: Field[object], value: JSON) -> JSON:
-    """Return the value of a member as its field takes it; ValueError where it does not."""
+    """Convert the value of a member to the type of its field; raise ValueError if it is wrong."""
     limits = member.metadata
     if "choices" in limits:
         if value not in limits["choices"]:

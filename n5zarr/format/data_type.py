@@ -5,8 +5,8 @@ N5 spec, "File-system specification", item 4 (the names) and item 9 (elements ar
 Java: ``DataType.java`` takes lower-case names only, and has ``string`` too, which the specification
 does not list. Elements of ``string`` and ``object`` have no fixed size.
 
-zarr-python 2 wrote numpy's name of the dtype instead, such as ``"float16"``, with big-endian
-elements: :func:`numpy_type` reads those.
+For types that N5 does not have, zarr-python 2 wrote numpy's name of the dtype, such as
+``"float16"``, with big-endian elements: :func:`numpy_type` reads these names.
 """
 
 from __future__ import annotations

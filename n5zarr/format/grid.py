@@ -51,7 +51,7 @@ def grid_shape(dimensions: N5Tuple, block_size: N5Tuple) -> N5Tuple:
 
 
 def block_extent(dimensions: N5Tuple, block_size: N5Tuple, grid_position: N5Tuple) -> N5Tuple:
-    """Compute the extent of a block: ``block_size``, less where the dataset ends before.
+    """Compute the extent of a block: ``block_size``, or less where the dataset ends inside it.
 
     N5 spec, "File-system specification", item 8.
 
@@ -98,12 +98,12 @@ def automatic_block_size(
     aspect_ratio : sequence of float, optional
         Proportions of a block, in the same order; a cube by default.
     n_elements : int, optional
-        How many elements a block has at most.
+        Largest number of elements in a block.
 
     Returns
     -------
     tuple of int
-        In the same order.
+        Block size in elements, in the order of ``dimensions``.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def parse_block_path(path: str, grid: N5Tuple) -> N5Tuple | None:
     if not grid:
         return N5Tuple(()) if path == block_path(N5Tuple(())) else None
     names = path.split("/")
-    # no index of a grid has more than 19 digits; int() of thousands of digits would take long
+    # no index of a grid has more than 19 digits, and int() is slow for thousands of digits
     if len(names) != len(grid) or not all(is_block_name(n) and len(n) < 20 for n in names):
         return None
     position = N5Tuple(tuple(map(int, names)))

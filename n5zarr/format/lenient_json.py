@@ -8,7 +8,8 @@ order mark, repeated names (the last one wins) and an empty file (``null``). Con
 document, missing or surplus commas and more than 255 levels are errors, in Java and here. Where a
 number or a boolean is expected, one in quotes is taken too.
 
-:mod:`json` parses standard documents; the parser of this module gets what :mod:`json` refuses.
+:mod:`json` parses standard documents; the parser of this module parses those that :mod:`json`
+refuses.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
 def as_integer(value: JSON, low: int, high: int) -> int:
-    """Convert a value to an integer where Java does: 4, 4.0 and "4", but not "4.0".
+    """Convert a value to an integer as Java does: accept 4, 4.0 and "4", but not "4.0".
 
     Deviation: Java truncates 4.5 to 4, and numbers out of range to their last bits.
 
@@ -75,7 +76,7 @@ def as_integer(value: JSON, low: int, high: int) -> int:
 
 
 def as_boolean(value: JSON) -> bool:
-    """Convert a value to a boolean where Java does: true and "TRUE".
+    """Convert a value to a boolean as Java does: accept true and "TRUE".
 
     Deviation: Java takes any other string as false.
 
@@ -178,7 +179,7 @@ def _error(message: str) -> N5AttributesError:
 
 
 def _check_depth(document: JSON) -> None:
-    """Raise if a document has more levels than Java reads, without recursing."""
+    """Raise if a document has more levels than Java reads; do so without recursion."""
     level = _containers([document])
     for _ in range(MAX_DEPTH):
         level = _containers(child for value in level for child in _children(value))
@@ -218,7 +219,7 @@ class _Lenient:
         return self.text[self.pos : self.pos + 1]
 
     def take(self, *options: str) -> bool:
-        """Consume the first of the options that the text continues with; tell if there is one."""
+        """Consume the first option that the text continues with; return whether there is one."""
         self.peek()
         for option in options:
             if self.text.startswith(option, self.pos):

@@ -119,7 +119,7 @@ def from_presented(values: Iterable[object], axis_order: AxisOrder) -> tuple[obj
 
 
 def transposition(ndim: int) -> list[int]:
-    """List the axes of an array last to first, as a ``transpose`` codec that reverses them has it.
+    """List the axes of an array last to first: the ``order`` of a codec that reverses them.
 
     Examples
     --------

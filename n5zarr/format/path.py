@@ -47,7 +47,7 @@ def normalize_path(path: str) -> str:
 
 
 def check_key(key: str) -> str:
-    """Return a key unchanged; raise if it does not stay inside the container.
+    """Return a key unchanged; raise if it leaves the container.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def check_key(key: str) -> str:
 
 
 def local_path(location: str) -> str:
-    """Return the path on the local file system that a path or ``file://`` URL means.
+    """Convert a path or ``file://`` URL into a path on the local file system.
 
     Examples
     --------

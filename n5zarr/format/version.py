@@ -43,7 +43,7 @@ def parse_version(value: JSON) -> tuple[int, int, int]:
 
 
 def is_version(value: JSON) -> bool:
-    """Whether a value is a version as N5 writes it: a string, three components, major at most 4.
+    """Whether a value is a version that N5 writes: a string, three components, major at most 4.
 
     Examples
     --------

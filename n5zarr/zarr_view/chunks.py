@@ -3,10 +3,10 @@
 N5 spec, "File-system specification", items 8 and 9.
 
 A full-size block needs no work: the chunk is the block without its header. Other blocks are
-decoded, padded to full size and wrapped in the stream that costs the least to make, since it is
-decoded again at once. These are truncated blocks, payloads that Zarr's codec does not take, lz4,
-jpeg, strings and labels. Writing is the reverse: a full-size chunk gets a header; a chunk at the
-end of an axis is decoded, truncated to the extent of the dataset, and compressed again.
+decoded, padded to full size and wrapped in the stream that takes the least time to make, since Zarr
+decodes it at once. These are truncated blocks, payloads that Zarr's codec does not read, lz4, jpeg,
+strings and labels. Writing is the reverse: a full-size chunk gets a header; a chunk at the end of
+an axis is decoded, truncated to the extent of the dataset, and compressed again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def chunk_slice(data: memoryview, view: DatasetView) -> slice | None:
     Raises
     ------
     N5BlockError
-        The block does not fit the dataset, as can be told without decompressing it.
+        The block does not fit the dataset, as far as that shows without decompressing it.
     """
     if view.whole_blocks:
         return slice(None)
@@ -100,8 +100,8 @@ def stored_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        The full-size chunk in C order with the elements as N5 stores them: big-endian, parts along
-        an additional last axis; dtype object for strings and bytes.
+        The full-size chunk in C order with the elements as N5 stores them: big-endian, the parts of
+        an element along an additional last axis; dtype object for strings and bytes.
 
     Raises
     ------
@@ -142,14 +142,14 @@ def decode_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
 
 
 def make_chunk(data: memoryview, view: DatasetView) -> BufferLike:
-    """Make the bytes of a chunk from a block in which :func:`chunk_slice` finds none.
+    """Make the bytes of a chunk from a block for which :func:`chunk_slice` returns None.
 
     Parameters
     ----------
     data : memoryview
         The stored block, header first, as bytes.
     view : DatasetView
-        The dataset as a Zarr array; one that is not transcoded.
+        The dataset as a Zarr array that is not transcoded.
 
     Returns
     -------
@@ -183,14 +183,14 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
     chunk : memoryview
         The full-size chunk, as bytes.
     view : DatasetView
-        The dataset as a Zarr array; one that is not transcoded.
+        The dataset as a Zarr array that is not transcoded.
     grid_position : tuple of int
         Position of the block in the grid, N5 order.
 
     Returns
     -------
     bytes
-        The block, header first; truncated where the dataset ends before its end.
+        The block, header first; truncated if the dataset ends inside it.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
 
 
 def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -> BufferLike:
-    """Make a block from what Zarr's codecs decoded; the inverse of :func:`decode_chunk`."""
+    """Make a block from an array that Zarr's codecs decoded; inverse of :func:`decode_chunk`."""
     dataset = view.dataset
     extent = block_extent(dataset.dimensions, dataset.block_size, grid_position)
     in_c = array if view.axis_order == "C" else array.transpose()
@@ -240,7 +240,7 @@ def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -
 def _encode_truncated(stored: np.ndarray, view: DatasetView, extent: N5Tuple) -> BufferLike:
     """Encode a block, truncated where the dataset ends before its end."""
     if view.content is Content.OBJECTS:
-        return _encode(stored, view)  # the header has no sizes to tell that it is truncated
+        return _encode(stored, view)  # the header has no sizes, so a reader expects a full block
     return _encode(pad_or_truncate(stored, to_c(extent)), view)
 
 

@@ -17,7 +17,7 @@ __all__ = ["is_portable", "numcodecs_compressor", "same_codecs", "zarr_compresso
 
 
 def same_codecs(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
-    """Whether two chains of codecs make the same bytes, however they are spelled.
+    """Whether two chains of codecs make the same bytes, in any notation.
 
     Examples
     --------
@@ -34,13 +34,13 @@ def _name_and_configuration(codec: JSON) -> tuple[JSON, JSON]:
 
 
 def is_portable(compression: Compression) -> bool:
-    """Whether any reader of Zarr v3 can decompress: no codec, or one that Zarr v3 specifies."""
+    """Whether every reader of Zarr v3 can decompress: no codec, or one that Zarr v3 specifies."""
     codec = zarr_codec(compression)
     return codec is None or not codec[0].startswith("numcodecs.")
 
 
 def zarr_compressors(compression: Compression) -> list[dict[str, JSON]]:
-    """Return the compressors of a ``zarr.json`` for a compression of N5; none for raw."""
+    """Return the compressors of a ``zarr.json`` for a compression of N5; empty for raw."""
     codec = zarr_codec(within_zarr_limits(compression, 1))
     return [] if codec is None else [{"name": codec[0], "configuration": codec[1]}]
 

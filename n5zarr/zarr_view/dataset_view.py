@@ -1,8 +1,8 @@
 """Make the Zarr documents of a dataset, and decide how its blocks become chunks.
 
 The documents are plain JSON; no class of zarr is used. They are standard Zarr, with standard codecs
-and full-size chunks: a copy of the keys is a hierarchy that any Zarr implementation reads. Which
-codecs they have depends on ``codecs``:
+and full-size chunks: a copy of the keys is a hierarchy that any Zarr implementation reads. The
+option ``codecs`` selects the codecs:
 
 ``"zarr"``
     Codecs that zarr-python has: those of Zarr v3, and for gzip with ``useZlib``, bzip2, xz and lz4
@@ -12,10 +12,10 @@ codecs they have depends on ``codecs``:
 ``"n5"``
     One codec of n5zarr that takes whole blocks.
 
-Parameters of codecs are brought into the range that Zarr accepts; the N5 document stays. An array
-that was created through a store keeps the document that it was created with while the store lives,
-since a live array goes on writing chunks with these codecs. Codecs that do not follow from N5's
-keys are kept in the record.
+Parameters of codecs are brought into the range that Zarr accepts; the N5 document stays as it is.
+While a store object exists, an array that was created through it keeps its Zarr document, since the
+open array goes on writing chunks with these codecs. Codecs that cannot be derived from N5's keys
+are kept in the record.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ class DatasetView:
     Parameters
     ----------
     dataset : DatasetAttributes
-        The ``attributes.json``.
+        The content of ``attributes.json``.
     codecs : {"zarr", "n5", "portable"}
-        Which codecs the documents have, see the module.
+        The codecs of the documents, see the module.
     axis_order : {"C", "F"}
         ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
     record : Record, optional
-        What N5's keys cannot say.
+        The properties of the Zarr array that N5's keys cannot express.
     element : Element, optional
-        The elements, where Zarr's type is not that of the dataset or the fill value is not 0.
+        The elements, if Zarr's type is not that of the dataset or the fill value is not 0.
     v2_fill : JSON, optional
         ``fill_value`` of the ``.zarray``.
     given : mapping, optional
@@ -135,7 +135,7 @@ class DatasetView:
             message = f"compression: jpeg is read for uint8 only, got {data_type}"
             raise N5UnsupportedError(message, kind="compression")
 
-    # each chunk needs these: computed once
+    # cached, since every chunk needs these
 
     @cached_property
     def content(self) -> Content:
@@ -149,7 +149,7 @@ class DatasetView:
     @cached_property
     def whole_blocks(self) -> bool:
         """Whether a chunk is a whole block with its header, for n5zarr's own codec."""
-        return self._shows_blocks and self.transcoded is None
+        return self._uses_block_codec and self.transcoded is None
 
     @property
     def data_type(self) -> DataType:
@@ -158,7 +158,7 @@ class DatasetView:
 
     @cached_property
     def kind(self) -> Element:
-        """The elements, as Zarr and as N5 have them."""
+        """The elements in Zarr and in N5."""
         if self.element is not None:
             return self.element
         if self.content is Content.STRINGS:
@@ -167,7 +167,7 @@ class DatasetView:
 
     @cached_property
     def n_parts(self) -> int | None:
-        """Length of the axis that holds the parts of one element; None where there is none."""
+        """Length of the axis that holds the parts of one element; None without such an axis."""
         return self.kind.n_parts
 
     @cached_property
@@ -177,7 +177,7 @@ class DatasetView:
 
     @cached_property
     def full_header(self) -> bytes:
-        """The usual header of a full-size block: one that is equal need not be parsed."""
+        """The usual header of a full-size block: a block that begins with it need not be parsed."""
         return BlockHeader(mode=BlockMode.DEFAULT, block_shape=self.dataset.block_size).to_bytes()
 
     @cached_property
@@ -211,7 +211,7 @@ class DatasetView:
         if self.content is Content.LABELS or isinstance(stored, Jpeg):
             return Raw()
         if self.content is Content.STRINGS and self.element is None:
-            return Raw()  # strings of Java, which have no record
+            return Raw()  # strings that Java wrote: there is no record
         if self.codecs == "portable" and zarr_codec(stored) is not None and not is_portable(stored):
             return Raw()
         return within_zarr_limits(stored, self.kind.dtype.itemsize)
@@ -230,7 +230,7 @@ class DatasetView:
 
     @cached_property
     def is_scalar(self) -> bool:
-        """Whether the array has no dimensions; the dataset has one of length 1 then."""
+        """Whether the array has no dimensions; its dataset has one, of length 1."""
         rank = 1 if self.n_parts is None else 2
         return self.record.shape == [] and self.dataset.ndim == rank
 
@@ -263,7 +263,7 @@ class DatasetView:
             names = self._names_in_attributes
             names_n5 = () if names is None else [name or None for name in names[1]]
         if len(names_n5) != self.ndim or not names_n5:
-            return None  # [] in the record says that there are none
+            return None  # [] in the record: the array has no names
         return present(names_n5, self.axis_order)
 
     @property
@@ -301,11 +301,11 @@ class DatasetView:
             "chunk_grid": grid,
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": self._v3_fill_value,
-            "codecs": self.shown_codecs,
+            "codecs": self.v3_codecs,
             **self.record.extra,
             **(self.given or {}),
         }
-        # these may have changed since the array was created
+        # the rest of the given document may be outdated: these members change
         document |= {"shape": self.shape, "attributes": self.attributes}
         document.pop("dimension_names", None)
         if self.dimension_names is not None:
@@ -318,8 +318,8 @@ class DatasetView:
         Returns
         -------
         dict
-            Zarr v2 array metadata. The fill value of plain N5 is null, which reads as 0: xarray
-            would take elements of 0 as missing if it were 0.
+            Zarr v2 array metadata. The fill value of plain N5 is null, which reads as 0: with 0,
+            xarray would take elements of 0 as missing.
         """
         return {
             "zarr_format": 2,
@@ -327,7 +327,7 @@ class DatasetView:
             "dtype": self.v2_dtype,
             "fill_value": self.v2_fill,
             "dimension_separator": ".",
-            **self.shown_v2,
+            **self.v2_encoding,
             **(self.given or {}),
             "shape": self.shape,
         }
@@ -339,19 +339,19 @@ class DatasetView:
             return self.given.get("dtype")
         recorded = (self.record.v2 or {}).get("dtype")
         # another program may have changed the dataset since it was recorded
-        return recorded if self.kind.is_spelled(recorded) else self.kind.v2_dtype
+        return recorded if self.kind.matches_v2_dtype(recorded) else self.kind.v2_dtype
 
     @property
-    def _is_of_stored(self) -> bool:
+    def _has_stored_dtype(self) -> bool:
         """Whether the ``dtype`` of the ``.zarray`` is the stored one, in any byte order."""
         v2_dtype = self.v2_dtype
-        # fields must have the stored byte order each
-        is_swapped = isinstance(v2_dtype, str) and self.kind.is_spelled(v2_dtype)
+        # only plain types can be swapped: each field must have the stored byte order
+        is_swapped = isinstance(v2_dtype, str) and self.kind.matches_v2_dtype(v2_dtype)
         return is_swapped or v2_dtype == self.kind.v2_dtype
 
     @property
     def _v3_fill_value(self) -> JSON:
-        """What missing blocks read as: N5 spec, "File-system specification", item 6."""
+        """The value of missing blocks: N5 spec, "File-system specification", item 6."""
         if self.record.fill_value is not None:
             return self.record.fill_value
         if self.content is Content.STRINGS:
@@ -361,29 +361,29 @@ class DatasetView:
     # ------------------------------------------------------------------ codecs
 
     @cached_property
-    def shown_codecs(self) -> Sequence[JSON]:
+    def v3_codecs(self) -> Sequence[JSON]:
         """The codecs of the ``zarr.json``: given, recorded, or derived from N5's keys."""
         given = (self.given or {}).get("codecs")
         if isinstance(given, list | tuple):
             return given
-        recorded = self.record.codecs if self._takes_recorded else None
+        recorded = self.record.codecs if self._uses_recorded_codecs else None
         return self.derived_codecs() if recorded is None else recorded
 
     @cached_property
-    def shown_v2(self) -> Mapping[str, JSON]:
+    def v2_encoding(self) -> Mapping[str, JSON]:
         """Compressor, filters and order of the ``.zarray``: given, recorded, or derived."""
         if self.given is not None:
             return {key: self.given.get(key) for key in ("compressor", "filters", "order")}
-        recorded = self.record.v2 if self._takes_recorded else None
+        recorded = self.record.v2 if self._uses_recorded_codecs else None
         derived = self.derived_v2()
         return {key: (recorded or {}).get(key, derived[key]) for key in derived}
 
     @property
-    def _takes_recorded(self) -> bool:
+    def _uses_recorded_codecs(self) -> bool:
         """Whether the documents have the recorded codecs.
 
-        Not in another axis order than they were recorded for, and not where ``codecs`` asks for
-        codecs that are faster or that every reader has.
+        False in another axis order than that of the record, and if the option ``codecs`` asks for
+        faster codecs or for codecs that every reader has.
         """
         fast = self.codecs == "n5" and self.kind.is_native
         same_order = self.axis_order == self.record.axis_order
@@ -393,23 +393,23 @@ class DatasetView:
     def transcoded(self) -> str | None:
         """The document, as JSON, with which Zarr's codecs decode and encode a chunk.
 
-        None where blocks and chunks are converted without Zarr's codecs.
+        None if blocks and chunks are converted without Zarr's codecs.
         """
         document = self.document()
         if self.zarr_format == 3:
-            plain = same_codecs(self.shown_codecs, self.derived_codecs())
+            is_derived = same_codecs(self.v3_codecs, self.derived_codecs())
         else:
-            plain = self.shown_v2 == self.derived_v2() and self._is_of_stored
-        # N5's and numcodecs' lz4 are told apart by the length of the data, which is not known here
+            is_derived = self.v2_encoding == self.derived_v2() and self._has_stored_dtype
+        # the formats of lz4 are told apart by the length of the data, which is known for numbers
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
-        if plain and not self.kind.is_widened and not unclear:
+        if is_derived and not self.kind.is_widened and not unclear:
             return None
         kept = {k: v for k, v in document.items() if k not in ("attributes", "dimension_names")}
         return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
 
     def derived_codecs(self) -> list[JSON]:
         """Derive the codecs of a ``zarr.json`` from N5's keys."""
-        if self._shows_blocks:
+        if self._uses_block_codec:
             stored = compression_to_json(self.dataset.compression)
             configuration: dict[str, JSON] = {"compression": stored, "axis_order": self.axis_order}
             return [{"name": BLOCK_CODEC, "configuration": configuration}]
@@ -441,7 +441,7 @@ class DatasetView:
         """Derive compressor, filters and order of a ``.zarray`` from N5's keys."""
         filters = {Content.STRINGS: "vlen-utf8", Content.OBJECTS: "vlen-bytes"}.get(self.content)
         compressor: JSON = numcodec(self.compression)
-        if self._shows_blocks:
+        if self._uses_block_codec:
             compressor = {
                 "id": NUMCODECS_BLOCK,
                 "dtype": self.v2_dtype,
@@ -455,9 +455,9 @@ class DatasetView:
         }
 
     @property
-    def _shows_blocks(self) -> bool:
-        """Whether n5zarr's own codec is used, which takes whole blocks of numbers."""
-        own = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
-        # codecs of numcodecs are not told the fill value that truncated blocks are padded with
+    def _uses_block_codec(self) -> bool:
+        """Whether n5zarr's own codec is used, which decodes whole blocks of numbers."""
+        is_suitable = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
+        # a codec of numcodecs does not know the fill value with which truncated blocks are padded
         knows_fill = self.zarr_format == 3 or self.kind.fill_is_zero
-        return self.codecs == "n5" and own and knows_fill
+        return self.codecs == "n5" and is_suitable and knows_fill

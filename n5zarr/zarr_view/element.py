@@ -1,7 +1,7 @@
 """Convert elements of Zarr's data types to those that N5 stores, and back.
 
-The ten numeric types of N5 are Zarr's too. Each other type is stored as the nearest one that every
-N5 reader opens, and the record (:mod:`n5zarr.zarr_view.record`) has the type of Zarr:
+Zarr has the ten numeric types of N5 too. Each other type is stored as the nearest one that every N5
+reader opens, and the record (:mod:`n5zarr.zarr_view.record`) has the type of Zarr:
 
 ==================================  ====================================================
 Zarr                                N5
@@ -48,11 +48,12 @@ class Element:
     Parameters
     ----------
     dtype : numpy.dtype
-        What Zarr's codecs decode to; ``StringDType`` for text, object for bytes of any length.
+        The dtype that Zarr's codecs decode to; ``StringDType`` for text, object for bytes of any
+        length.
     fill_value : object
         A scalar of that dtype.
     kept_as : DataType, optional
-        The type in N5, where it is not the one of the table in the module.
+        The type in N5, if it is not the one in the table of the module.
     """
 
     dtype: np.dtype[np.generic]
@@ -62,7 +63,7 @@ class Element:
     @classmethod
     def text(cls) -> Element:
         """Return the element of text of any length."""
-        # numpy types it as a dtype of str, which is no numpy.generic
+        # numpy's stubs have it as a dtype of str, which is no numpy.generic
         return cls(dtype=cast("np.dtype[np.generic]", np.dtypes.StringDType()), fill_value="")
 
     @cached_property
@@ -97,7 +98,7 @@ class Element:
 
     @cached_property
     def n_parts(self) -> int | None:
-        """Length of the additional fastest axis; None where there is none."""
+        """Length of the additional fastest axis; None without such an axis."""
         match self.dtype.kind:
             case "c":
                 return 2
@@ -110,17 +111,17 @@ class Element:
 
     @property
     def is_native(self) -> bool:
-        """Whether N5 has the type itself."""
+        """Whether N5 has the same type."""
         return self.dtype.kind in "iuf" and self.is_stored_as_is
 
     @property
     def is_widened(self) -> bool:
-        """Whether the stored numbers are wider: float32 for float16."""
+        """Whether the stored numbers are wider than Zarr's: float32 for float16."""
         return self.dtype.kind == "f" and self.dtype.itemsize < self.stored.item_size
 
     @cached_property
     def is_stored_as_is(self) -> bool:
-        """Whether the elements of a block are those of Zarr, whatever the fill value."""
+        """Whether Zarr and N5 have the same elements; the fill value does not matter."""
         own, stored = self.dtype.newbyteorder("="), self.stored.dtype.newbyteorder("=")
         return self.n_parts is None and own == stored
 
@@ -145,7 +146,7 @@ class Element:
             return _as_lists(self.dtype.newbyteorder("<").descr)
         return self.dtype.newbyteorder(">").str
 
-    def is_spelled(self, v2_dtype: JSON) -> bool:
+    def matches_v2_dtype(self, v2_dtype: JSON) -> bool:
         """Whether a ``dtype`` of a ``.zarray`` is that of these elements, in any byte order."""
         if v2_dtype is None or self.dtype.kind in "TO":  # None is float64 to numpy
             return v2_dtype == self.v2_dtype
@@ -168,7 +169,7 @@ class Element:
         if self.dtype.kind == "O":
             return self.fill_value
         scalar = np.zeros((), self.dtype)
-        scalar[()] = self.fill_value  # keeps what a cast of the value would not, such as NaT
+        scalar[()] = self.fill_value  # keeps values that a cast would change, such as NaT
         return self.to_stored(scalar)
 
     @property
@@ -209,7 +210,7 @@ class Element:
             return _narrow(stored)
         flat = np.ascontiguousarray(stored, self.stored.dtype.newbyteorder("=")).reshape(-1)
         if self.dtype.kind == "b":
-            flat = (flat != 0).view("u1")  # other tools may write more than 0 and 1
+            flat = (flat != 0).view("u1")  # other tools may write values above 1
         shape = stored.shape if self.n_parts is None else stored.shape[:-1]
         return flat.view(self._in_memory).reshape(shape)
 
@@ -228,7 +229,7 @@ def _as_numpy(dtype: JSON) -> npt.DTypeLike:
 
 
 def _widen(array: np.ndarray) -> np.ndarray:
-    """Convert float16 to float32; NaN keep their payload, which a cast does not promise."""
+    """Convert float16 to float32; NaN keep their payload, which a cast does not guarantee."""
     half = array.astype("=f2", copy=False)
     bits = half.view("u2").astype("u4")
     single = half.astype("f4").view("u4")
@@ -242,7 +243,7 @@ def _narrow(stored: np.ndarray) -> np.ndarray:
     bits = single.view("u4")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         half = single.astype("f2").view("u2")
-    # without the `maximum`, a payload in the lower bits only would become infinity
+    # without the `maximum`, NaN whose payload is in the lower bits only would become infinity
     payload = np.maximum((bits >> 13) & 0x3FF, 1)
     nan = (bits >> 16) & 0x8000 | 0x7C00 | payload
     return np.where(np.isnan(single), nan, half).astype("u2").view("f2")

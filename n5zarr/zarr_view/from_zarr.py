@@ -1,7 +1,7 @@
-"""Translate the document of a Zarr array into N5's keys and the record of what they cannot say.
+"""Translate the document of a Zarr array into N5's keys and a record of all they cannot express.
 
-N5 spec, "File-system specification", item 4. N5's keys are made first; then the document that
-follows from them is derived, as a reader does; only what differs from it is recorded.
+N5 spec, "File-system specification", item 4. First N5's keys are made. Then the Zarr document is
+derived from them, as a reader does. The record holds only the differences to the given document.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Members:
     dimensions, block_size : tuple of int
         N5 order, with the axis of parts where elements have parts.
     element : Element
-        The elements, as Zarr and as N5 have them.
+        The elements in Zarr and in N5.
     compression : Compression
         The compression of N5 that is nearest to the codecs.
     record : Record
-        What does not follow from N5's keys.
+        The properties of the Zarr array that cannot be derived from N5's keys.
     """
 
     dimensions: N5Tuple
@@ -120,7 +120,7 @@ def members_of_v3(document: Mapping[str, Any], element: Element, axis_order: Axi
     Raises
     ------
     N5UnrepresentableError
-        Rank, block size or dtype are beyond N5.
+        N5 cannot store the rank, the block size or the dtype.
     """
     codecs = list(document["codecs"])
     chunk_shape = document["chunk_grid"]["configuration"]["chunk_shape"]
@@ -177,10 +177,10 @@ def members_of_v2(
         record=plain,
         zarr_format=2,
     ).derived_v2()
-    own = isinstance(given["compressor"], Mapping) and (
+    is_block_codec = isinstance(given["compressor"], Mapping) and (
         given["compressor"].get("id") == NUMCODECS_BLOCK
     )
-    follows = own or {**given, "filters": given["filters"] or None} == derived
+    follows = is_block_codec or {**given, "filters": given["filters"] or None} == derived
     recorded = {} if follows else given
     if document["dtype"] != element.v2_dtype:
         recorded = recorded | {"dtype": document["dtype"]}
@@ -205,7 +205,7 @@ def _members(dataset: DatasetAttributes, element: Element, record: Record) -> Me
 
 
 def _recorded_fill(fill_value: JSON, element: Element) -> JSON:
-    """Return the fill value if it has to be recorded: readers of N5 take 0."""
+    """Return the fill value if it has to be recorded: without a record readers use 0."""
     return None if element.is_native and element.fill_is_zero else fill_value
 
 
@@ -223,7 +223,7 @@ def plain_dataset(
     shape, chunk_shape : sequence of int
         In elements, in the order of the Zarr array.
     element : Element
-        The elements, as Zarr and as N5 have them.
+        The elements in Zarr and in N5.
     compression : Compression
         How blocks are compressed.
     axis_order : {"C", "F"}
@@ -232,12 +232,12 @@ def plain_dataset(
     Returns
     -------
     dataset, record : DatasetAttributes, Record
-        The record says that the array has no dimensions, where that is so: the dataset has one.
+        The record is empty, unless the array has no dimensions: its dataset has one.
 
     Raises
     ------
     N5UnrepresentableError
-        Rank, extent, block size or dtype are beyond N5.
+        N5 cannot store the rank, the extent, the block size or the dtype.
     N5UnsupportedError
         The compression can only be read.
     """
@@ -270,7 +270,7 @@ def plain_dataset(
 
 
 def _big_endian(codecs: Sequence[JSON], axis_order: AxisOrder) -> list[JSON]:
-    """Drop what is not worth a record: the byte order, and the transposition of F order."""
+    """Leave out what need not be recorded: the byte order, and the transposition of F order."""
     kept = list(codecs)
     if axis_order == "F" and kept and isinstance(kept[0], Mapping):
         order = kept[0].get("configuration", {})

@@ -1,4 +1,4 @@
-"""Parse and make the keys of Zarr, which stand for keys of N5.
+"""Parse and make the keys of Zarr, each of which corresponds to a key of N5.
 
 N5 spec, "File-system specification", items 2 and 5 (the right column):
 
@@ -74,7 +74,7 @@ class ChunkNames(NamedTuple):
         return join(path, self.separator.join(parts) or "0")
 
     def coords(self, name: str) -> tuple[int, ...] | None:
-        """Parse the key of a chunk, relative to its array, into coordinates; None if it is none."""
+        """Parse the key of a chunk, relative to its array; None if it is not one of a chunk."""
         parts = name.split(self.separator)
         if self.prefix and parts.pop(0) != self.prefix:
             return None
@@ -113,7 +113,7 @@ DEFAULT_NAMES: Mapping[ZarrFormat, ChunkNames] = {
 }
 """The encodings of the documents that n5zarr makes.
 
-An array that was created with another encoding keeps it while its store lives.
+An array that was created with another encoding keeps it while its store object exists.
 """
 
 

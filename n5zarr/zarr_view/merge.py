@@ -1,8 +1,8 @@
 """Merge the document that Zarr writes into the ``attributes.json`` on disk.
 
 Zarr writes whole documents made from what it read earlier; other programs may have written since.
-So only the difference to what the store last returned to Zarr is applied to what is on disk now.
-What other programs wrote keeps its place and its text.
+So only the difference to the document that the store last returned to Zarr is applied to the
+document on disk. Members that other programs wrote keep their place and their text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.order import from_presented
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY, is_version
-from n5zarr.zarr_view.record import Record, json_pointers, shown_attributes
+from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 __all__ = ["KEEP", "Change", "changed", "names_n5"]
 
 KEEP: Literal["keep"] = "keep"
-"""Says that a part of the document stays as it is."""
+"""The value of a member of :class:`Change` that leaves its part of the document as it is."""
 
 _OWN_KEYS = (*DATASET_KEYS, VERSION_KEY, ZARR_KEY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What Zarr changes in the document of a node.
+    """The changes that Zarr makes in the document of a node.
 
     Parameters
     ----------
     attributes : mapping or KEEP
         The users' attributes.
     base : mapping or None
-        The attributes that Zarr started from; None where that is what is on disk.
+        The attributes that Zarr started from; None for those on disk.
     members : Members, None or KEEP
         N5's keys of an array; None for a group.
     resized : Members or KEEP
@@ -68,7 +68,7 @@ class Change:
     makes_group : bool
         Whether Zarr creates a group; a dataset is not replaced by one.
     is_group : bool
-        Whether a listing told that the node is a group although its document describes a dataset.
+        Whether a listing showed that the node is a group although its document describes a dataset.
     """
 
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
@@ -89,14 +89,14 @@ class Change:
         return describes_array(raw.values, is_group=self.is_group)
 
     def own_keys(self, raw: RawObject) -> tuple[str, ...]:
-        """Name the keys of the document that are no attributes."""
+        """Name the keys of the document that are not users' attributes."""
         return own_keys(raw.values, is_group=not self.is_of_array(raw), is_root=self.is_root)
 
     def is_reserved(self, raw: RawObject, key: str, value: JSON) -> bool:
-        """Whether an attribute would be taken for one of N5's own keys, and is not meant to be."""
+        """Whether readers would take a user's attribute for one of N5's own keys."""
         if self.is_of_array(raw):
             return key in _OWN_KEYS
-        # a value that is a version is hidden on groups; only the root's is the container's
+        # readers hide a version on any group, but only that of the root is the container's
         if key == VERSION_KEY:
             return self.is_root != is_version(value)
         completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
@@ -113,7 +113,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     data : bytes or None
         The document on disk; None where there is none.
     change : Change
-        What changes.
+        The change to apply.
 
     Returns
     -------
@@ -123,13 +123,13 @@ def changed(data: bytes | None, change: Change) -> bytes:
     Raises
     ------
     N5AttributesError
-        The document on disk is not JSON: nothing of it could be kept (``kind="json"``).
+        The document on disk is not JSON, so its members cannot be kept (``kind="json"``).
     N5Error
         A group is created on a dataset, or no such dataset is there to resize (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
-    record = _without_tokens(raw, record)
+    record = _record_nonfinite(raw, record)
     if data is None and change.is_root:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
     if change.makes_group:
@@ -151,7 +151,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
 
 
 def _with_group_members(raw: RawObject, record: Record, change: Change) -> Record:
-    """Record what the ``zarr.json`` of a group says beside attributes."""
+    """Record the members of the ``zarr.json`` of a group other than attributes."""
     if change.consolidated != KEEP:
         record = replace(record, consolidated=change.consolidated)
     if change.extra == KEEP:
@@ -162,6 +162,7 @@ def _with_group_members(raw: RawObject, record: Record, change: Change) -> Recor
 
 
 def _check_group(raw: RawObject, change: Change) -> None:
+    """Raise if there is a dataset on disk, so that no group can be created."""
     if change.is_of_array(raw):
         message = (
             "expected a group or nothing, got a dataset: another program has made it; remove it "
@@ -171,11 +172,12 @@ def _check_group(raw: RawObject, change: Change) -> None:
 
 
 def _resize(raw: RawObject, members: Members) -> None:
+    """Change ``dimensions``, if the dataset on disk has the same elements and blocks."""
     described = parse_attributes(raw.values)
     expected = f"a dataset of {members.element.stored} in blocks {members.block_size}"
     got = "a group"
     if isinstance(described, DatasetAttributes):
-        # of a type that N5 has no name for the blocks are known by their size only
+        # for numpy's type names, which zarr-python 2 wrote, only the block size is compared
         stored = described.data_type if described.numpy_type is None else members.element.stored
         got = f"a dataset of {stored} in blocks {described.block_size}"
     if got != expected:
@@ -184,8 +186,8 @@ def _resize(raw: RawObject, members: Members) -> None:
     raw.set("dimensions", list(members.dimensions))
 
 
-def _without_tokens(raw: RawObject, record: Record) -> Record:
-    """Put NaN and infinities aside that another tool wrote as Java lets it, but JSON does not."""
+def _record_nonfinite(raw: RawObject, record: Record) -> Record:
+    """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
     respelled = {k: v for k, v in raw.values.items() if k not in raw.texts and k not in _OWN_KEYS}
     nonfinite = dict(record.nonfinite)
     for pointer, value in json_pointers(respelled):
@@ -203,7 +205,7 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
         return record
     members = {} if change.members is None else change.members.to_json()
     if members and not was_dataset:
-        record = _with_attributes_aside(raw, record, change)
+        record = _record_reserved_attributes(raw, record, change)
     for key in DATASET_KEYS:
         if key not in members:
             raw.remove(key)
@@ -225,11 +227,11 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
     )
 
 
-def _with_attributes_aside(raw: RawObject, record: Record, change: Change) -> Record:
-    """Keep the attributes of a group whose names are N5's own once it is a dataset."""
-    standing = raw.values.keys() & {*_OWN_KEYS} - {*change.own_keys(raw)}
-    attributes = {key: raw.values[key] for key in standing}
-    for key in standing:
+def _record_reserved_attributes(raw: RawObject, record: Record, change: Change) -> Record:
+    """Move attributes of a group to the record if N5 uses their names in a dataset."""
+    reserved = raw.values.keys() & {*_OWN_KEYS} - {*change.own_keys(raw)}
+    attributes = {key: raw.values[key] for key in reserved}
+    for key in reserved:
         raw.remove(key)
     return replace(record, attributes={**record.attributes, **attributes})
 
@@ -237,10 +239,10 @@ def _with_attributes_aside(raw: RawObject, record: Record, change: Change) -> Re
 def _with_attributes(
     raw: RawObject, record: Record, change: Change, attributes: Mapping[str, JSON]
 ) -> Record:
-    """Apply the users' changes key by key."""
+    """Apply the changes of users' attributes key by key."""
     users = {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)}
-    theirs = shown_attributes(users, record)
-    base = theirs if change.base is None else change.base
+    current = restore_attributes(users, record)
+    base = current if change.base is None else change.base
     escaped = dict(record.attributes)
     touched = {key for key in base if key not in attributes}
     touched |= {
@@ -262,7 +264,7 @@ def _with_attributes(
 
 
 def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
-    """Whether tensorstore would refuse the dataset: it wants one string or number for each axis."""
+    """Whether tensorstore would refuse the dataset: it requires one value of a type per axis."""
     if key not in ("axes", "resolution", "units") or not is_dataset(raw.values):
         return False
     dimensions = raw.values["dimensions"]
@@ -284,7 +286,7 @@ def _is_finite(value: JSON) -> bool:
 
 
 def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[str]) -> Record:
-    """Record what JSON and Java cannot hold; of keys that were not touched all stays."""
+    """Record the values that JSON and Java cannot hold; keep the record of untouched keys."""
 
     def is_kept(pointer: str) -> bool:
         return pointer.split("/")[1].replace("~1", "/").replace("~0", "~") not in touched
@@ -305,7 +307,7 @@ def _token(value: float) -> str:
 
 
 def _placeholders(value: JSON) -> JSON:
-    """Replace what is not finite by null: bare NaN make z5py and tensorstore refuse a node."""
+    """Replace NaN and infinities by null: z5py and tensorstore refuse a node with bare NaN."""
     if isinstance(value, Mapping):
         return {key: _placeholders(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -314,20 +316,20 @@ def _placeholders(value: JSON) -> JSON:
 
 
 def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
-    """Name the axes: by ``axes`` where it can hold the names, else by the record."""
+    """Write the names of the axes: to ``axes`` if it can hold them, else to the record."""
     names = None if change.names is None or change.names == KEEP else list(change.names)
-    users = shown_attributes(
+    users = restore_attributes(
         {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)},
         replace(record, dimension_names=None),
     )
     plain = replace(record, dimension_names=None)
     given = change.attributes if isinstance(change.attributes, Mapping) else {}
     names_given = derived_names(users, change.ndim)
-    # an attribute of the users' must not disappear behind the names that it gives
+    # a user's attribute that gives the names must stay an attribute
     is_users = names_given is not None and names_given[0] in given
     if _names_of(users, change.ndim) == names and not is_users:
         return plain
-    # tensorstore refuses a dataset that has not one axis for each dimension
+    # tensorstore refuses a dataset whose `axes` have not one name for each dimension
     fits = AXES_KEY not in given and change.ndim == change.rank
     if names is not None and fits and not is_users:
         as_axes = ["" if name is None else name for name in names]
@@ -336,7 +338,7 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
             raw.set(AXES_KEY, as_axes)
             return plain
     if AXES_KEY not in given and AXES_KEY in users:
-        raw.remove(AXES_KEY)  # it was presented as names, which have changed
+        raw.remove(AXES_KEY)  # Zarr saw it as dimension names, which have changed
         users.pop(AXES_KEY)
         if _names_of(users, change.ndim) == names and not is_users:
             return plain
@@ -349,7 +351,7 @@ def _names_of(attributes: Mapping[str, JSON], ndim: int) -> list[str | None] | N
 
 
 def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
-    """Turn the ``dimension_names`` of a ``zarr.json`` into N5 order."""
+    """Convert the ``dimension_names`` of a ``zarr.json`` into N5 order."""
     if not isinstance(names, Sequence) or isinstance(names, str):
         return None
     in_n5: list[str | None] = [

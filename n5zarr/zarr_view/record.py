@@ -1,28 +1,29 @@
-"""Read and write the ``"zarr"`` record: the attribute with what N5's keys cannot say.
+"""Read and write the ``"zarr"`` record: the attribute for all that N5's keys cannot express.
 
-It holds only what does not follow from N5's keys, and is absent where nothing is left:
+The record has only members that cannot be derived from N5's keys, and is absent if it is empty:
 
 ======================  ==========================================================================
-``data_type``           Zarr's data type, where N5 has none of that name (v3 form)
+``data_type``           Zarr's data type, if N5 has none of that name (v3 form)
 ``shape``               ``[]`` for an array without dimensions, which is kept as ``[1]``
-``fill_value``          where it is not zero (v3 form)
-``codecs``              the codecs of a v3 array that do not follow from ``compression``
+``fill_value``          the fill value if it is not zero (v3 form)
+``codecs``              the codecs of a v3 array, if they do not follow from ``compression``
 ``v2``                  ``compressor``, ``filters`` and ``order`` of a v2 array, likewise; its
-                        ``dtype`` where that is not in the byte order of what is stored
-``axis_order``          ``"F"`` where these codecs are for axes in N5 order
-``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for none although an
-                        attribute looks like names
+                        ``dtype`` if it is not in the stored byte order
+``axis_order``          ``"F"`` if these codecs are for axes in N5 order
+``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for an array without
+                        names that has an attribute which looks like names
 ``attributes``          users' attributes with the names of N5's own keys, or because of which
                         tensorstore would refuse the dataset: ``axes``, ``units`` and
                         ``resolution`` that are not one string or number for each axis
 ``nonfinite``           JSON pointers to NaN and infinities, for which the document has null
 ``nulls``               JSON pointers to nulls, which Java drops when it rewrites a document
-``consolidated``        true on a group whose metadata Zarr consolidated; made anew when asked for
+``consolidated``        true on a group whose metadata Zarr consolidated; they are made anew for
+                        each request
 ``extra``               other members of a ``zarr.json`` that readers need not understand
 ======================  ==========================================================================
 
-N5's keys win: where another program has changed ``dataType`` or the rank since, the members that
-describe elements are ignored (:meth:`Record.without_elements`).
+N5's keys take precedence: if another program has changed ``dataType`` or the rank since, the
+members that describe elements are ignored (:meth:`Record.without_elements`).
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Record", "json_pointers", "shown_attributes"]
+__all__ = ["Record", "json_pointers", "restore_attributes"]
 
 _TOKENS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The members of the record, see the module; None and empty where nothing is recorded."""
+    """The members of the record, see the module; None or empty if not recorded."""
 
     data_type: JSON = None
     shape: Sequence[int] | None = None
@@ -99,7 +100,7 @@ class Record:
         return {name: value for name, value in members.items() if value != getattr(empty, name)}
 
     def without_elements(self) -> Self:
-        """Return the record without what describes elements and chunks."""
+        """Return the record without the members that describe elements and chunks."""
         return replace(
             self, data_type=None, shape=None, fill_value=None, codecs=None, v2=None, extra={}
         )
@@ -135,7 +136,7 @@ _EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
 }
 
 
-def shown_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str, JSON]:
+def restore_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str, JSON]:
     """Return the users' attributes as they were written through Zarr.
 
     Parameters
@@ -148,12 +149,12 @@ def shown_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[str
     Returns
     -------
     dict
-        With recorded attributes, NaN, infinities and nulls put back. A value that another program
-        has set since stays.
+        The attributes with recorded ones, NaN, infinities and nulls put back. A value that another
+        program has set since stays.
 
     Examples
     --------
-    >>> shown_attributes({"a": [1, None]}, Record(nonfinite={"/a/1": "NaN"}))
+    >>> restore_attributes({"a": [1, None]}, Record(nonfinite={"/a/1": "NaN"}))
     {'a': [1, nan]}
     """
     # an attribute of the document is newer than the recorded one

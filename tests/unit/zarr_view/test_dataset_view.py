@@ -226,7 +226,7 @@ SHUFFLED: list[JSON] = [
 )
 def test_recorded_codecs(options: dict[str, Any], *, is_recorded: bool) -> None:
     own = view(record=Record(codecs=SHUFFLED), **options)
-    assert (own.shown_codecs == SHUFFLED) is is_recorded
+    assert (own.v3_codecs == SHUFFLED) is is_recorded
     assert (own.transcoded is not None) is is_recorded
 
 

@@ -131,7 +131,7 @@ def test_the_v2_dtype_is_that_of_what_is_stored(
 ) -> None:
     assert element(dtype).v2_dtype == v2_dtype
     assert element(dtype).byte_order == byte_order
-    assert element(dtype).is_spelled(v2_dtype)
+    assert element(dtype).matches_v2_dtype(v2_dtype)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_the_v2_dtype_is_that_of_what_is_stored(
 def test_a_spelling_is_recognized_in_any_byte_order(
     dtype: str, spelled: JSON, *, expected: bool
 ) -> None:
-    assert element(dtype).is_spelled(spelled) is expected
+    assert element(dtype).matches_v2_dtype(spelled) is expected
 
 
 @pytest.mark.parametrize(

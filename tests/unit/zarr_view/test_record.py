@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from n5zarr.errors import N5AttributesError
-from n5zarr.zarr_view.record import Record, json_pointers, shown_attributes
+from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -115,5 +115,5 @@ def test_attributes_are_as_they_were_written(
     attributes: dict[str, JSON], record: Record, expected: dict[str, JSON]
 ) -> None:
     before = repr(attributes)
-    assert shown_attributes(attributes, record) == expected
+    assert restore_attributes(attributes, record) == expected
     assert repr(attributes) == before
