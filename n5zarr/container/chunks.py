@@ -147,7 +147,8 @@ class Chunks:
         # what is being written may be cut: where Zarr's codecs would find that, it is too late
         settled = not shows_cuts(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
-        if block is not None and not settled:
+        # only local files, which have stamps, can be waited for: elsewhere it would be read in vain
+        if block is not None and not settled and self.has_stamps:
             try:
                 if not location.may_be_cut(memoryview(block)):
                     return (yield from self._chunk(memoryview(block), location))
