@@ -147,7 +147,8 @@ class Chunks:
         # a block that is being written may be incomplete; Zarr's codecs would notice that too late
         settled = not detects_incomplete(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
-        if block is not None and not settled:
+        # only local files, which have stamps, can be waited for: elsewhere it would be read in vain
+        if block is not None and not settled and self.has_stamps:
             try:
                 if not location.may_be_cut(memoryview(block)):
                     return (yield from self._chunk(memoryview(block), location))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from zarr.abc.store import Store
@@ -84,7 +84,12 @@ class Storage(ABC):
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request, and call ``warn`` with messages for the user."""
 
-    def run[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
+    def run[T](
+        self,
+        steps: Steps[T],
+        warn: Callable[[str], None],
+        first: Sequence[Request] | None = None,
+    ) -> T:
         """Run a generator of requests without await.
 
         Parameters
@@ -93,6 +98,8 @@ class Storage(ABC):
             See :mod:`n5zarr.storage.requests`.
         warn : callable
             Called with messages for the user.
+        first : sequence of requests, optional
+            What the generator has yielded, if it has been started.
 
         Returns
         -------
@@ -100,7 +107,7 @@ class Storage(ABC):
             The return value of the generator.
         """
         try:
-            requests = next(steps)
+            requests = next(steps) if first is None else first
             while True:
                 try:
                     answers = [self.answer(request, warn) for request in requests]

@@ -107,8 +107,13 @@ class LocalFiles(Storage):
 
     @override
     async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
+        try:
+            requests = next(steps)
+        except StopIteration as done:  # it needs nothing of storage, and so no thread
+            result: T = done.value
+            return result
         # one thread for the whole generator is cheaper than one for each request
-        return await asyncio.to_thread(self.run, steps, warn)
+        return await asyncio.to_thread(self.run, steps, warn, requests)
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:

@@ -36,7 +36,7 @@ from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from zarr.abc.store import Store
 
@@ -166,12 +166,6 @@ class ZarrStorage(Storage):
 
     @override
     async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
-        limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
-
-        async def answer(request: Request) -> object:
-            async with limit:
-                return await self._answer_async(request, warn)
-
         try:
             requests = next(steps)
             while True:
@@ -179,7 +173,7 @@ class ZarrStorage(Storage):
                     if len(requests) == 1:  # in memory, a task costs more than the request
                         answers = [await self._answer_async(requests[0], warn)]
                     else:
-                        answers = await asyncio.gather(*map(answer, requests))
+                        answers = await self._answer_together(requests, warn)
                 except Exception as err:
                     requests = steps.throw(err)
                 else:
@@ -187,6 +181,18 @@ class ZarrStorage(Storage):
         except StopIteration as done:
             result: T = done.value
             return result
+
+    async def _answer_together(
+        self, requests: Sequence[Request], warn: Callable[[str], None]
+    ) -> list[object]:
+        """Answer requests concurrently, as many at a time as zarr allows."""
+        limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
+
+        async def answer(request: Request) -> object:
+            async with limit:
+                return await self._answer_async(request, warn)
+
+        return await asyncio.gather(*map(answer, requests))
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
