@@ -235,15 +235,22 @@ class Container:
                 "chooses it"
             )
             raise N5UnrepresentableError(message, kind="path", where=self.name)
-        if only_new and (yield from self.exists(key)):
-            return
         if isinstance(parsed, ChunkKey):
-            yield from self._locating(self.chunks.write(parsed, value), parsed.path)
+            steps = self.chunks.write(parsed, value)
         else:
-            steps = self._write_document(parsed, bytes(value), only_new=only_new)
-            yield from self._locating(steps, parsed.path)
+            # now, not when storage gets to it: others may write through this container meanwhile
+            served = self.memory.served.get(parsed)
+            steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
+        located = self._locating(steps, parsed.path)
+        return self._unless_exists(key, located) if only_new else located
 
-    def _write_document(self, key: MetadataKey, value: bytes, *, only_new: bool) -> Steps[None]:
+    def _unless_exists(self, key: str, steps: Steps[None]) -> Steps[None]:
+        if not (yield from self.exists(key)):
+            yield from steps
+
+    def _write_document(
+        self, key: MetadataKey, value: bytes, served: bytes | None, *, only_new: bool
+    ) -> Steps[None]:
         document = parse_document(key, value)
         self.memory.listed.clear()
         yield from self.nodes.check_version()
@@ -251,6 +258,7 @@ class Container:
             self.nodes,
             key,
             document,
+            served,
             # in v2 three keys are one `attributes.json`, which may be there for another of them
             only_new=only_new and key.name == "zarr.json",
         )

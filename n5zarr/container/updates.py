@@ -82,18 +82,25 @@ def _is_of(name: str, document: ZarrDocument) -> bool:
 
 
 def write_document(
-    nodes: Nodes, key: MetadataKey, document: ZarrDocument, *, only_new: bool = False
+    nodes: Nodes,
+    key: MetadataKey,
+    document: ZarrDocument,
+    served: bytes | None,
+    *,
+    only_new: bool = False,
 ) -> Steps[Node | None]:
     """Write a Zarr document: apply what Zarr changed in it to what is stored now.
 
     Parameters
     ----------
     nodes : Nodes
-        The container. What Zarr's change starts from, the document last served, is in its memory.
+        The container.
     key : MetadataKey
         Of the document.
     document : dict
         See :func:`parse_document`.
+    served : bytes or None
+        The document last served or taken under this key, from which Zarr's change starts.
     only_new : bool, optional
         Write nothing where the node has a document.
 
@@ -112,10 +119,8 @@ def write_document(
     whole = _whole_document(key, document, axis_order)
     if whole.makes_group and (yield from _is_group(nodes, key.path)):
         whole = replace(whole, is_group=True)
-    served = nodes.memory.served.get(key)
-    change = whole
-    if served is not None:
-        change = _since(whole, key, document, json.loads(served), axis_order)
+    old = None if served is None else json.loads(served)
+    change = whole if old is None else _since(whole, key, document, old, axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     applied: list[Change] = []

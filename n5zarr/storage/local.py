@@ -48,10 +48,14 @@ class LocalFiles(Storage):
         The directory of the container. It need not exist; the first write creates it.
     read_only : bool, optional
         Whether writing is refused.
+    store_writes : bool, optional
+        Whether :attr:`store` writes. It would create the directory when it is opened, so only one
+        that a user has given does.
     """
 
-    def __init__(self, root: Path, *, read_only: bool = False) -> None:
+    def __init__(self, root: Path, *, read_only: bool = False, store_writes: bool = False) -> None:
         self._root = root.resolve()
+        self._store = LocalStore(self._root, read_only=not store_writes)
         self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
         self._read_only = read_only
 
@@ -66,8 +70,7 @@ class LocalFiles(Storage):
     @property
     @override
     def store(self) -> Store:
-        # read only: a writable LocalStore would create the directory when it is opened
-        return LocalStore(self._root, read_only=True)
+        return self._store
 
     @property
     @override
@@ -91,7 +94,8 @@ class LocalFiles(Storage):
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
-        return type(self)(self._root, read_only=read_only)
+        store_writes = not self._store.read_only
+        return type(self)(self._root, read_only=read_only, store_writes=store_writes)
 
     @override
     def is_same_place(self, other: Storage) -> bool:

@@ -78,5 +78,8 @@ def open_storage(
         if cache is not None:
             message = "cache: expected a remote container; the system caches local files itself"
             raise N5UnrepresentableError(message, kind="option")
-        return LocalFiles(Path(opened_store.root), read_only=opened_store.read_only)
+        read_only = opened_store.read_only
+        store_writes = isinstance(store, Store) and not read_only
+        root = Path(opened_store.root)
+        return LocalFiles(root, read_only=read_only, store_writes=store_writes)
     return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))

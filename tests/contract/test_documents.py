@@ -745,6 +745,16 @@ def test_a_store_that_wraps_one_for_reading_is_for_reading(root: Path) -> None:
     assert not N5Store(root, read_only=True).with_read_only().read_only
 
 
+def test_the_wrapped_store_writes_if_the_given_one_does(tmp_path: Path) -> None:
+    store = N5Store(LocalStore(tmp_path / "c.n5"))
+    asyncio.run(store.store.set("README.md", cpu.Buffer.from_bytes(b"about")))
+    assert (tmp_path / "c.n5" / "README.md").read_bytes() == b"about"
+    assert store.with_read_only(read_only=False).store == store.store
+    assert not store.store.read_only
+    for other in (LocalStore(tmp_path / "c.n5", read_only=True), tmp_path / "c.n5"):
+        assert N5Store(other).store.read_only
+
+
 def test_a_name_that_looks_unfinished_is_a_name(tmp_path: Path) -> None:
     group = zarr.create_group(N5Store(tmp_path / "c.n5"))
     group.create_group("x.partial")

@@ -85,6 +85,24 @@ def test_two_live_groups_keep_what_each_of_them_sets(tmp_path: Path) -> None:
     assert zarr.open_group(N5Store(tmp_path / "c.n5")).attrs.asdict() == {"old": 0, "a": 1, "b": 3}
 
 
+def test_changes_may_be_stored_in_another_order_than_they_were_asked_for(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "c.n5")
+    zarr.open_group(store, mode="a")
+    documents = [
+        {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+        for attributes in ({"a": 1}, {"a": 1, "b": 2})
+    ]
+    first, second = (
+        store.container.write("zarr.json", memoryview(json.dumps(document).encode()))
+        for document in documents
+    )
+
+    store.run_sync(second)
+    store.run_sync(first)
+
+    assert dict(zarr.open_group(store, mode="r").attrs) == {"a": 1, "b": 2}
+
+
 def test_processes_that_create_nodes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     script = """
         for i in range(8):
