@@ -5,6 +5,7 @@ CONTRIBUTING.md lists the steps to add a compression.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ class Codec[C](Protocol):
 
     # ------------------------------------------------------------------ payloads
 
+    @abstractmethod
     def compress(self, data: BufferLike, compression: C, item_size: int) -> BufferLike:
         """Compress the elements of a block into a payload; see :func:`compress.compress`."""
 
+    @abstractmethod
     def decompress(self, payload: memoryview, n_bytes: int, compression: C) -> BufferLike:
         """Decompress the first ``n_bytes`` bytes of a payload, or fewer if it has fewer.
 
@@ -65,6 +68,7 @@ class Codec[C](Protocol):
 
     # ------------------------------------------------------------------ the codec of Zarr
 
+    @abstractmethod
     def numcodec(self, compression: C) -> dict[str, JSON] | None:
         """Return the configuration of numcodecs' codec, with ``id``.
 
@@ -108,5 +112,6 @@ class Codec[C](Protocol):
         """Whether :meth:`usable` notices that the end of a payload is missing."""
         return False
 
+    @abstractmethod
     def store(self, data: BufferLike, compression: C) -> BufferLike:
         """Return the stream that decodes to ``data`` and takes the least time to make."""

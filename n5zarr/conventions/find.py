@@ -27,6 +27,7 @@ from n5zarr.conventions import (
 )
 from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
 from n5zarr.conventions.units import is_unit
+from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,11 +105,16 @@ def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
     Parameters
     ----------
     convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
-        One of :data:`WRITTEN`; it is not checked.
+        One of :data:`WRITTEN`.
     axes : sequence of Axis
         The axes, in N5 order.
     path : str
         Path of the dataset, relative to its group.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The convention is only read, or unknown (``kind="option"``).
     """
     match convention:
         case "cosem":
@@ -118,8 +124,11 @@ def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
             return Written(n5viewer.write(axes))
         case "neuroglancer":
             return Written(neuroglancer.write(axes))
-        case _:
+        case "ngff":
             return Written({}, *ngff.write(axes, path))
+        case _:
+            message = f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
+            raise N5UnrepresentableError(message, kind="option")
 
 
 class GeometryAndProblems(NamedTuple):

@@ -20,6 +20,7 @@ from n5zarr.conventions.find import (
 )
 from n5zarr.conventions.model import Node, axes_of
 from n5zarr.conventions.units import is_unit, ratio
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store.inspect import describe
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
@@ -656,3 +657,8 @@ def test_a_view_without_registration_has_the_voxel_size() -> None:
         assert [axis.scale for axis in axes] == scale
         assert [axis.translation for axis in axes] == [0, 0, 0]
         assert {axis.unit for axis in axes} == ({"um"} if setup == 3 else {None})
+
+
+def test_a_convention_that_is_only_read_is_not_written() -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"expected one of cosem, .*, got 'paintera'"):
+        describe_axes("paintera", [], "s0")
