@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from n5zarr.container.chunks import Chunks
 from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.memory import Memory
-from n5zarr.container.nodes import Nodes
+from n5zarr.container.nodes import Nodes, check_of_node
 from n5zarr.container.updates import parse_document, remove_document, write_document
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
@@ -291,7 +291,8 @@ class Container:
         self.memory.listed.clear()
         try:
             exists = (yield from self.nodes.node(path)) is not None
-        except N5Error:
+        except N5Error as err:
+            check_of_node(err)
             exists = True  # broken, and not wanted any more
         if exists or not path:
             yield [RemoveTree(path)]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["Broken", "Nodes", "read_document"]
+__all__ = ["Broken", "Nodes", "check_of_node", "read_document"]
 
 _STALE_RECORD = (
     "zarr: record ignored: another tool has changed the elements of the dataset; shown as what "
@@ -250,6 +250,7 @@ class Nodes:
         try:
             return (yield from self.classify(path, data))
         except N5Error as err:
+            check_of_node(err)
             return Broken(err)
 
     def above(self, path: str) -> Steps[list[Mapping[str, JSON]]]:
@@ -263,6 +264,7 @@ class Nodes:
                 document = None if data is None else (yield from _parsed(above, data))
                 attributes.append(_as_group(document, is_root=not above).attributes)
             except N5Error as err:
+                check_of_node(err)
                 yield [Warn(f"no axes are taken from {join(above, ATTRIBUTES_JSON)}: {err}")]
                 attributes.append({})
         return attributes
@@ -274,8 +276,9 @@ class Nodes:
         for path, data in zip(paths, documents, strict=True):
             try:
                 node = None if data is None else (yield from self.classify(path, data))
-            except N5Error:  # whoever opens this node gets the error
-                continue
+            except N5Error as err:
+                check_of_node(err)
+                continue  # who opens this node gets the error
             if isinstance(node, DatasetView):
                 views[path] = node
         return views
@@ -299,6 +302,12 @@ class Nodes:
             ]
         positions = (parse_block_path(name, grid) for name in names)
         return sorted(position for position in positions if position is not None)
+
+
+def check_of_node(err: N5Error) -> None:
+    """Raise an error again if it says that storage failed, and not that a node is broken."""
+    if err.kind in ("listing", "option"):
+        raise err
 
 
 def _refusal(name: str) -> N5Error | None:

@@ -153,7 +153,7 @@ def test_a_chunk_is_written_as_its_page_says(store: N5Store) -> None:
     assert chunk is not None
     calls = calls_of(lambda: store.set_sync("a/c/1/1/1", chunk))
     made = "n5zarr.container.chunks.Chunks._make_block"
-    check(calls, "the-way-of-a-chunk.md", "Writing a chunk", [FLOW_BEGINS + "write", made])
+    check(calls, "the-way-of-a-chunk.md", "Writing a chunk", [FLOW_BEGINS + "_locating", made])
 
 
 def test_a_document_is_read_as_its_page_says(store: N5Store) -> None:
@@ -169,5 +169,10 @@ def test_a_document_is_written_as_its_page_says(store: N5Store) -> None:
     value = cpu.Buffer.from_bytes(json.dumps(document).encode())
     calls = calls_of(lambda: store.set_sync("a/zarr.json", value))
     applied = "n5zarr.container.updates.write_document.<locals>.apply"
-    check(calls, "the-way-of-a-document.md", "Writing a document", [FLOW_BEGINS + "write", applied])
+    check(
+        calls,
+        "the-way-of-a-document.md",
+        "Writing a document",
+        [FLOW_BEGINS + "_locating", applied],
+    )
     assert '"note"' in (store.root / "a" / "attributes.json").read_text(encoding="utf-8")

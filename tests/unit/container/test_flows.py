@@ -11,7 +11,13 @@ import pytest
 from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.options import ViewOptions
-from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import (
+    N5BlockError,
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+)
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.requests import (
     Entry,
@@ -291,3 +297,24 @@ def test_an_unknown_option_is_refused_with_those_that_are_known(
     options: dict[str, object] = {option: value}
     with pytest.raises(N5UnrepresentableError, match=f"{option}: expected one of {known}, got"):
         ViewOptions(**options)  # type: ignore[arg-type]
+
+
+def test_what_storage_cannot_do_is_no_broken_node(container: Container) -> None:
+    class Unlistable(Answers):
+        def answer(self, request: Request) -> object:
+            if isinstance(request, List) and request.path:
+                message = "listing: the server does not list"
+                raise N5UnsupportedError(message, kind="listing")
+            return super().answer(request)
+
+    # only a listing tells whether BigStitcher's setups are groups
+    suspect = json.dumps(DATASET | {"downsamplingFactors": [[1, 1], [2, 2]]}).encode()
+    answers = Unlistable(**{"a/attributes.json": suspect})
+    flows: list[Steps[object]] = [
+        container.names(""), container.delete_dir("a"), container.nodes.datasets(["a"]),
+        container.delete_dir("b"),
+    ]  # fmt: skip
+    for steps in flows:
+        with pytest.raises(N5UnsupportedError, match="the server does not list"):
+            answers(steps)
+    assert set(answers.values) == {"a/attributes.json"}
