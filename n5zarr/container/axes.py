@@ -236,15 +236,19 @@ def read_layout(
         inner = join(path, name)
         bdv_view = yield from _bdv_view(inner)
         datasets[name] = _place(inner, view, above, views.get("s0"), convention, bdv_view)
-    alone = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
-    for name, one in datasets.items():
-        beside = {d: alone[d] for d in one.dims if d in alone and d != name}
-        fitting = {d: c for d, c in beside.items() if c.is_coordinate_of(d, one.sizes[d])}
-        datasets[name] = replace(one, coordinates=fitting)
-    placed = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
+    named_like_dim = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
+    for name, placed in datasets.items():
+        candidates = {d: named_like_dim[d] for d in placed.dims if d in named_like_dim}
+        fitting = {
+            d: c
+            for d, c in candidates.items()
+            if d != name and c.is_coordinate_of(d, placed.sizes[d])
+        }
+        datasets[name] = replace(placed, coordinates=fitting)
+    has_geometry = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
     return Layout(
         path=path,
-        attributes=_without_levels(group.attributes) if placed else dict(group.attributes),
+        attributes=_without_levels(group.attributes) if has_geometry else dict(group.attributes),
         datasets=datasets,
         groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
         broken=tuple(child for _, child in children if isinstance(child, Broken)),

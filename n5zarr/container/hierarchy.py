@@ -114,7 +114,10 @@ class Hierarchy:
     def _documents_below(
         self, path: str, node: GroupAttributes, *, own: bool
     ) -> Steps[dict[str, JSON]]:
-        """Make the documents of all nodes below a group: by key in v2, by path in v3."""
+        """Make the documents of all nodes below a group: by key in v2, by path in v3.
+
+        With ``own``, also those of the group itself.
+        """
         documents: dict[str, JSON] = {}
         nodes: list[tuple[str, Node]] = [(path, node)] if own else []
         nodes += yield from self._nodes_below(path)

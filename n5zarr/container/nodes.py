@@ -228,12 +228,12 @@ class Nodes:
         documents = yield from read_each([join(path, name, ATTRIBUTES_JSON) for name in names])
         bare = [n for n, document in zip(names, documents, strict=True) if document is None]
         # an object store has no directories without keys: ask whether there are keys
-        held = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
+        keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
         for name, document in zip(names, documents, strict=True):
             if document is not None:
                 children.append((name, (yield from self._child(join(path, name), document))))
-            elif held[name] is not None:
+            elif keys[name] is not None:
                 children.append((name, GroupAttributes(attributes={})))
         refused = [(name, error) for name in directories if (error := _refusal(name)) is not None]
         children += [(name, Broken(error.located(path or "/"))) for name, error in refused]

@@ -26,20 +26,20 @@ KEYS = ("translate",)
 def read(node: Node) -> Geometry | None:
     """Read ``translate`` of the dataset or the group above; None where there is none."""
     for attributes in (node.attributes, *node.ancestors[:1]):
-        to = _offset(attributes, node.ndim)
-        geometry = None if to is None else n5viewer.read(node) or neuroglancer.read(node)
-        if to is not None and geometry is not None:
-            axes = zip(geometry.axes, to, strict=True)
-            moved = (replace(axis, translation=axis.translation + t) for axis, t in axes)
+        offset = _offset(attributes, node.ndim)
+        geometry = None if offset is None else n5viewer.read(node) or neuroglancer.read(node)
+        if offset is not None and geometry is not None:
+            axes = zip(geometry.axes, offset, strict=True)
+            moved = (replace(axis, translation=axis.translation + o) for axis, o in axes)
             return Geometry(convention="render", axes=tuple(moved))
     return None
 
 
 def _offset(attributes: Mapping[str, JSON], ndim: int) -> tuple[float, ...] | None:
     """Return the physical offset; None unless all attributes that render writes are present."""
-    by = numbers(attributes.get("translate"), ndim)
+    n_elements = numbers(attributes.get("translate"), ndim)
     resolution = resolution_in(attributes)
     is_complete = resolution is not None and len(resolution) == ndim and "scales" in attributes
-    if by is None or resolution is None or not is_complete:
+    if n_elements is None or resolution is None or not is_complete:
         return None
-    return tuple(b * r for b, r in zip(by, resolution, strict=True))
+    return tuple(n * r for n, r in zip(n_elements, resolution, strict=True))
