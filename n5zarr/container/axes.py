@@ -1,9 +1,9 @@
-"""The axes of datasets: names of dimensions, positions of elements, and which datasets share them.
+"""Read the axes of datasets: names of dimensions, positions, and which datasets share them.
 
-Reads what the conventions need (attributes of the dataset, of the groups above it and of the level
-``s0`` beside it, BigDataViewer's XML), and turns what they say into what xarray and Zarr can hold:
-distinct names of dimensions, and an :class:`~n5zarr.conventions.model.Axis` for each that has
-positions.
+Reads the input of the conventions (attributes of the dataset, of the groups above it and of the
+level ``s0`` beside it, BigDataViewer's XML), and converts their output into a form that xarray and
+Zarr can hold: distinct names of dimensions, and an :class:`~n5zarr.conventions.model.Axis` for each
+dimension that has positions.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Placed:
     dims : tuple of str
         Distinct names of its dimensions, in the axis order of the view.
     axes : mapping of str to Axis
-        By name of the dimension, in the same order; only those whose elements have positions.
+        Axes by name of the dimension, in the same order; only axes whose elements have positions.
     geometry : Geometry or None
-        What the convention says, in N5 order; None if no convention says anything.
+        The axes as a convention describes them, in N5 order; None if no convention does.
     problems : tuple of str
-        Attributes of the axes that contradict each other or the dataset.
+        Messages about attributes that contradict each other or the dataset.
     coordinates : mapping of str to Placed
         One-dimensional datasets in the same group that are named like a dimension.
     """
@@ -77,7 +77,7 @@ class Placed:
 
     @property
     def name(self) -> str:
-        """Name of the variable: the last element of the path, with ``_`` if an axis has it."""
+        """Name of the variable: the last name of the path, followed by ``_`` if an axis has it."""
         name = self.path.rpartition("/")[2] or "data"
         return f"{name}_" if name in self.dims and len(self.dims) > 1 else name
 
@@ -88,7 +88,7 @@ class Placed:
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """Attributes but those of the axes, and the part of a registration that axes cannot say."""
+        """Attributes without those of the axes; ``registration`` if it turns or shears."""
         rest = () if self.geometry is None else self.geometry.rest
         others = {
             key: value
@@ -105,18 +105,18 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What lies in a group, and whether its datasets share their axes.
+    """The children of a group, and whether its datasets share their axes.
 
     Parameters
     ----------
     path : str
-        Of the group.
+        Path of the group.
     attributes : mapping
-        Attributes of the group but those of the axes of the datasets.
+        Attributes of the group, without those that describe the axes of its datasets.
     datasets : mapping of str to Placed
-        By name, all of them.
+        All datasets, by name.
     groups : mapping of str to GroupAttributes
-        By name.
+        All groups, by name.
     broken : tuple of Broken
         Children that cannot be read.
     """
@@ -193,7 +193,7 @@ def read_placed(
     convention : str, optional
         Name of the only convention to try; all are tried by default.
     description : Description, optional
-        BigDataViewer's XML; by default it is searched, see :func:`read_description`.
+        BigDataViewer's XML; by default :func:`read_description` searches for it.
     """
     above = yield from nodes.above(path)
     group = path.rpartition("/")[0]
@@ -236,15 +236,19 @@ def read_layout(
         inner = join(path, name)
         bdv_view = yield from _bdv_view(inner)
         datasets[name] = _place(inner, view, above, views.get("s0"), convention, bdv_view)
-    alone = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
-    for name, one in datasets.items():
-        beside = {d: alone[d] for d in one.dims if d in alone and d != name}
-        fitting = {d: c for d, c in beside.items() if c.is_coordinate_of(d, one.sizes[d])}
-        datasets[name] = replace(one, coordinates=fitting)
-    placed = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
+    named_like_dim = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
+    for name, placed in datasets.items():
+        candidates = {d: named_like_dim[d] for d in placed.dims if d in named_like_dim}
+        fitting = {
+            d: c
+            for d, c in candidates.items()
+            if d != name and c.is_coordinate_of(d, placed.sizes[d])
+        }
+        datasets[name] = replace(placed, coordinates=fitting)
+    has_geometry = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
     return Layout(
         path=path,
-        attributes=_without_levels(group.attributes) if placed else dict(group.attributes),
+        attributes=_without_levels(group.attributes) if has_geometry else dict(group.attributes),
         datasets=datasets,
         groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
         broken=tuple(child for _, child in children if isinstance(child, Broken)),
@@ -252,7 +256,7 @@ def read_layout(
 
 
 def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return attributes without the list of levels, which the nodes of a tree show."""
+    """Return attributes without the list of levels: the children of the group are the levels."""
     return {key: value for key, value in attributes.items() if key != "multiscales"}
 
 
@@ -264,6 +268,7 @@ def _place(
     convention: str | None,
     bdv_view: View | None = None,
 ) -> Placed:
+    """Name and place the dimensions of a dataset from attributes that have been read."""
     names = tuple(path.split("/")) if path else ()
     node = Node(
         path=names,
@@ -280,7 +285,7 @@ def _place(
     placed = () if geometry is None else present(geometry.is_placed, view.axis_order)
     names_given: Sequence[str | None] = [axis.name for axis in axes]
     if geometry is None or geometry.convention == "names":
-        # names that Zarr wrote, or else those of an attribute
+        # the names that Zarr wrote take precedence over those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
     return Placed(
@@ -319,7 +324,7 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _bdv_view(path: str, description: Description | None = None) -> Steps[View | None]:
-    """Read what BigDataViewer's XML says of the setup and time point of a level."""
+    """Read setup and time point of a level from BigDataViewer's XML; None for other datasets."""
     names = tuple(path.split("/"))
     numbers = view_of(names)
     if numbers is None:
@@ -337,7 +342,7 @@ def read_description(path: str) -> Steps[Description | None]:
     Parameters
     ----------
     path : str
-        The group of the setups.
+        Path of the group of the setups.
     """
 
     def location(data: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Where the block of a chunk is, and whether a stored block is what that place expects."""
+"""Find the block of a chunk, and tell whether a stored block has the expected size."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["BlockLocation"]
 
 
 class BlockLocation(NamedTuple):
-    """Where the block of a chunk is.
+    """The place of a block in its dataset and in the container.
 
     Parameters
     ----------
     path : str
-        Of the dataset.
+        Path of the dataset.
     view : DatasetView
-        How the dataset is shown.
+        The dataset as a Zarr array.
     grid_position : tuple of int
-        Of the block, N5 order.
+        Position of the block in the grid, N5 order.
     key : str
-        Of the block in the container.
+        Key of the block in the container.
     in_grid : bool
-        Whether the dataset has such a block at its present extent.
+        Whether the grid of the dataset has this position, at its present extent.
     """
 
     path: str
@@ -44,7 +44,7 @@ class BlockLocation(NamedTuple):
 
     @classmethod
     def of(cls, chunk: ChunkKey, view: DatasetView | None) -> Self | None:
-        """Find the block of a chunk; None for a chunk of no array."""
+        """Find the block of a chunk; None if there is no such array, or its rank differs."""
         if view is None:
             return None
         coords = chunk.coords
@@ -58,7 +58,7 @@ class BlockLocation(NamedTuple):
 
     @property
     def extent(self) -> N5Tuple:
-        """What of the block lies inside the dataset, in elements, N5 order.
+        """Extent of the part of the block that is inside the dataset, in elements, N5 order.
 
         N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller.
         """
@@ -67,7 +67,7 @@ class BlockLocation(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the whole block lies inside the dataset."""
+        """Whether the whole block is inside the dataset."""
         return self.extent == self.view.dataset.block_size
 
     def has_expected_size(self, block: memoryview) -> bool:
@@ -78,8 +78,8 @@ class BlockLocation(NamedTuple):
         sizes = (self.extent, self.view.dataset.block_size)
         return BlockHeader.from_bytes(block).block_shape in sizes
 
-    def may_be_cut(self, block: memoryview) -> bool:
-        """Whether a block may lack its end, although nothing here decodes it and would notice."""
+    def may_be_incomplete(self, block: memoryview) -> bool:
+        """Whether the end of a block may be missing; only for blocks that are not decoded here."""
         if not self.view.whole_blocks:
             return False
         try:

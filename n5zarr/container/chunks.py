@@ -1,8 +1,8 @@
-"""Chunks of a container: reading, writing and removing them as blocks.
+"""Read, write and remove the chunks of a container as blocks.
 
-Each function is a generator of requests, see :mod:`n5zarr.storage.requests`. A full-size block is a
-chunk with a header before it. `zarr_view.chunks` makes all other chunks, through `codec_chain`
-where an array was created with codecs of its own.
+Each function is a generator of requests, see :mod:`n5zarr.storage.requests`. A full-size block
+without its header is a chunk; `zarr_view.chunks` makes all other chunks, through `codec_chain` if
+an array was created with codecs of its own.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Chunks:
     nodes : Nodes
         The groups and datasets of the container.
     name : str
-        Of the container, for messages.
+        Name of the container, for messages.
     has_stamps : bool
-        Whether storage tells when others have written a document.
+        Whether storage can tell that another program has written a document.
     """
 
     nodes: Nodes
@@ -53,13 +53,13 @@ class Chunks:
 
     @property
     def memory(self) -> Memory:
-        """What is remembered: here the datasets."""
+        """The memory of the store object: here the datasets."""
         return self.nodes.memory
 
     # ------------------------------------------------------------------ datasets
 
     def dataset(self, path: str) -> Steps[DatasetView | None]:
-        """Read the dataset of a chunk if it is not known, or if others have written its document.
+        """Return the dataset of a chunk; read it if it is unknown or others wrote its document.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Chunks:
         return known.node
 
     def dataset_anew(self, path: str) -> Steps[DatasetView | None]:
-        """Read the dataset of a chunk: others may have made it, or made it larger.
+        """Read the dataset of a chunk again: others may have created or resized it.
 
         Raises
         ------
@@ -90,15 +90,16 @@ class Chunks:
     def node_anew(self, path: str, expected: Node | None = None) -> Steps[Node | None]:
         """Read a node, and remember it.
 
-        The version of the container is checked before the first node, where documents cost next
-        to nothing; elsewhere when the root is read, and before the first document is written.
+        On storage with stamps, where reading a document costs little, the version of the container
+        is checked before the first node. On other storage it is checked when the root is read, and
+        before the first document is written.
 
         Parameters
         ----------
         path : str
-            Of the node.
+            Path of the node.
         expected : node, optional
-            What the node has to be like, if it is a dataset.
+            The node as it was; a dataset must still have the same elements and blocks.
 
         Raises
         ------
@@ -116,7 +117,7 @@ class Chunks:
         return node
 
     def _check_same(self, path: str, known: Node | None, node: Node | None) -> None:
-        """Raise if an array whose chunks are asked for has other elements or blocks by now."""
+        """Raise if a dataset has other elements or blocks than when it was last read."""
         if not isinstance(known, DatasetView) or not isinstance(node, DatasetView):
             return
         before, now = known.dataset, node.dataset
@@ -144,13 +145,13 @@ class Chunks:
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is None or not location.in_grid:
             return None
-        # a block that is being written may be incomplete; Zarr's codecs would notice that too late
+        # a block that is being written may be incomplete; Zarr's codecs would notice it too late
         settled = not detects_incomplete(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
         # only local files, which have stamps, can be waited for: elsewhere it would be read in vain
         if block is not None and not settled and self.has_stamps:
             try:
-                if not location.may_be_cut(memoryview(block)):
+                if not location.may_be_incomplete(memoryview(block)):
                     return (yield from self._chunk(memoryview(block), location))
             except N5BlockError:
                 pass
@@ -174,19 +175,19 @@ class Chunks:
         return made
 
     def _warn_of_size(self, block: memoryview, location: BlockLocation) -> Steps[None]:
-        """Say why a block has another size than its place."""
+        """Warn that a block does not have the size of a dataset without ``blockSize``."""
         dataset = location.view.dataset
         if not dataset.has_block_size:
             shape = BlockHeader.from_bytes(block).block_shape
             message = (
                 f"{location.path or '/'}: has no blockSize and is taken for one block of "
-                f"{dataset.dimensions}, but holds one of {shape}: what that lacks is "
-                "shown as fill value; add the blockSize that it was written with"
+                f"{dataset.dimensions}, but holds one of {shape}: missing elements read as "
+                "the fill value; add the blockSize that the dataset was written with"
             )
             yield [Warn(message)]
 
     def _make_chunk(self, block: memoryview, location: BlockLocation) -> BufferLike:
-        """Make a chunk that is no part of its block."""
+        """Make a chunk that is not a part of its block."""
         codecs = location.view.transcoded
         if codecs is None:
             return make_chunk(block, location.view)
@@ -219,12 +220,12 @@ class Chunks:
         N5UnsupportedError
             The array can only be read.
         N5Error
-            The array is another one by now (``kind="changed"``).
+            The array has been replaced by another one (``kind="changed"``).
         """
         location = self.location(chunk)
         if location is not None and location.is_full:
             view = yield from self.dataset(chunk.path)
-        else:  # others may have made the dataset, or made it larger
+        else:  # others may have created or resized the dataset
             view = yield from self.dataset_anew(chunk.path)
         if location is None or view is not location.view:
             location = BlockLocation.of(chunk, view)
@@ -249,13 +250,13 @@ class Chunks:
 
     def remove(self, chunk: ChunkKey) -> Steps[None]:
         """Remove the block of a chunk, if there is one."""
-        # also outside of the grid: zarr shrinks an array before it removes its chunks
+        # a block outside of the grid too: zarr shrinks an array before it removes its chunks
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is not None:
             yield [Remove(location.key)]
 
     def location(self, chunk: ChunkKey) -> BlockLocation | None:
-        """Find the block of a chunk of a dataset that was read; None for a chunk of no array."""
+        """Find the block of a chunk; None if its dataset has not been read, or has another rank."""
         return BlockLocation.of(chunk, self.memory.dataset(chunk.path))
 
     def block_name(self, path: str, grid_position: N5Tuple) -> str:

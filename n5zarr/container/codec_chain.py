@@ -1,7 +1,7 @@
-"""Chunks of any chain of codecs: decoded and encoded by zarr's own codecs.
+"""Decode and encode chunks of any chain of codecs, by zarr's own codecs.
 
 An array that zarr created with codecs that N5 does not have goes on writing its chunks with them.
-Here these chunks become arrays, which become blocks, and back.
+Here these chunks become arrays, from which blocks are made, and arrays become such chunks.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def decode(chunk: memoryview, document: str) -> np.ndarray:
     Parameters
     ----------
     chunk : memoryview
-        The bytes.
+        The bytes of the chunk.
     document : str
         See :attr:`~n5zarr.zarr_view.dataset_view.DatasetView.transcoded`.
 
     Returns
     -------
     numpy.ndarray
-        The full-size chunk, axes as they are shown.
+        The full-size chunk, axes in the order of the Zarr array.
     """
     decoded: np.ndarray = _codecs(document).decode(chunk)
     return decoded

@@ -1,4 +1,4 @@
-"""One container as one hierarchy of Zarr: what each key means, and which flow answers it."""
+"""Present a container as a hierarchy of Zarr: what each key means, and which flow answers it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Container", "KeyReader"]
 
 
 class KeyReader(Protocol):
-    """What a store needs to show keys: a container as it is, or with its axes as coordinates."""
+    """What a store needs to serve keys: a container as it is, or with its axes as coordinates."""
 
     shows_consolidated: bool
     """Whether consolidated metadata are looked for."""
@@ -48,11 +48,11 @@ class KeyReader(Protocol):
         ...
 
     def names(self, path: str) -> Steps[Sequence[str]]:
-        """Name what lies directly below a path, sorted."""
+        """Return the names directly below a path, sorted."""
         ...
 
     def keys_below(self, path: str) -> Steps[Sequence[str]]:
-        """Name every key in a directory; ``""`` stands for all."""
+        """Return every key in a directory; ``""`` is the root."""
         ...
 
 
@@ -65,13 +65,13 @@ class Container:
     Parameters
     ----------
     name : str
-        Of the container, for messages.
+        Name of the container, for messages.
     options : ViewOptions
-        How it is shown.
+        Codecs, format and axis order of the hierarchy.
     has_stamps : bool
-        Whether storage tells when others have written a document.
+        Whether storage can tell that another program has written a document.
     memory : Memory, optional
-        What is remembered so far.
+        The memory of the store object; a new one by default.
     """
 
     shows_consolidated = True
@@ -89,7 +89,7 @@ class Container:
     # ------------------------------------------------------------------ reading
 
     def read(self, key: str) -> Steps[BufferLike | None]:
-        """Read a document, a chunk, or another file in a group.
+        """Read a document, a chunk, or a file in a group that does not belong to N5.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Container:
         node = yield from self.chunks.node_anew(key.path)
         document = yield from self.hierarchy.served(key, node)
         if document is None:
-            # where there is nothing, changes start from nothing: others may be making it right now
+            # Zarr's next change starts from an empty document: others may be making the node now
             self.memory.served[key] = b"{}"
             return None
         value = json.dumps(document).encode()
@@ -152,19 +152,19 @@ class Container:
         return (yield from self._locating(self.chunks.node_anew(path), path))
 
     def dataset_of(self, key: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
-        """Read the dataset of a chunk whose blocks hold the elements of the array, as they are.
+        """Read the dataset of a chunk if its blocks hold the elements of the Zarr array unchanged.
 
         Parameters
         ----------
         key : str
-            Of a chunk.
+            Key of a chunk.
         anew : bool, optional
-            Whether the document is read again: others may have made the dataset larger.
+            Whether to read the document again: others may have resized the dataset.
 
         Returns
         -------
         str, DatasetView or None
-            Path and view; None for chunks that are named or encoded in another way.
+            Path and view; None if its chunks are named or encoded in another way.
         """
         chunk = self.hierarchy.parse_key(key)
         if not isinstance(chunk, ChunkKey) or chunk.path in self.memory.chunk_names:
@@ -180,10 +180,10 @@ class Container:
     # ------------------------------------------------------------------ listing
 
     def names(self, path: str) -> Steps[Sequence[str]]:
-        """Name what lies directly below a path, sorted; broken children only cause a warning."""
+        """Return the names directly below a path, sorted; warn of broken children."""
         if self.chunks.has_stamps:
             return (yield from self._locating(self.hierarchy.names(path), path))[0]
-        # each document costs a request, so it is kept for whoever opens the children next
+        # each document costs a request: keep them, as the children are often opened next
         known = self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
         names, nodes = yield from self._locating(self.hierarchy.names(path, group), path)
@@ -191,7 +191,7 @@ class Container:
         return names
 
     def keys_below(self, path: str) -> Steps[Sequence[str]]:
-        """Name every key in a directory; ``""`` stands for all."""
+        """Return every key in a directory; ``""`` is the root."""
         return (yield from self._locating(self.hierarchy.keys_below(path), path))
 
     def is_empty(self, path: str) -> Steps[bool]:
@@ -212,20 +212,20 @@ class Container:
         Parameters
         ----------
         key : str
-            Of a document or chunk.
+            Key of a document or chunk.
         value : memoryview
-            Its bytes.
+            The bytes to write.
         only_new : bool, optional
-            Write nothing where the key has a value.
+            Write nothing if the key has a value.
 
         Raises
         ------
         N5UnrepresentableError
-            N5 cannot hold it, or the key is none of a Zarr hierarchy; nothing is written.
+            N5 cannot hold the value, or Zarr has no such key; nothing is written.
         N5UnsupportedError
             The array can only be read.
         N5Error
-            The array is another one by now (``kind="changed"``).
+            The array has been replaced by another one (``kind="changed"``).
         """
         parsed = self.hierarchy.parse_key(key)
         if parsed is None:
@@ -259,7 +259,7 @@ class Container:
             key,
             document,
             served,
-            # in v2 three keys are one `attributes.json`, which may be there for another of them
+            # in v2 three keys share one `attributes.json`, which may exist without this key
             only_new=only_new and key.name == "zarr.json",
         )
         self.memory.has_root = True
@@ -270,7 +270,7 @@ class Container:
         self.memory.served[key] = _without_consolidated(document, value)
 
     def delete(self, key: str) -> Steps[None]:
-        """Remove a document or a chunk; one that is not there is none to remove."""
+        """Remove a document or a chunk, if there is one."""
         match self.hierarchy.parse_key(key):
             case ChunkKey() as chunk:
                 yield from self._locating(self.chunks.remove(chunk), chunk.path)
@@ -293,7 +293,7 @@ class Container:
             exists = (yield from self.nodes.node(path)) is not None
         except N5Error as err:
             check_of_node(err)
-            exists = True  # broken, and not wanted any more
+            exists = True  # a broken node can be removed too
         if exists or not path:
             yield [RemoveTree(path)]
             self.memory.forget(path)
@@ -306,20 +306,20 @@ class Container:
     # ------------------------------------------------------------------ messages
 
     def _locating[T](self, steps: Steps[T], path: str) -> Steps[T]:
-        """Run a flow, and let its errors name the container and the path."""
+        """Run a flow, and add the container and the path to its errors."""
         try:
             return (yield from steps)
         except N5Error as err:
             raise self._located(err, path) from err.__cause__
 
     def _located(self, err: N5Error, path: str) -> N5Error:
-        """Let an error name the container and, if it does not yet, the path."""
+        """Add the container and, if it is missing, the path to an error."""
         if not err.where.startswith(self.name):
             err.where = f"{self.name}: {err.where or path or '/'}"
         return err
 
     def locate(self, key: str) -> str:
-        """Name what a Zarr key stands for, in N5's terms, for messages.
+        """Translate a Zarr key into N5's terms, for messages.
 
         Parameters
         ----------
@@ -339,14 +339,14 @@ class Container:
         return f"{self.name}: {key if parsed is None else parsed.path or '/'}"
 
     def warn(self, message: str) -> None:
-        """Tell the user something, once per store object."""
+        """Warn the user, once per message and store object."""
         if message not in self.memory.warned:
             self.memory.warned.add(message)
             warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
 
 
 def _without_consolidated(document: Mapping[str, JSON], value: bytes) -> bytes:
-    """Replace the metadata of the nodes below, if a document has them, by a mark."""
+    """Return a document without the metadata of the nodes below; only a mark of them is kept."""
     if document.get("consolidated_metadata") is None:
         return value
     return json.dumps({**document, "consolidated_metadata": True}).encode()

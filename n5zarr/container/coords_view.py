@@ -1,12 +1,12 @@
-"""A container with its axes as coordinates: the keys of ``N5Store(..., coords=True)``.
+"""Present a container with its axes as coordinates: the keys of ``N5Store(..., coords=True)``.
 
 xarray opens each group as a Dataset. So here
 
 - a group whose datasets agree in the axes that they share holds them as its arrays;
 - each dataset of any other group, such as a pyramid, is a group with one array of its own name.
 
-Beside the arrays are one-dimensional ones with the positions along their axes. They are computed
-when they are read; nothing is stored.
+One-dimensional arrays beside these hold the positions along their axes. They are computed when they
+are read; nothing is stored.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CoordsGroup", "CoordsView"]
 
-_CHUNK = 2**20
-_LONGEST = 2**27  # xarray holds them all in memory
-# units that xarray decodes as lengths of time; the singular it leaves alone
+_CHUNK = 2**20  # positions
+_LONGEST = 2**27  # positions; xarray holds all of them in memory
+# units that xarray decodes as lengths of time; it does not decode the singular
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
 
@@ -88,7 +88,7 @@ type Member = Placed | _Coordinate | None  # None is a group
 
 
 class CoordsGroup(NamedTuple):
-    """What a group holds: members by name, and attributes."""
+    """The members of a group, by name, and its attributes."""
 
     members: dict[str, Member]
     attributes: Mapping[str, JSON]
@@ -100,11 +100,11 @@ class CoordsView:
     Parameters
     ----------
     container : Container
-        The container as it is, with standard Zarr v3. What groups hold is kept in its memory, and
-        read anew with the document of the group.
+        The container as it is, with standard Zarr v3. The members of groups are kept in its memory,
+        and read anew with the document of the group.
     """
 
-    shows_consolidated = False  # xarray would warn that there is none
+    shows_consolidated = False  # xarray would warn that there are no consolidated metadata
 
     def __init__(self, container: Container) -> None:
         self.container = container
@@ -149,7 +149,7 @@ class CoordsView:
         return not (yield from self.keys_below(path))
 
     def names(self, path: str) -> Steps[Sequence[str]]:
-        """Name what lies directly below a path, sorted."""
+        """Return the names directly below a path, sorted."""
         members = yield from self._members(path)
         if members is not None:
             return sorted(["zarr.json", *members])
@@ -158,7 +158,7 @@ class CoordsView:
         return sorted({key[len(prefix) :].split("/")[0] for key in below})
 
     def keys_below(self, path: str) -> Steps[Sequence[str]]:
-        """Name every key in a directory."""
+        """Return every key in a directory."""
         members = yield from self._members(path)
         if members is not None:
             keys = [join(path, "zarr.json")]
@@ -183,7 +183,7 @@ class CoordsView:
         path = normalize_path(path)
         document = yield from self._known_document(path)
         above = path.rpartition("/")[0]
-        if document is None and path and above in self._groups:  # others may have made it
+        if document is None and path and above in self._groups:  # others may have made the node
             self._groups.pop(above, None)
             document = yield from self._known_document(path)
         return document
@@ -208,13 +208,13 @@ class CoordsView:
         return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
 
     def _member(self, path: str) -> Steps[Member]:
-        """Find the array at a path; None where there is none."""
+        """Find the array at a path; None if there is no array."""
         above, _, name = path.rpartition("/")
         members = (yield from self._members(above)) if path else None
         return None if members is None else members.get(name)
 
     def _members(self, path: str) -> Steps[dict[str, Member] | None]:
-        """Find what is in a group; None where there is no group."""
+        """Find the members of a group; None if there is no such group."""
         group = yield from self._group(path)
         return None if group is None else group.members
 
@@ -239,13 +239,13 @@ class CoordsView:
             above, _, name = path.rpartition("/")
             beside = yield from self._members(above)
             if beside is None or name not in beside or beside[name] is not None:
-                return None  # an array in its group
+                return None  # the dataset is an array of the group above
         placed = yield from read_placed(nodes, path, node)
         return CoordsGroup((yield from _members_alone(placed)), {})
 
 
 def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
-    """Return the arrays and coordinates of a group whose datasets agree, else groups for them."""
+    """Return the arrays and coordinates of a group if its datasets agree, else groups for them."""
     members: dict[str, Member] = dict.fromkeys([*layout.groups, *layout.datasets])
     if layout.agrees:
         members |= layout.datasets
@@ -265,11 +265,12 @@ def _members_alone(placed: Placed) -> Steps[dict[str, Member]]:
 def _add_coordinates(
     members: dict[str, Member], axes: Mapping[str, tuple[Axis, int]]
 ) -> Steps[None]:
+    """Add a coordinate for each axis; warn of an axis that is too long for xarray."""
     for dim, (axis, size) in axes.items():
         if size > _LONGEST and dim not in members:
             message = (
-                f"{dim!r} has {size} positions, which xarray would all hold: it is left "
-                "without; xr.open_dataset(..., engine='n5', lazy_coords=True) needs no memory"
+                f"{dim!r} has {size} positions, all of which xarray would load: it gets no "
+                "coordinate; xr.open_dataset(..., engine='n5', lazy_coords=True) needs no memory"
             )
             yield [Warn(message)]
         else:

@@ -1,4 +1,4 @@
-"""Zarr's data types: parsed by zarr's own classes into elements, and spelled for v2 and v3."""
+"""Parse Zarr's data types into elements, by zarr's own classes, and write them for v2 and v3."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def element_of_v3(data_type: JSON, fill_value: JSON) -> Element:
     Parameters
     ----------
     data_type, fill_value : JSON
-        As they stand in the document; a fill value of None is the default.
+        Members of the document; a fill value of None is the default.
 
     Raises
     ------
     N5UnrepresentableError
-        zarr does not know the data type, or the fill value is none of it.
+        zarr does not know the data type, or the fill value is not a value of it.
     """
     return _element(_parse(data_type, 3), fill_value, 3)
 
@@ -44,20 +44,20 @@ def element_of_v2(document: Mapping[str, Any]) -> Element:
 
 
 def v3_form(document: Mapping[str, Any]) -> tuple[JSON, JSON]:
-    """Return data type and fill value of a ``.zarray`` as v3 spells them."""
+    """Convert data type and fill value of a ``.zarray`` into their v3 form."""
     zdtype = _v2_type(document)
     return _form(zdtype, _scalar(zdtype, document.get("fill_value"), 2))
 
 
 def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
-    """Return the fill value of a ``zarr.json`` as a ``.zarray`` of a dtype spells it."""
+    """Convert the fill value of a ``zarr.json`` into that of a ``.zarray`` with a given dtype."""
     zdtype = _parse(data_type, 3)
     scalar = _scalar(zdtype, fill_value, 3)
     if zdtype.to_native_dtype().kind not in "TO":
         zdtype = _v2_type({"dtype": v2_dtype})
         scalar = np.asarray(scalar).astype(zdtype.to_native_dtype())[()]
     fill = zdtype.to_json_scalar(scalar, zarr_format=2)
-    # null reads as the default, and xarray masks what is no null
+    # null reads as the default, while xarray masks elements that equal any other fill value
     default = zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
     is_default = repr(fill) == repr(default)  # -0.0 is not 0.0
     return None if is_default else fill
@@ -69,8 +69,8 @@ def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:
 
 
 def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
-    """Return a data type and a scalar of it as a ``zarr.json`` spells them."""
-    # zarr's own alias for JSON has other members
+    """Return a data type and a scalar of it as members of a ``zarr.json``."""
+    # the cast is sound: both are JSON, but zarr's alias for it has other members
     form = zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(scalar, zarr_format=3)
     return cast("tuple[JSON, JSON]", form)
 
@@ -92,7 +92,7 @@ def _v2_type(document: Mapping[str, Any]) -> ZDType:
 
 def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object:
     scalar: object
-    if fill_value is None:  # v2: zarr takes its default for null, which is 0 for numbers
+    if fill_value is None:  # v2: for null zarr uses the default, which is 0 for numbers
         scalar = zdtype.default_scalar()
         return scalar
     try:

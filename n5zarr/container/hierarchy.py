@@ -1,4 +1,4 @@
-"""The keys of the Zarr hierarchy that a container is shown as: documents, chunks, listings."""
+"""Make the keys of the Zarr hierarchy of a container: documents, names of chunks, listings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Hierarchy"]
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The keys of the Zarr hierarchy that a container is shown as.
+    """The keys of the Zarr hierarchy as which a container is presented.
 
     Parameters
     ----------
@@ -42,16 +42,16 @@ class Hierarchy:
 
     @property
     def options(self) -> ViewOptions:
-        """How the container is shown."""
+        """Codecs, format and axis order of the hierarchy."""
         return self.nodes.options
 
     @property
     def memory(self) -> Memory:
-        """What is remembered: here how the chunks of arrays are named."""
+        """The memory of the store object: here how the chunks of arrays are named."""
         return self.nodes.memory
 
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
-        """Read a Zarr key; see :func:`n5zarr.zarr_view.keys.parse_key`."""
+        """Parse a Zarr key, also of arrays whose chunks have unusual names."""
         parsed = parse_key(key, self.options.zarr_format)
         if self.memory.chunk_names and not isinstance(parsed, MetadataKey):
             for path, names in list(self.memory.chunk_names.items()):
@@ -62,7 +62,7 @@ class Hierarchy:
         return parsed
 
     def other_file(self, key: str) -> Steps[bytes | None]:
-        """Read a file in a group that is neither N5's nor Zarr's, such as ``README.md``."""
+        """Read a file in a group that belongs neither to N5 nor to Zarr, such as ``README.md``."""
         path, _, name = key.rpartition("/")
         if name == ATTRIBUTES_JSON or any(name in names for names in METADATA_NAMES.values()):
             return None
@@ -71,10 +71,10 @@ class Hierarchy:
         return (yield from read_key(key))
 
     def document(self, key: MetadataKey, node: Node) -> dict[str, JSON] | None:
-        """Make a Zarr document; None when the node has no such document."""
+        """Make a Zarr document; None if the node has no such document."""
         if isinstance(node, DatasetView):
             if key.name == ".zattrs":
-                # v2 has no dimension names: all attributes are here
+                # v2 has no dimension names: the attribute that gives them stays
                 return in_axis_order(node.dataset.attributes, self.options.axis_order) or None
             return node.document() if key.name in ("zarr.json", ".zarray") else None
         match key.name:
@@ -94,7 +94,7 @@ class Hierarchy:
                 return None
 
     def served(self, key: MetadataKey, node: Node | None) -> Steps[dict[str, JSON] | None]:
-        """Make a Zarr document, with the metadata of the nodes below where Zarr consolidated it."""
+        """Make a Zarr document, with the metadata of the nodes below if Zarr consolidated them."""
         document = None if node is None else self.document(key, node)
         if not isinstance(node, GroupAttributes) or not self.is_consolidated(node):
             return document
@@ -108,13 +108,16 @@ class Hierarchy:
         return document
 
     def is_consolidated(self, node: GroupAttributes) -> bool:
-        """Whether the metadata below a group is shown with it; never on the fast way."""
+        """Whether a group's document has the metadata of the nodes below; not with codecs "n5"."""
         return self.options.codecs != "n5" and Record.from_json(node.record).consolidated
 
     def _documents_below(
         self, path: str, node: GroupAttributes, *, own: bool
     ) -> Steps[dict[str, JSON]]:
-        """Make the documents of all nodes below a group: by key in v2, by path in v3."""
+        """Make the documents of all nodes below a group: by key in v2, by path in v3.
+
+        With ``own``, also those of the group itself.
+        """
         documents: dict[str, JSON] = {}
         nodes: list[tuple[str, Node]] = [(path, node)] if own else []
         nodes += yield from self._nodes_below(path)
@@ -136,7 +139,7 @@ class Hierarchy:
         return nodes
 
     def keys(self, path: str, node: Node) -> Steps[list[str]]:
-        """Name every key at and below a node, sorted within each node."""
+        """Return every key at and below a node, sorted within each node."""
         keys = self._metadata_keys(path, node)
         if isinstance(node, DatasetView):
             blocks = yield from self.nodes.grid_positions(path, node)
@@ -158,7 +161,7 @@ class Hierarchy:
         return self.document(key, node) is not None
 
     def keys_below(self, path: str) -> Steps[list[str]]:
-        """Name every key in a directory, as zarr's LocalStore does; ``""`` stands for all."""
+        """Return every key in a directory, as zarr's LocalStore does; ``""`` is the root."""
         owner = yield from self._owner(path)
         if owner is None:
             return []
@@ -166,7 +169,7 @@ class Hierarchy:
         return [key for key in keys if not path or key.startswith(f"{path}/")]
 
     def _owner(self, path: str) -> Steps[tuple[str, Node] | None]:
-        """Find the node that a key prefix lies in: the node itself, or the dataset above it."""
+        """Find the node to which a key prefix belongs: a node at that path, or a dataset above."""
         node = yield from self.nodes.node(path)
         if node is not None:
             return path, node
@@ -182,14 +185,14 @@ class Hierarchy:
     def names(
         self, path: str, known: GroupAttributes | None = None
     ) -> Steps[tuple[list[str], dict[str, Node]]]:
-        """Name what lies directly below a path, sorted, and give the nodes among it by path.
+        """Return the names directly below a path, sorted, and the child nodes by path.
 
         Parameters
         ----------
         path : str
             Normalised; ``""`` is the root.
         known : GroupAttributes, optional
-            The group at the path, if it need not be read.
+            The group at the path, if it has been read.
         """
         node = known or (yield from self.nodes.node(path))
         if isinstance(node, GroupAttributes):

@@ -1,8 +1,8 @@
-"""All that a store object remembers of its container.
+"""Hold all that a store object remembers of its container.
 
 Documents are made anew for every request, since other programs may change ``attributes.json`` at
-any time. What is remembered is what a chunk needs of its dataset, what Zarr's next change starts
-from, and what the owner of a live array relies on.
+any time. The memory holds the datasets that chunks need, the documents from which Zarr's next
+change starts, and the documents on which the user of an open array relies.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["Creation", "Known", "Memory", "Node"]
 
 type Node = DatasetView | GroupAttributes
 
-_JUST_LISTED = 2  # seconds for which a document that a listing has read need not be read again
+_JUST_LISTED = 2  # seconds during which a node that a listing has read is not read again
 
 
 class Creation(NamedTuple):
-    """The document that an array was created with, and for what dataset it was.
+    """The document with which an array was created, and data type and block size of its dataset.
 
-    Whoever holds the array goes on writing chunks with these codecs.
+    A user of the open array goes on writing chunks with the codecs of this document.
     """
 
     document: Mapping[str, JSON]
@@ -67,23 +67,23 @@ class Memory:
     nodes : dict, optional
         The last node read at each path, with the stamp of its document.
     served : dict, optional
-        The documents last served or taken, from which Zarr's next change starts.
+        The documents that Zarr last read or wrote, from which its next change starts.
     listed : dict, optional
-        Nodes that a listing has read, for whoever opens them right afterwards.
+        Nodes that a listing has read, in case they are opened right afterwards.
     created : dict, optional
-        The documents that arrays were created with through this store.
+        The documents with which arrays were created through this store object.
     chunk_names : dict, optional
         How the chunks of these arrays are named, if not by default.
     assumed : dict, optional
         Documents that a user gives in place of those in the container.
     coords_groups : dict, optional
-        What the groups of a view with coordinates hold, see :mod:`n5zarr.container.coords_view`.
+        The groups of a view with coordinates, see :mod:`n5zarr.container.coords_view`.
     warned : set of str, optional
-        What the user has been told.
+        Messages of warnings that the user has seen.
     version_checked, has_root : bool, optional
         Whether the version of the container is checked; whether its root is known to exist.
     last_shard : tuple, optional
-        Key, block and chunk of the last shard: zarr asks for it in many small ranges.
+        Key, block and chunk of the last shard: zarr reads a shard in many small ranges.
     """
 
     nodes: dict[str, Known] = field(default_factory=dict)
@@ -99,11 +99,11 @@ class Memory:
     last_shard: tuple[str, bytes, BufferLike] | None = None
 
     def for_copy(self) -> Memory:
-        """Make the memory of another store object that serves the same live arrays."""
+        """Make the memory of another store object that serves the same open arrays."""
         return Memory(created=self.created, chunk_names=self.chunk_names, assumed=self.assumed)
 
     def __getstate__(self) -> dict[str, Any]:
-        # times are those of this process, and a shard is made again
+        # `listed` has times of this process; a shard can be made again
         return self.__dict__ | {"listed": {}, "last_shard": None}
 
     # ------------------------------------------------------------------ nodes
@@ -119,14 +119,14 @@ class Memory:
         return node if isinstance(node, DatasetView) else None
 
     def keep(self, path: str, node: Node | None, stamp: object) -> None:
-        """Remember a node, or that there is none."""
+        """Remember a node; forget it if it is None."""
         if node is None:
             self.nodes.pop(path, None)
         else:
             self.nodes[path] = Known(node, stamp)
 
     def keep_listed(self, nodes: Mapping[str, Node]) -> None:
-        """Remember nodes for whoever opens them right after they are listed."""
+        """Remember nodes that a listing has read, in case they are opened right afterwards."""
         now = time.monotonic()
         self.listed.update({path: _Listed(node, now) for path, node in nodes.items()})
 
@@ -145,16 +145,16 @@ class Memory:
         zarr_format: ZarrFormat,
         creation: tuple[DataType, N5Tuple],
     ) -> None:
-        """Remember the document that an array is created with, without the members that may change.
+        """Remember the document with which an array is created, without members that may change.
 
         Parameters
         ----------
         path : str
-            Of the dataset.
+            Path of the dataset.
         document : mapping
             The ``zarr.json`` or ``.zarray``.
         zarr_format : {2, 3}
-            Of the document.
+            Format of the document.
         creation : DataType, tuple of int
             Data type and block size of the dataset.
         """
@@ -170,9 +170,9 @@ class Memory:
     # ------------------------------------------------------------------ forgetting
 
     def forget(self, path: str) -> None:
-        """Forget all that is remembered of a node and of everything below it.
+        """Forget a node and all nodes below it.
 
-        What a user assumes stays.
+        Documents that a user gave (``assumed``) stay.
         """
         by_path: tuple[MutableMapping[str, Any], ...] = (
             self.nodes, self.listed, self.created, self.chunk_names, self.coords_groups
@@ -185,7 +185,7 @@ class Memory:
         self.has_root = self.has_root and path != ""
 
     def forget_document(self, key: MetadataKey) -> None:
-        """Forget one document of a node, and with that of an array how it was created."""
+        """Forget one document of a node; with the document of an array, also its creation."""
         self.served.pop(key, None)
         self.nodes.pop(key.path, None)
         self.has_root = self.has_root and key.path != ""

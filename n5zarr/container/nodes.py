@@ -1,4 +1,4 @@
-"""Nodes, children and blocks of a container: what each directory is.
+"""Read the nodes of a container, their children and blocks: what each directory is.
 
 Each function is a generator of requests, see :mod:`n5zarr.storage.requests`.
 
@@ -7,10 +7,10 @@ What is a node:
  - a directory with an ``attributes.json`` that describes a dataset is an array;
  - any other directory is a group, with or without ``attributes.json``; on an object store, any
    prefix with keys;
- - an empty root is nothing, so that a container can be made there; files, and the directories of
-   blocks below a dataset, are nothing either;
- - BigStitcher's ``setupN``, which carry all keys of a dataset, are groups: where a document is
-   suspect (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
+ - an empty root is not a node, so that a container can be made there; nor are files, and the
+   directories of blocks below a dataset;
+ - BigStitcher's ``setupN``, which have all keys of a dataset, are groups: if a document may be one
+   of these (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
 A node below a dataset can be opened by its path, but is not listed, as in Java.
 """
@@ -59,20 +59,20 @@ _STALE_RECORD = (
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A child that cannot be shown, and why."""
+    """A child that cannot be read, with its error."""
 
     error: N5Error
 
 
 def read_document(path: str) -> Steps[JSON]:
-    """Read the document of a node; None where it is empty or there is none.
+    """Read the document of a node; None if it is empty or absent.
 
     N5 spec, "File-system specification", item 2: ``attributes.json`` in the directory of a group.
 
     Raises
     ------
     N5AttributesError
-        It is no JSON, or empty although there are blocks (``kind="json"``).
+        The document is not JSON, or empty although there are blocks (``kind="json"``).
     """
     data = yield from read_key(join(path, ATTRIBUTES_JSON))
     return None if data is None else (yield from _parsed(path, data))
@@ -85,9 +85,10 @@ class Nodes:
     Parameters
     ----------
     options : ViewOptions
-        How datasets are shown.
+        How datasets are presented.
     memory : Memory
-        What is remembered: here how arrays were created, and which documents are assumed.
+        The memory of the store object: here how arrays were created, and documents that a user
+        gave in place of those in the container.
     """
 
     options: ViewOptions
@@ -136,7 +137,7 @@ class Nodes:
         return (yield from self.classify(path, data))
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
-        """Make a node from its document, with a look at its children where that decides."""
+        """Make a node from its document; list its children if the document does not decide."""
         try:
             document = yield from _parsed(path, data)
             if not path and isinstance(document, dict):
@@ -155,7 +156,7 @@ class Nodes:
             raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
 
     def _dataset(self, path: str, parsed: DatasetAttributes) -> Steps[DatasetView]:
-        """Make the view of a dataset, with the part of its record that still fits the dataset."""
+        """Make the view of a dataset; ignore members of its record that no longer fit it."""
         record = Record.from_json(parsed.record)
         dataset = replace(parsed, attributes=restore_attributes(parsed.attributes, record))
         element = None
@@ -193,7 +194,7 @@ class Nodes:
         return replace(view, v2_fill=v2_fill(data_type, record.fill_value, view.v2_dtype))
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
-        """Whether a path without document is a group: a directory, and no part of a dataset.
+        """Whether a path without document is a group: a directory, but not one of blocks.
 
         N5 spec, "File-system specification", item 1: every directory is a group.
         """
@@ -227,20 +228,20 @@ class Nodes:
         names = [name for name in directories if _refusal(name) is None]
         documents = yield from read_each([join(path, name, ATTRIBUTES_JSON) for name in names])
         bare = [n for n, document in zip(names, documents, strict=True) if document is None]
-        # without a document, a listing decides: on an object store, only keys make a directory
-        listed = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
+        # an object store has no directories without keys: ask whether there are keys
+        keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
         for name, document in zip(names, documents, strict=True):
             if document is not None:
                 children.append((name, (yield from self._child(join(path, name), document))))
-            elif listed[name] is not None:
+            elif keys[name] is not None:
                 children.append((name, GroupAttributes(attributes={})))
         refused = [(name, error) for name in directories if (error := _refusal(name)) is not None]
         children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
         return children
 
     def sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
-        """Read the children that can be shown, and warn of those that cannot."""
+        """Read the children of a group, and warn of those that cannot be read."""
         children = yield from self.children(path)
         broken = [child for _, child in children if isinstance(child, Broken)]
         yield [Warn(f"left out of the listing: {child.error}") for child in broken]
@@ -270,7 +271,7 @@ class Nodes:
         return attributes
 
     def datasets(self, paths: Sequence[str]) -> Steps[dict[str, DatasetView]]:
-        """Read nodes, and keep those that are datasets and not broken; no directory is listed."""
+        """Read the nodes at some paths, and return those that are datasets; list no directory."""
         documents = yield from read_each([join(path, ATTRIBUTES_JSON) for path in paths])
         views: dict[str, DatasetView] = {}
         for path, data in zip(paths, documents, strict=True):
@@ -278,13 +279,13 @@ class Nodes:
                 node = None if data is None else (yield from self.classify(path, data))
             except N5Error as err:
                 check_of_node(err)
-                continue  # who opens this node gets the error
+                continue  # raised again when the broken node itself is opened
             if isinstance(node, DatasetView):
                 views[path] = node
         return views
 
     def grid_positions(self, path: str, view: DatasetView) -> Steps[list[N5Tuple]]:
-        """Find the blocks of a dataset that exist, sorted. Lists every block directory.
+        """List the grid positions of the blocks that exist, sorted; list every block directory.
 
         N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
         """
@@ -311,7 +312,7 @@ def check_of_node(err: N5Error) -> None:
 
 
 def _refusal(name: str) -> N5Error | None:
-    """Return the error of a name that no node can have; None for any other name."""
+    """Return the error of a directory name that no node can have; None for other names."""
     try:
         check_key(name)
     except N5Error as err:
@@ -320,7 +321,7 @@ def _refusal(name: str) -> N5Error | None:
 
 
 def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
-    """Warn of a group that looks like a dataset with one key lost."""
+    """Warn of a group that looks like a dataset without one of its keys."""
     if not isinstance(document, dict) or len({*dataset_keys(document)} - {"codecs"}) < 3:
         return
     missing = missing_dataset_keys(document)
@@ -334,13 +335,13 @@ def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
 
 
 def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
-    """Make a group of a document, even if that has the keys of a dataset."""
+    """Make a group from a document, even if it has keys of a dataset."""
     members = document if isinstance(document, dict) else {}
     return _with_record(group_attributes(members, is_root=is_root))
 
 
 def _with_record(group: GroupAttributes) -> GroupAttributes:
-    """Return the group with its attributes as Zarr wrote them."""
+    """Return a group with its attributes as Zarr wrote them."""
     return replace(
         group, attributes=restore_attributes(group.attributes, Record.from_json(group.record))
     )
@@ -356,13 +357,13 @@ def _describes_dataset(path: str, data: bytes) -> Steps[bool]:
 def _parsed(path: str, data: bytes) -> Steps[JSON]:
     """Parse the document of a node.
 
-    Java truncates documents before it writes them: a document that is empty or incomplete is read
-    again as soon as nobody is writing it.
+    Java truncates documents before it writes them: so an empty or incomplete document is read again
+    at a time when no program writes it.
 
     Raises
     ------
     N5AttributesError
-        It is no JSON, or empty although there are blocks (``kind="json"``).
+        The document is not JSON, or empty although there are blocks (``kind="json"``).
     """
     try:
         if data.strip():
@@ -389,7 +390,7 @@ def _holds_blocks(path: str) -> Steps[bool]:
         below: list[str] = []
         for folder, entries in zip(folders, listings, strict=True):
             if folder != path and any(entry.name == ATTRIBUTES_JSON for entry in entries):
-                continue  # a node whose name looks like that of a block
+                continue  # a node with the name of a block directory
             blocks = [entry for entry in entries if is_block_name(entry.name)]
             if any(not entry.is_dir for entry in blocks):
                 return True

@@ -1,4 +1,4 @@
-"""How a container is shown as Zarr: codecs, format and axis order."""
+"""Define how a container is presented as Zarr: codecs, format and axis order."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["ViewOptions", "check_option"]
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions:
-    """How a container is shown as Zarr.
+    """How a container is presented as Zarr.
 
     Parameters
     ----------
     codecs : {"zarr", "n5", "portable"}, optional
-        Which codecs the arrays have.
+        Codecs of the arrays, see `n5zarr.zarr_view.dataset_view`.
     zarr_format : {3, 2}, optional
-        Which documents and keys there are.
+        Zarr format of documents and keys.
     axis_order : {"C", "F"}, optional
-        In which order the axes are.
+        ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
 
     Raises
     ------

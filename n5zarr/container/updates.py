@@ -1,4 +1,4 @@
-"""Documents that Zarr writes, as changes of ``attributes.json``.
+"""Apply the documents that Zarr writes to ``attributes.json``, as changes.
 
 N5 spec, "File-system specification", items 2 to 4: attributes, version, keys of a dataset.
 
@@ -47,12 +47,12 @@ _NAMING = ("axes", "_ARRAY_DIMENSIONS")
 
 
 def parse_document(key: MetadataKey, value: bytes) -> ZarrDocument:
-    """Read a document that Zarr writes.
+    """Parse a document that Zarr writes.
 
     Raises
     ------
     N5UnrepresentableError
-        It is no Zarr document of this name (``kind="json"``).
+        The value is not a Zarr document of this name (``kind="json"``).
     """
     try:
         document = json.loads(value)
@@ -89,20 +89,20 @@ def write_document(
     *,
     only_new: bool = False,
 ) -> Steps[Node | None]:
-    """Write a Zarr document: apply what Zarr changed in it to what is stored now.
+    """Write a Zarr document: apply the changes that Zarr made in it to the document on disk.
 
     Parameters
     ----------
     nodes : Nodes
         The container.
     key : MetadataKey
-        Of the document.
+        Key of the document.
     document : dict
         See :func:`parse_document`.
     served : bytes or None
         The document last served or taken under this key, from which Zarr's change starts.
     only_new : bool, optional
-        Write nothing where the node has a document.
+        Write nothing if the node has a document.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def write_document(
     Raises
     ------
     N5UnrepresentableError
-        N5 cannot hold it; nothing is written.
+        N5 cannot hold the document; nothing is written.
     """
     _check_name(key.path)
     axis_order = nodes.options.axis_order
@@ -126,10 +126,10 @@ def write_document(
     applied: list[Change] = []
 
     def apply(data: bytes | None) -> bytes:
-        applied.clear()  # what was applied to something that others have replaced
+        applied.clear()  # called again if others have replaced the document meanwhile
         if only_new and data is not None:
             return data
-        # a node that is gone has nothing to keep: all of it is written anew
+        # if the node has been removed meanwhile, the whole document is written
         applied.append(change if data and data.strip() else whole)
         return changed(data, applied[-1])
 
@@ -148,7 +148,7 @@ def _is_group(nodes: Nodes, path: str) -> Steps[bool]:
 
 
 def _whole_document(key: MetadataKey, document: ZarrDocument, axis_order: AxisOrder) -> Change:
-    """Say what a document asks for where nothing is yet."""
+    """Make the change that writes a whole document, as for a new node."""
     is_root = not key.path
     match key.name:
         case ".zattrs":
@@ -190,7 +190,7 @@ def _since(
     old: ZarrDocument,
     axis_order: AxisOrder,
 ) -> Change:
-    """Reduce what a document asks for to what Zarr has changed since it was served."""
+    """Reduce the change of a whole document to what Zarr has changed since it was served."""
     match key.name:
         case ".zattrs":
             return replace(whole, base=in_axis_order(old, axis_order))
@@ -221,7 +221,7 @@ def _v3_since(whole: Change, document: ZarrDocument, old: ZarrDocument) -> Chang
     return replace(
         whole,
         base=before,
-        # where others have made a dataset of a group since, only its attributes change
+        # if others have made the group a dataset since, only its attributes change
         makes_group=old.get("node_type") == "array",
         consolidated=KEEP if consolidated == _is_consolidated(old) else consolidated,
         extra=KEEP if whole.extra == _other_members(old) else whole.extra,
@@ -231,7 +231,7 @@ def _v3_since(whole: Change, document: ZarrDocument, old: ZarrDocument) -> Chang
 def _array_since(
     whole: Change, document: ZarrDocument, old: ZarrDocument, identity: tuple[str, ...]
 ) -> Change:
-    """Leave an array's members as they are, or its extent only, if Zarr has not changed them."""
+    """Keep an array's members, except for a new extent, if Zarr has not changed them."""
     if whole.members is None or not _is_same(old, document, identity):
         return whole
     is_resized = old.get("shape") != document["shape"]
@@ -248,7 +248,7 @@ def _other_members(document: ZarrDocument) -> ZarrDocument:
 
 
 def _is_same(old: ZarrDocument, new: ZarrDocument, identity: tuple[str, ...]) -> bool:
-    """Whether two documents describe the same elements, chunks and codecs, however spelled."""
+    """Whether two documents describe the same elements, chunks and codecs, in any notation."""
     if not old or old.get("node_type", "array") != "array":
         return False
     if all(old.get(key) == new.get(key) for key in identity):
@@ -258,16 +258,16 @@ def _is_same(old: ZarrDocument, new: ZarrDocument, identity: tuple[str, ...]) ->
 
 
 def _check_name(path: str) -> None:
-    """Refuse names that would hide documents."""
+    """Raise if a node is called ``attributes.json``: it would hide the document of its parent."""
     if ATTRIBUTES_JSON in path.split("/"):
         message = f"path {path!r}: N5 keeps its documents under the name {ATTRIBUTES_JSON!r}"
         raise N5UnrepresentableError(message, kind="path")
 
 
 def remove_document(key: MetadataKey) -> Steps[None]:
-    """Remove a Zarr document that exists, and in v2 what it stands for.
+    """Remove a Zarr document that exists; in v2, the part of ``attributes.json`` that it has.
 
-    A group that has children is still one afterwards, since N5 needs no document for that.
+    A group that has children is still a group afterwards, since N5 needs no document for that.
     """
     path = join(key.path, ATTRIBUTES_JSON)
     match key.name:
@@ -288,7 +288,7 @@ def remove_document(key: MetadataKey) -> Steps[None]:
 
 
 def make_root() -> Steps[None]:
-    """Give a new container its version; leave one that holds something already as it is."""
+    """Write the version into a new container; leave a container that is not empty as it is."""
     document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
     if document is None and not entries:
         root = Change(is_root=True)

@@ -48,9 +48,9 @@ def read(node: Node) -> Geometry | None:
         raise MisfitError(message)
     by = factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
     scale, translation = level_from(node, resolution, by[: len(resolution)])
-    after = node.attributes.get("affineTransform")
-    if after is not None:
-        scale, translation = _after(after, scale, translation)
+    matrix = node.attributes.get("affineTransform")
+    if matrix is not None:
+        scale, translation = _apply_matrix(matrix, scale, translation)
     axes = axes_of(
         node.ndim,
         names=node.names or _above(node, "axes"),
@@ -75,7 +75,7 @@ def _above(node: Node, key: str) -> tuple[str, ...] | None:
     return next((listed for listed in names if listed), None)
 
 
-def _after(
+def _apply_matrix(
     matrix: JSON, scale: tuple[float, ...], translation: tuple[float, ...]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Apply the rows of an affine matrix that does not mix axes."""
@@ -89,11 +89,11 @@ def _after(
             "positions along one axis would depend on another one"
         )
         raise MisfitError(message)
-    by = flat[:: n + 2]
-    to = flat[n :: n + 1]
+    diagonal = flat[:: n + 2]
+    offsets = flat[n :: n + 1]
     return (
-        tuple(a * b for a, b in zip(by, scale, strict=True)),
-        tuple(a * t + b for a, t, b in zip(by, translation, to, strict=True)),
+        tuple(d * s for d, s in zip(diagonal, scale, strict=True)),
+        tuple(d * t + o for d, t, o in zip(diagonal, translation, offsets, strict=True)),
     )
 
 
@@ -113,9 +113,9 @@ def write(axes: Sequence[Axis]) -> dict[str, JSON]:
         "pixelResolution": {"unit": unit or "pixel", "dimensions": list(base)},
         "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],
     }
-    to = [a.translation - s for a, s in zip(space, shifted(base, by), strict=True)]
-    if any(to):
+    offsets = [a.translation - s for a, s in zip(space, shifted(base, by), strict=True)]
+    if any(offsets):
         n = len(space)
-        rows = [[float(i == j) for j in range(n)] + [to[i]] for i in range(n)]
+        rows = [[float(i == j) for j in range(n)] + [offsets[i]] for i in range(n)]
         attributes["affineTransform"] = [value for row in rows for value in row]
     return attributes

@@ -31,16 +31,16 @@ def read(node: Node) -> Geometry | None:
         geometry = None if offset is None else n5viewer.read(node) or neuroglancer.read(node)
         if offset is not None and geometry is not None:
             axes = zip(geometry.axes, offset, strict=True)
-            moved = (replace(axis, translation=axis.translation + by) for axis, by in axes)
+            moved = (replace(axis, translation=axis.translation + o) for axis, o in axes)
             return Geometry(convention="render", axes=tuple(moved))
     return None
 
 
 def _offset(attributes: Mapping[str, JSON], ndim: int) -> tuple[float, ...] | None:
-    """Return the physical offset, where all attributes that render writes are there."""
-    translate = numbers(attributes.get("translate"), ndim)
+    """Return the physical offset; None unless all attributes that render writes are present."""
+    n_elements = numbers(attributes.get("translate"), ndim)
     resolution = resolution_in(attributes)
     is_complete = resolution is not None and len(resolution) == ndim and "scales" in attributes
-    if translate is None or resolution is None or not is_complete:
+    if n_elements is None or resolution is None or not is_complete:
         return None
-    return tuple(t * r for t, r in zip(translate, resolution, strict=True))
+    return tuple(n * r for n, r in zip(n_elements, resolution, strict=True))

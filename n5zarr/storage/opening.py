@@ -65,21 +65,17 @@ def open_storage(
         name = "backend" if storage_options is None else "storage_options"
         message = f"{name}: expected only with a URL, got it with {store!r}"
         raise N5UnrepresentableError(message, kind="option")
-    elif type(store) is FsspecStore:
-        opened_store = UrlStore.of(store)
     elif isinstance(store, Store):
-        opened_store = store
+        opened_store = UrlStore.of(store) if type(store) is FsspecStore else store
     else:
-        path = Path(local_path(os.fspath(store))).expanduser()
-        opened_store = LocalStore(path, read_only=False)
+        opened_store = LocalStore(Path(local_path(os.fspath(store))).expanduser())
     if forbidden_is_missing:
         opened_store = tolerant(opened_store)
-    if isinstance(opened_store, LocalStore):
-        if cache is not None:
-            message = "cache: expected a remote container; the system caches local files itself"
-            raise N5UnrepresentableError(message, kind="option")
-        read_only = opened_store.read_only
-        store_writes = isinstance(store, Store) and not read_only
-        root = Path(opened_store.root)
-        return LocalFiles(root, read_only=read_only, store_writes=store_writes)
-    return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))
+    if not isinstance(opened_store, LocalStore):
+        return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))
+    if cache is not None:
+        message = "cache: expected a remote container; the system caches local files itself"
+        raise N5UnrepresentableError(message, kind="option")
+    store_writes = opened_store is store and not store.read_only
+    root = Path(opened_store.root)
+    return LocalFiles(root, read_only=opened_store.read_only, store_writes=store_writes)

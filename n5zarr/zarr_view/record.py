@@ -12,7 +12,7 @@ The record has only members that cannot be derived from N5's keys, and is absent
 ``axis_order``          ``"F"`` if these codecs are for axes in N5 order
 ``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for an array without
                         names that has an attribute which looks like names
-``attributes``          users' attributes with the names of N5's own keys, or because of which
+``attributes``          users' attributes with the names of N5's own keys, and those with which
                         tensorstore would refuse the dataset: ``axes``, ``units`` and
                         ``resolution`` that are not one string or number for each axis
 ``nonfinite``           JSON pointers to NaN and infinities, for which the document has null
