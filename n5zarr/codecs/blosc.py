@@ -166,7 +166,7 @@ def _read_header(payload: memoryview) -> tuple[int, int, int]:
         raise damaged(f"expected a blosc buffer of version 1 or 2, got version {version}")
     if not _HEADER.size <= cbytes <= len(payload):
         raise damaged(
-            f"expected a blosc buffer of {cbytes} bytes, got {len(payload)} (truncated write?)"
+            f"expected a blosc buffer of {cbytes} bytes, got {len(payload)} (incomplete write?)"
         )
     if flags & _COPIED and cbytes != nbytes + _HEADER.size:
         raise damaged(f"expected {nbytes} uncompressed bytes, got {cbytes - _HEADER.size}")

@@ -122,7 +122,7 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
         raise damaged(f"expected {n_bytes} bytes of {compression.type}, got an empty payload")
     data = _CODECS[compression.type].decompress(payload, n_bytes, compression)
     if len(data) != n_bytes:
-        raise damaged(f"expected {n_bytes} bytes, got {len(data)} (truncated write?)")
+        raise damaged(f"expected {n_bytes} bytes, got {len(data)} (incomplete write?)")
     return data
 
 

@@ -20,8 +20,8 @@ __all__ = ["Codec"]
 class Codec[C](Protocol):
     """One compression; ``C`` is the dataclass of `n5zarr.format.compression` that describes it.
 
-    Every codec defines `compress`, `decompress`, `numcodec` and `store`; without `store`, blocks
-    would read as missing. The other methods have a default, right for a compression whose payload
+    Every codec defines `compress`, `decompress`, `numcodec` and `store`; they are
+    abstract. The other methods have a default, right for a compression whose payload
     is a stream of Zarr's codec. A compression for which Zarr has no codec is shown as none:
     `numcodec` returns None, `passes` False, `store` its data; `codecs/jpeg.py` is an example.
 

@@ -79,7 +79,7 @@ class BlockLocation(NamedTuple):
         return BlockHeader.from_bytes(block).block_shape in sizes
 
     def may_be_incomplete(self, block: memoryview) -> bool:
-        """Whether the end of a block may be missing; only for blocks that are not decoded here."""
+        """Whether the end of a block may be missing that is passed on without being decoded."""
         if not self.view.whole_blocks:
             return False
         try:

@@ -175,8 +175,8 @@ class Nodes:
         created = self.memory.created.get(path)
         if created is not None and not created.fits(dataset):
             message = (
-                "the array has been replaced by one of other elements or blocks, while arrays "
-                "that were opened before may still be in use; open it with a new N5Store"
+                "the array has been replaced by one of other elements or blocks than this store "
+                "object created it with, and may still be in use; open it with a new N5Store"
             )
             raise N5Error(message, kind="changed")
         view = DatasetView(

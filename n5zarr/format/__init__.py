@@ -8,7 +8,23 @@ https://github.com/saalfeldlab/n5/blob/7ba6b144959f32469db78b951bc4f4ef5228a2fa/
 
 Its "File-system specification" has nine items, and these functions begin to implement them:
 
-====  =========================================  ===========================================
+====  =========================================  ==================================================
+item  what it says                               where
+====  =========================================  ==================================================
+1     every directory is a group                 `container.nodes.Nodes.node`
+2     attributes are in ``attributes.json``      `attributes.parse_attributes`
+3     the root has the version, ``n5``           `version.check_version`
+4     the keys that make a dataset               `attributes.parse_attributes`
+5     the file of a block is its grid position   `grid.block_path`
+6     a block may be missing                     `container.chunks.Chunks.read`
+7     a block has at most 2 GiB                  `codecs.block.check_header`
+8     blocks at the end of an axis are smaller   `grid.block_extent`, `codecs.block.pad_or_truncate`
+9     the bytes of a block: header, elements     `block.BlockHeader`, `codecs.block`
+====  =========================================  ==================================================
+
+Code that implements a clause names it in a docstring or comment: `git grep "N5 spec"` finds them
+all. Marked beside them: `Java`, what the reference implementation (same commit) does beyond
+the specification or against it; `Deviation`, what n5zarr does differently from Java, and why.
 """
 
 from n5zarr.format.attributes import (

@@ -155,5 +155,5 @@ class BlockHeader:
 
 def _truncated(expected: int, n_bytes: int, what: str) -> N5BlockError:
     expected_bytes = f"expected {expected} bytes for {what}"
-    message = f"block header: {expected_bytes}, got {n_bytes} (truncated write?)"
+    message = f"block header: {expected_bytes}, got {n_bytes} (incomplete write?)"
     return N5BlockError(message, kind="header")

@@ -102,7 +102,7 @@ class _Copying:
         while self._links:
             self._link(*self._links.popleft())
         done = 0
-        while done < len(self._copied):  # a reference into another file adds to them
+        while done < len(self._copied):  # which grows: _fill copies the targets of references too
             old, new = self._copied[done]
             self._fill(old, new)
             done += 1
@@ -134,7 +134,8 @@ class _Copying:
                 break
         if not isinstance(group, GroupBuilder) or name in group:
             message = (
-                f"what links into other files need is {reference}, but there is another one here"
+                f"expected nothing at {reference}, where the target of a link into another file is "
+                "to be copied, got another node"
             )
             raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
         self._add(reference.path, name, group, old)

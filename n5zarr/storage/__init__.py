@@ -2,7 +2,7 @@
 
 Knows the requests that logic makes (`requests`) and how to answer them, from local files
 (`local`) or through any zarr store (`zarr_store`), with and without await; and what zarr's own
-stores lack for URLs (`url`, `url_store`, `objects`) and caching (`cache`). May import
-`codecs.buffers`, `format` and `errors`. Must not know what a dataset, a chunk or a Zarr document
-is.
+stores lack for URLs (`url`, `url_store`, `objects`) and caching (`cache`). May import zarr,
+fsspec, obstore, `codecs.buffers`, `format` and `errors`. Must not know what a dataset, a chunk or a
+Zarr document is; `cache` knows the name of documents only.
 """

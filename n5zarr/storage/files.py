@@ -235,7 +235,7 @@ def _remove_unfinished(path: str) -> None:
 def update(
     path: Path, change: Callable[[bytes | None], bytes], warn: Callable[[str], None]
 ) -> bytes:
-    """Change a document under an exclusive lock.
+    """Change a document under an exclusive lock; create it all at once where there is none.
 
     Parameters
     ----------
@@ -271,7 +271,10 @@ def update(
 
 
 def _create(path: Path, data: bytes) -> bytes | None:
-    """Create a file with all of its content at once; None if another writer created it first."""
+    """Create a file with all of its content at once; None if another writer created it first.
+
+    Without hard links, the file of the other writer is replaced.
+    """
     unfinished = _write_unfinished(path, data)
     try:
         os.link(unfinished, path)

@@ -1,9 +1,9 @@
-"""Requests to storage, and the generators that yield them.
+"""Requests to storage, and the flows that make them.
 
-Logic does no input or output itself. It is a generator that yields batches of requests and is sent
-their answers. So the same logic runs with and without await, and storage can answer a batch
-concurrently. An error raised while answering is thrown into the generator, as a call would raise
-it.
+Logic does no input or output itself. It is a flow: a generator (type `Steps`) that yields batches
+of requests and is sent their answers. So the same logic runs with and without await, and storage
+can answer a batch concurrently. An error raised while answering is thrown into the generator, as a
+call would raise it.
 """
 
 from __future__ import annotations

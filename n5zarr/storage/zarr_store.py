@@ -225,7 +225,7 @@ class ZarrStorage(Storage):
 
 
 class _KeyLocks:
-    """Locks for updates of keys within this process, for stores without locks of their own."""
+    """Locks for updates of keys by the tasks of one event loop, in stores without locks."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()

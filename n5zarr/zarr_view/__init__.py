@@ -2,5 +2,5 @@
 
 Knows how a dataset looks to Zarr (`dataset_view`), what a Zarr document becomes in N5 (`from_zarr`,
 `merge`, `record`), and how the bytes of a block become those of a chunk (`chunks`). May import
-`codecs`, `format` and `errors`. Must not import zarr, nor do input or output.
+`conventions`, `codecs`, `format` and `errors`. Must not import zarr, nor do input or output.
 """

@@ -66,7 +66,7 @@ def test_a_cut_copied_buffer_says_so() -> None:
     with pytest.raises(N5BlockError) as caught:
         read(COPIED[:1000])
     assert str(caught.value) == (
-        "block payload: expected a blosc buffer of 2016 bytes, got 1000 (truncated write?)"
+        "block payload: expected a blosc buffer of 2016 bytes, got 1000 (incomplete write?)"
     )
 
 

@@ -79,7 +79,7 @@ def test_a_cut_header_says_what_it_announces() -> None:
     with pytest.raises(N5BlockError) as caught:
         BlockHeader.from_bytes(EXAMPLE[:9])
     assert str(caught.value) == (
-        "block header: expected 16 bytes for 3 dimensions in mode 0, got 9 (truncated write?)"
+        "block header: expected 16 bytes for 3 dimensions in mode 0, got 9 (incomplete write?)"
     )
 
 
