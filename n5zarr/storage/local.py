@@ -55,7 +55,8 @@ class LocalFiles(Storage):
 
     def __init__(self, root: Path, *, read_only: bool = False, store_writes: bool = False) -> None:
         self._root = root.resolve()
-        self._store = LocalStore(self._root, read_only=not store_writes)
+        self._store_writes = store_writes
+        self._store: LocalStore | None = None  # made when it is asked for
         self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
         self._read_only = read_only
 
@@ -70,6 +71,8 @@ class LocalFiles(Storage):
     @property
     @override
     def store(self) -> Store:
+        if self._store is None:
+            self._store = LocalStore(self._root, read_only=not self._store_writes)
         return self._store
 
     @property
@@ -94,8 +97,7 @@ class LocalFiles(Storage):
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
-        store_writes = not self._store.read_only
-        return type(self)(self._root, read_only=read_only, store_writes=store_writes)
+        return type(self)(self._root, read_only=read_only, store_writes=self._store_writes)
 
     @override
     def is_same_place(self, other: Storage) -> bool:
