@@ -89,7 +89,7 @@ def __dir__() -> list[str]:
 
 
 try:
-    import_module("n5zarr.arrays.pipeline")  # registers the pipeline: zarr finds it by its name
+    import_module("n5zarr.arrays.pipeline").make_default()  # zarr's default where it has its own
 except ModuleNotFoundError as err:
     if err.name != "zarr":  # which the pure packages do without
         raise

@@ -7,9 +7,9 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can go.
 - ``ChunkCodecs``: runs the codecs of an array on one chunk. Drop it when zarr has a public way.
 - ``spelled``: zarr may write a document with other spellings than it read; only zarr's own class of
   array metadata knows which. Drop it when that class is public.
-- ``FusedCodecPipeline``, ``register_pipeline``, ``set_pipeline``, ``max_workers``, ``GetResult``:
-  zarr loads a codec pipeline by its name but has no public base class for one. Drop them when it
-  has.
+- ``FusedCodecPipeline``, ``fused_pipeline``, ``default_pipeline``, ``register_pipeline``,
+  ``max_workers``, ``GetResult``: zarr loads a codec pipeline by its name, but has no public way to
+  get the pipeline that another class stands in for. Drop them when it has.
 - ``async_group``: the asynchronous group inside a group; for arrays, zarr has a public name.
 - ``same_data``: zarr's rule for whether two stores are the same place. Drop it when it is public.
 - ``LocalStore``: the class itself. A program may replace ``zarr.storage.LocalStore`` by a class
@@ -23,9 +23,11 @@ import asyncio
 import os
 import threading
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import zarr
 from zarr.abc.codec import GetResult
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array import _stores_share_data as same_data
@@ -45,16 +47,15 @@ from n5zarr.errors import N5UnrepresentableError
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    import zarr
     from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.codec import Codec
+    from zarr.abc.codec import Codec, CodecPipeline
     from zarr.core import array_spec, attributes, indexing
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
-    from zarr.core.metadata import v3
-    from zarr.types import AnyArray
+    from zarr.core.metadata import v2, v3
 
+    type ArrayMetadata = ArrayV3Metadata | v2.ArrayV2Metadata
     type ArraySpec = array_spec.ArraySpec
     type ArrayConfigLike = ConfigLike
     type Attributes = attributes.Attributes
@@ -76,11 +77,13 @@ __all__ = [
     "GetResult",
     "LocalStore",
     "async_group",
+    "default_pipeline",
+    "default_pipeline_name",
+    "fused_pipeline",
     "max_workers",
     "on_own_loop",
     "register_pipeline",
     "same_data",
-    "set_pipeline",
     "spelled",
     "sync",
 ]
@@ -89,24 +92,37 @@ PRESENT: GetResult = {"status": "present"}
 MISSING: GetResult = {"status": "missing"}
 
 
-def set_pipeline(array: AnyArray, pipeline: type[FusedCodecPipeline]) -> None:
-    """Replace the codec pipeline of an array, in place.
+def default_pipeline_name() -> str:
+    """Return the name of zarr's own default pipeline, whatever is configured."""
+    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
 
-    Zarr itself makes pipelines from its global configuration only, for all arrays alike.
-    """
-    inner = array.async_array
-    metadata = inner.metadata
-    if not isinstance(metadata, ArrayV3Metadata):
-        return
+
+def default_pipeline() -> type[CodecPipeline]:
+    """Return zarr's own default pipeline, whatever is configured."""
+    module, _, name = default_pipeline_name().rpartition(".")
+    pipeline: type[CodecPipeline] = getattr(import_module(module), name)
+    return pipeline
+
+
+def fused_pipeline(metadata: ArrayMetadata) -> FusedCodecPipeline:
+    """Make zarr's synchronous pipeline for an array, as zarr makes the one of its configuration."""
+    if isinstance(metadata, ArrayV3Metadata):
+        codecs: Sequence[Codec] = metadata.codecs
+        grid = metadata.chunk_grid
+        shape = getattr(grid, "chunk_shape", (1,) * len(metadata.shape))
+        dtype, config = metadata.data_type, ArrayConfig.from_dict({})
+    else:
+        codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
+        shape, dtype = metadata.chunks, metadata.dtype
+        config = ArrayConfig.from_dict({"order": metadata.order})
     spec = _ArraySpec(
-        shape=tuple(array.chunks),
-        dtype=metadata.data_type,
+        shape=tuple(shape),
+        dtype=dtype,
         fill_value=metadata.fill_value,
-        config=ArrayConfig.from_dict({}),
+        config=config,
         prototype=default_buffer_prototype(),
     )
-    replacement = pipeline.from_codecs(metadata.codecs).evolve_from_array_spec(spec)
-    object.__setattr__(inner, "codec_pipeline", replacement)  # a frozen dataclass
+    return FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(spec)
 
 
 def async_group(group: zarr.Group) -> zarr.AsyncGroup:

@@ -9,13 +9,13 @@ import zarr
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu, default_buffer_prototype
 
-from n5zarr._zarr_private import ArrayV3Metadata, async_group, set_pipeline
+from n5zarr._zarr_private import ArrayV3Metadata, async_group
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
-from n5zarr.arrays.local_dataset import local_dataset
-from n5zarr.arrays.pipeline import N5CodecPipeline
+from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         NDArrayLikeOrScalar,
         OrthogonalSelection,
     )
-    from n5zarr.arrays.local_dataset import LocalDataset
+    from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
@@ -181,14 +181,16 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
             super().set_basic_selection(part.slices, elements[part.relative_to(box)])
         return True
 
-    def _dataset(self, *, to_write: bool) -> LocalDataset | None:
+    def _dataset(self, *, to_write: bool) -> OpenDataset | None:
         """Return the dataset if the kernel can read or write it."""
         if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
             return None
         if not to_write and not self.config.read_missing_chunks:
             return None
-        key = f"{self.path}/c/0".lstrip("/")
-        dataset = local_dataset(self.store, key, to_write=to_write)
+        store = self.store
+        if not isinstance(store, N5Store) or not is_local(store):
+            return None
+        dataset = store.run_sync(dataset_at(store, self.path, to_write=to_write))
         if dataset is None or not kernel.can_do(dataset):
             return None
         view = dataset.view  # another program may have replaced the dataset meanwhile
@@ -201,7 +203,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         fill_value = self.async_array.metadata.fill_value
         return 0 if fill_value is None else fill_value
 
-    def _parts(self, box: Box, dataset: LocalDataset, left: list[N5Tuple]) -> list[Box]:
+    def _parts(self, box: Box, dataset: OpenDataset, left: list[N5Tuple]) -> list[Box]:
         """Return the parts of a box that lie in the blocks that the kernel has left."""
         order, size = dataset.view.axis_order, dataset.view.chunk_shape
         return [box.within(coords, size) for coords in sorted(present(p, order) for p in left)]
@@ -282,7 +284,7 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     Parameters
     ----------
     node : zarr.Array or zarr.Group
-        The array or group. The codec pipeline of an array is replaced in place.
+        The array or group.
 
     Returns
     -------
@@ -294,7 +296,6 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
         return cast("Node", N5Group(async_group(node)))
     if not _has_own_codec(node.async_array.metadata):
         return node
-    set_pipeline(node, N5CodecPipeline)
     return cast("Node", N5Array(node.async_array))
 
 

@@ -30,7 +30,7 @@ from n5zarr.format.order import from_presented
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.arrays.local_dataset import LocalDataset
+    from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.order import N5Tuple
 
@@ -58,7 +58,7 @@ def is_compiled() -> bool:
     return _kernel is not None
 
 
-def can_do(dataset: LocalDataset) -> bool:
+def can_do(dataset: OpenDataset) -> bool:
     """Whether the kernel can read and write the blocks of a dataset."""
     view = dataset.view
     is_plain = view.n_parts is None and not view.is_scalar
@@ -66,18 +66,18 @@ def can_do(dataset: LocalDataset) -> bool:
 
 
 def read_box(
-    dataset: LocalDataset, start: tuple[int, ...], out: np.ndarray, fill_value: object
+    dataset: OpenDataset, start: tuple[int, ...], out: np.ndarray, fill_value: object
 ) -> list[N5Tuple]:
     """Read a box.
 
     Parameters
     ----------
-    dataset : LocalDataset
+    dataset : OpenDataset
         The blocks and their presentation.
     start : tuple of int
         First element of the box, in the presented order.
     out : numpy.ndarray
-        Where its elements go: of the dataset's dtype in native byte order, not empty.
+        Where its elements go: of the dataset's dtype in any byte order, not empty.
     fill_value : number
         What the elements of missing blocks are.
 
@@ -109,7 +109,7 @@ def read_box(
 
 
 def write_box(
-    dataset: LocalDataset,
+    dataset: OpenDataset,
     start: tuple[int, ...],
     value: np.ndarray,
     fill_value: object,
@@ -120,12 +120,12 @@ def write_box(
 
     Parameters
     ----------
-    dataset : LocalDataset
+    dataset : OpenDataset
         The blocks and their presentation.
     start : tuple of int
         First element of the box, in the presented order.
     value : numpy.ndarray
-        Its elements: of the dataset's dtype in native byte order, not empty.
+        Its elements: of the dataset's dtype in any byte order, not empty.
     fill_value : number
         What the elements of missing blocks are.
     keep_empty : bool
@@ -200,7 +200,7 @@ def _kind(compression: Compression) -> int:
 
 
 def _first_arguments(
-    dataset: LocalDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
+    dataset: OpenDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
 ) -> tuple[Any, ...]:
     """Give the first arguments of both functions of the kernel; _kernel.c checks them."""
     view, attributes = dataset.view, dataset.view.dataset
@@ -208,18 +208,18 @@ def _first_arguments(
     begin = from_presented(start, view.axis_order)
     end = map(add, begin, in_n5_order.shape)
     geometry = np.array((*attributes.block_size, *attributes.dimensions, *begin, *end), "i8")
-    stored = attributes.data_type.dtype
+    stored, native = attributes.data_type.dtype, array.dtype.newbyteorder("=")
     return (
         os.fsencode(dataset.directory),
         geometry,
-        in_n5_order,
+        in_n5_order.view(native),
         _kind(attributes.compression),
         np.array(fill_value, stored).tobytes(),
-        not stored.isnative,
+        stored.isnative != array.dtype.isnative,
     )
 
 
-def _n_blocks(dataset: LocalDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> int:
+def _n_blocks(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> int:
     sizes = zip(start, shape, dataset.view.chunk_shape, strict=True)
     return math.prod((begin + n - 1) // size - begin // size + 1 for begin, n, size in sizes)
 

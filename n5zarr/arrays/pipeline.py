@@ -1,82 +1,136 @@
-"""A codec pipeline that reads and writes many blocks of a local dataset at a time.
+"""A codec pipeline that reads and writes the blocks of a dataset, many at a time.
 
-It serves arrays with n5zarr's own codec on a local file system; all others take zarr's own fused
-pipeline. The arrays of :func:`n5zarr.open`, :func:`n5zarr.create_array` and xarray's engine have
-it. ``zarr.config.set({"codec_pipeline.path": "n5zarr.arrays.pipeline.N5CodecPipeline"})`` gives it
-to all other arrays, too.
-
-In Python, the work per block is what costs. So each file is read once, by its exact size; its
-header is compared instead of parsed; and its bytes are swapped while they are copied into the
-output. Each thread takes several blocks at once. Small uncompressed blocks get no threads, because
-those would only wait for each other on the interpreter's lock.
+zarr asks its configured pipeline class for a pipeline for each array that it opens. Importing
+n5zarr makes :class:`N5CodecPipeline` that class where nobody has configured another one; with the
+environment variable ``N5ZARR_PIPELINE=0`` it does not. For arrays of an ``N5Store``, in every
+presentation, the blocks of a batch of chunks go to the compiled kernel, or are read from a server
+concurrently; no chunk is made for zarr's codecs to decode. For all other arrays the class gives
+zarr's default pipeline, as if it was not there.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections import deque
-from itertools import chain
-from typing import TYPE_CHECKING, TypeGuard, override
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, cast, override
 
 import numpy as np
+import zarr
+from zarr.abc.codec import CodecPipeline
+from zarr.buffer import cpu
 
 from n5zarr._zarr_private import (
-    MISSING,
     PRESENT,
-    FusedCodecPipeline,
+    default_pipeline,
+    default_pipeline_name,
+    fused_pipeline,
+    max_workers,
     register_pipeline,
 )
-from n5zarr.arrays.local_dataset import local_dataset
-from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.block import decode_numeric, encode_parts, pad_or_truncate
-from n5zarr.codecs.buffers import scratch
-from n5zarr.codecs.compress import decompress_reused
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.arrays import kernel
+from n5zarr.arrays.batch import box_of_batch, fill_value_of
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
+from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
 from n5zarr.format.compression import Raw
-from n5zarr.format.order import to_c
-from n5zarr.storage import files
-from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from zarr.abc.buffer import NDBuffer
+    from zarr.abc.buffer import Buffer, NDBuffer
+    from zarr.abc.codec import Codec
+    from zarr.abc.store import Store
 
-    from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
-    from n5zarr.arrays.local_dataset import LocalDataset
-    from n5zarr.codecs.buffers import Scratch
+    from n5zarr._zarr_private import (
+        ArrayMetadata,
+        ArraySpec,
+        BatchItem,
+        ChunkGridMetadata,
+        FusedCodecPipeline,
+        GetResult,
+        ZDType,
+    )
+    from n5zarr.format.order import N5Tuple
 
-__all__ = ["N5CodecPipeline"]
+__all__ = ["N5CodecPipeline", "make_default"]
 
-_LOTS_PER_WORKER = 4  # few enough to cost nothing, enough to share the work evenly
-_FEW_ELEMENTS = 2**16  # up to this many are read on zarr's event loop, without a thread
-_SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
-_SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
+_FEW_BYTES = 2**16  # up to this many are decoded on zarr's event loop, without a thread
+_FEW_RAW_BYTES = 2**18  # the same, for bytes that are only copied
 
 
-class N5CodecPipeline(FusedCodecPipeline):
-    """zarr's fused pipeline, with a faster way for blocks in local files."""
+@dataclass(frozen=True)
+class N5CodecPipeline(CodecPipeline):
+    """The codec pipeline of one array of an ``N5Store``.
+
+    Parameters
+    ----------
+    careful : FusedCodecPipeline
+        zarr's own pipeline for the same array: for blocks that are not ordinary, and for arrays
+        whose chunks are not the elements of blocks.
+    n_names : int
+        How many names the key of a chunk has after the path of the array.
+    """
+
+    careful: FusedCodecPipeline
+    n_names: int
+
+    @classmethod
+    @override
+    def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: Store) -> Self:
+        if not isinstance(store, N5Store):
+            raise NotImplementedError  # in zarr, this means: call `from_codecs`
+        first = array_metadata.encode_chunk_key((0,) * len(array_metadata.shape))
+        return cls(fused_pipeline(array_metadata), first.count("/") + 1)
+
+    @classmethod
+    @override
+    def from_codecs(cls, codecs: Iterable[Codec]) -> Self:
+        return cast("Self", default_pipeline().from_codecs(codecs))
+
+    # ------------------------------------------------------------------ zarr's own pipeline
 
     @override
-    def read_sync(
-        self,
-        batch_info: Iterable[BatchItem],
-        out: NDBuffer,
-        drop_axes: tuple[int, ...] = (),
-        max_workers: int = 1,
-    ) -> tuple[GetResult, ...]:
-        batch = list(batch_info)
-        dataset = self._dataset(batch)
-        codec = self.array_bytes_codec
-        target = out.as_numpy_array() if dataset is not None else None
-        if (
-            dataset is None
-            or not isinstance(codec, N5BlockCodec)
-            or not isinstance(target, np.ndarray)
-        ):
-            return super().read_sync(batch, out, drop_axes, max_workers)
-        reader = _Reader(dataset, codec, target, drop_axes)
-        return _share_out(reader.read, batch, max_workers if reader.is_worth_threads else 1)
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
+        return type(self)(self.careful.evolve_from_array_spec(array_spec), self.n_names)
+
+    @property
+    @override
+    def supports_partial_decode(self) -> bool:
+        return self.careful.supports_partial_decode
+
+    @property
+    @override
+    def supports_partial_encode(self) -> bool:
+        return self.careful.supports_partial_encode
+
+    @override
+    def validate(
+        self, *, shape: tuple[int, ...], dtype: ZDType, chunk_grid: ChunkGridMetadata
+    ) -> None:
+        self.careful.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
+
+    @override
+    def compute_encoded_size(self, byte_length: int, array_spec: ArraySpec) -> int:
+        return self.careful.compute_encoded_size(byte_length, array_spec)
+
+    @override
+    async def decode(
+        self, chunk_bytes_and_specs: Iterable[tuple[Buffer | None, ArraySpec]]
+    ) -> Iterable[NDBuffer | None]:
+        return await self.careful.decode(chunk_bytes_and_specs)
+
+    @override
+    async def encode(
+        self, chunk_arrays_and_specs: Iterable[tuple[NDBuffer | None, ArraySpec]]
+    ) -> Iterable[Buffer | None]:
+        return await self.careful.encode(chunk_arrays_and_specs)
+
+    def __iter__(self) -> Iterator[Codec]:
+        return iter(self.careful)
+
+    # ------------------------------------------------------------------ reading
 
     @override
     async def read(
@@ -86,319 +140,167 @@ class N5CodecPipeline(FusedCodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> tuple[GetResult, ...]:
         batch = list(batch_info)
-        if batch and len(batch) * math.prod(batch[0][1].shape) <= _FEW_ELEMENTS:
-            dataset = self._dataset(batch)
-            if dataset is not None and isinstance(out.as_numpy_array(), np.ndarray):
-                # costs less than handing the work to a thread, as zarr would
-                return self.read_sync(batch, out, drop_axes)
-        return await super().read(batch, out, drop_axes)
+        dataset = await self._dataset(batch, out)
+        if dataset is None:
+            return await self.careful.read(batch, out, drop_axes)
+        reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
+        if _is_little(dataset, batch, out):  # costs less than handing the work to a thread
+            results = _read_local(reader, batch)
+        else:
+            results = await asyncio.to_thread(_read_local, reader, batch)
+        return await self._read_left(batch, results, out, drop_axes)
+
+    async def _read_left(
+        self,
+        batch: Sequence[BatchItem],
+        results: Sequence[GetResult | None],
+        out: NDBuffer,
+        drop_axes: tuple[int, ...],
+    ) -> tuple[GetResult, ...]:
+        """Read the chunks without a result in zarr's own way, and return all results."""
+        left = [item for item, result in zip(batch, results, strict=True) if result is None]
+        if not left:
+            return tuple(result for result in results if result is not None)
+        others = iter(await self.careful.read(left, out, drop_axes))
+        return tuple(next(others) if result is None else result for result in results)
+
+    # ------------------------------------------------------------------ writing
 
     @override
-    def write_sync(
+    async def write(
         self,
         batch_info: Iterable[BatchItem],
         value: NDBuffer,
         drop_axes: tuple[int, ...] = (),
-        max_workers: int = 1,
     ) -> None:
         batch = list(batch_info)
-        dataset = None if drop_axes else self._dataset(batch, to_write=True)
-        if dataset is None or not isinstance(value.as_numpy_array(), np.ndarray):
-            super().write_sync(batch, value, drop_axes, max_workers)
+        dataset = None if drop_axes else await self._dataset(batch, value, to_write=True)
+        if dataset is None:
+            await self.careful.write(batch, value, drop_axes)
             return
-        writer = _Writer(dataset, value)
-        whole, rest = [], []
-        for item in batch:
-            if writer.can_write(item):
-                whole.append(item)
-            else:  # zarr may think it is complete, but others may have made the array larger
-                rest.append((*item[:4], False))
-        _share_out(writer.write, whole, max_workers if writer.is_worth_threads else 1)
-        if rest:
-            super().write_sync(rest, value, drop_axes, max_workers)
+        left = await asyncio.to_thread(_write_local, dataset, batch, value)
+        if left:
+            await self.careful.write(left, value, drop_axes)
 
-    def _dataset(
-        self, batch: Sequence[BatchItem], *, to_write: bool = False
-    ) -> LocalDataset | None:
-        """Return the local dataset of a batch of chunks; None where zarr's pipeline has to work."""
-        if not batch or len(self.codecs) != 1 or not isinstance(self.codecs[0], N5BlockCodec):
+    # ------------------------------------------------------------------ the dataset
+
+    async def _dataset(
+        self, batch: Sequence[BatchItem], buffer: NDBuffer, *, to_write: bool = False
+    ) -> OpenDataset | None:
+        """Return the dataset of a batch; None where zarr's own pipeline has to work."""
+        if not batch or not isinstance(buffer, cpu.NDBuffer):
             return None
-        store_path = batch[0][0]
-        store = getattr(store_path, "store", None)
-        return local_dataset(store, store_path.path, to_write=to_write)
+        store_path, spec = batch[0][:2]
+        store: N5Store = store_path.store
+        path = "/".join(store_path.path.split("/")[: -self.n_names])
+        steps = dataset_at(store, path, to_write=to_write)
+        if not is_local(store):
+            return None
+        dataset = store.run_sync(steps)
+        return dataset if dataset is not None and _is_same(dataset, spec) else None
 
 
-def _share_out[Item, Result](
-    work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
-) -> tuple[Result, ...]:
-    """Call a function with batches of items, on threads if there are several workers.
+def _is_same(dataset: OpenDataset, spec: ArraySpec) -> bool:
+    """Whether an array has the chunks and elements of a dataset, which others may have replaced."""
+    view = dataset.view
+    native = view.data_type.dtype.newbyteorder("=")
+    dtype = spec.dtype.to_native_dtype().newbyteorder("=")
+    return view.chunk_shape == spec.shape and native == dtype
 
-    Parameters
-    ----------
-    work : callable
-        Takes a batch of items and returns their results.
-    items : sequence
-        All items.
-    n_workers : int
-        Number of threads, this one included.
+
+def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
+    """Whether reading takes less time than handing it to a thread."""
+    if isinstance(dataset.view.dataset.compression, Raw):
+        return bool(math.prod(out.shape) * out.dtype.itemsize <= _FEW_RAW_BYTES)
+    return len(batch) * dataset.view.full_n_bytes <= _FEW_BYTES
+
+
+def _read_local(reader: BlockReader, batch: Sequence[BatchItem]) -> list[GetResult | None]:
+    """Read blocks of local files: those of a box with the kernel, all others in Python.
 
     Returns
     -------
-    tuple
-        The results, in the order of the items.
+    list
+        For each item, whether its block is present; None for one that is left to zarr's own way.
     """
-    if n_workers < 2 or len(items) < 2:
-        return tuple(work(items))
-    size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
-    lots = deque(range(0, len(items), size))
-    done: dict[int, list[Result]] = {}
-
-    def take() -> None:
-        while True:
-            try:
-                first = lots.popleft()
-            except IndexError:
-                return
-            done[first] = work(items[first : first + size])
-
-    work_together(take, n_workers, lots.clear)
-    return tuple(chain.from_iterable(done[first] for first in sorted(done)))
+    left = _read_box(reader, batch)
+    if left is None:
+        return read_blocks(reader, batch, max_workers())
+    results: list[GetResult | None] = [PRESENT] * len(batch)
+    if left:
+        at = [k for k, item in enumerate(batch) if reader.position(item) in left]
+        again = read_blocks(reader, [batch[k] for k in at], max_workers())
+        for k, result in zip(at, again, strict=True):
+            results[k] = result
+    return results
 
 
-class _Reader:
-    """Reads blocks of one dataset into an output.
+def _read_box(reader: BlockReader, batch: Sequence[BatchItem]) -> set[N5Tuple] | None:
+    """Read a batch with the kernel.
 
-    Parameters
-    ----------
-    dataset : LocalDataset
-        The files of the blocks, and how the dataset is presented.
-    codec : N5BlockCodec
-        Codec for blocks that are not ordinary; it reads them, or raises with the reason.
-    out : numpy.ndarray
-        The output for the elements.
-    drop_axes : tuple of int
-        Axes of the selections that the output does not have.
+    Returns
+    -------
+    set of tuple of int, or None
+        Grid positions of the blocks that the kernel has left; None if the batch is no box, or the
+        kernel cannot read it.
     """
-
-    def __init__(
-        self,
-        dataset: LocalDataset,
-        codec: N5BlockCodec,
-        out: np.ndarray,
-        drop_axes: tuple[int, ...],
-    ) -> None:
-        view = dataset.view
-        self._dataset = dataset
-        self._codec = codec
-        self._out = out
-        self._drop_axes = drop_axes
-        self._header = view.full_header
-        self._n_bytes = view.full_n_bytes
-        self._compression = view.dataset.compression
-        self._data_type = view.dataset.data_type
-        self._dtype = self._data_type.dtype
-        self._shape_c = to_c(view.dataset.block_size)
-        self._shape = view.chunk_shape
-        self._n_elements = math.prod(self._shape_c)
-        self._transposed = view.axis_order == "F"
-        self._is_raw = isinstance(self._compression, Raw)
-        self._has_slabs = self._is_raw and self._n_bytes >= _SLAB_BLOCK
-
-    @property
-    def is_worth_threads(self) -> bool:
-        """Whether a block takes more work outside of the interpreter than a thread costs."""
-        return not self._is_raw or self._n_bytes >= _SMALL_BLOCK
-
-    def read(self, items: Sequence[BatchItem]) -> list[GetResult]:
-        """Read some blocks into the output.
-
-        An item of zarr's is the chunk's store path, its specification, the selection in the chunk,
-        the selection in the output, and whether the chunk is complete.
-        """
-        with scratch() as memory:
-            return [self._read_one(item, memory) for item in items]
-
-    def _read_one(self, item: BatchItem, memory: Scratch) -> GetResult:
-        """Read one block, the fastest way that suits it, into the output."""
-        store_path, _, chunk_selection, out_selection, _ = item
-        path = self._dataset.block_path(store_path.path)
-        part = self._read_slab(path, chunk_selection) if self._has_slabs else None
-        if part is None:
-            stored = files.read_reused(path, memory)
-            if stored is None:
-                return self._fill_missing(item)
-            try:
-                part = self._select_part(stored, item, memory)
-            except N5BlockError:
-                # perhaps half written, unnoticed: the time of the file is too coarse
-                stored = files.read_reused(path, memory, settled=True)
-                if stored is None:
-                    return self._fill_missing(item)
-                part = self._select_part(stored, item, memory)
-        if part is None:  # the size of the block is not that of its grid position
-            part = self._read_with_codec(item)
-        if part is None:  # removed meanwhile
-            return self._fill_missing(item)
-        if self._drop_axes:
-            part = part.squeeze(axis=self._drop_axes)
-        self._out[out_selection] = part
-        return PRESENT
-
-    def _select_part(
-        self, stored: memoryview, item: BatchItem, memory: Scratch
-    ) -> np.ndarray | None:
-        """Decode a block and select from it; None if its size is not that of its grid position."""
-        store_path, spec, selection, _, _ = item
-        n_header = len(self._header)
-        try:
-            if stored[:n_header].tobytes() == self._header:
-                payload = stored[n_header:]
-                elements = decompress_reused(payload, self._n_bytes, self._compression, memory)
-                flat = np.frombuffer(elements, self._dtype, self._n_elements)
-                block = flat.reshape(self._shape_c)
-                return np.asarray(self._presented(block)[selection])
-            block = decode_numeric(stored, len(self._shape_c), self._data_type, self._compression)
-            shape = self._presented(block).shape
-            if shape != self._dataset.extent(store_path.path):  # dataset replaced, perhaps
-                return None
-            if not all(map(_selects_the_same, selection, shape, self._shape)):
-                block = pad_or_truncate(block, self._shape_c, _fill_value(spec))
-        except N5Error as err:
-            raise err.located(self._dataset.locate(store_path.path)) from err.__cause__
-        return np.asarray(self._presented(block)[selection])
-
-    def _presented(self, block: np.ndarray) -> np.ndarray:
-        """Return a block in C order with the axes of the array."""
-        return block.T if self._transposed else block
-
-    def _read_slab(self, path: str, selection: object) -> np.ndarray | None:
-        """Read only the needed part of a large uncompressed block, along its slowest axis.
-
-        None if the selection is not such a part, or the file is not an ordinary block.
-        """
-        if not isinstance(selection, tuple):
-            return None
-        slowest = selection[-1 if self._transposed else 0]
-        n = self._shape_c[0]
-        if isinstance(slowest, slice) and slowest.step in (1, None):
-            start, stop, _ = slowest.indices(n)
-            moved: slice | int = slice(0, stop - start)
-        elif isinstance(slowest, int | np.integer):
-            start, stop, moved = int(slowest), int(slowest) + 1, 0
-        else:
-            return None
-        if not 0 < stop - start <= n // 2:
-            return None
-        row = self._n_bytes // n
-        rows = files.read_part(path, self._header, start * row, (stop - start) * row, self._n_bytes)
-        if rows is None:
-            return None
-        block = np.frombuffer(rows, self._data_type.dtype).reshape(-1, *self._shape_c[1:])
-        if self._transposed:
-            return np.asarray(block.T[(*selection[:-1], moved)])
-        return np.asarray(block[(moved, *selection[1:])])
-
-    def _fill_missing(self, item: BatchItem) -> GetResult:
-        """Put the fill value where a block is missing.
-
-        N5 spec, "File-system specification", item 6: datasets are sparse.
-        """
-        _, spec, _, out_selection, _ = item
-        self._out[out_selection] = _fill_value(spec)
-        return MISSING
-
-    def _read_with_codec(self, item: BatchItem) -> np.ndarray | None:
-        """Read a block with the codec, which handles every case; None where it is missing."""
-        store_path, spec, selection, _, _ = item
-        decoded = self._codec._decode_partial_sync(  # noqa: SLF001 - as zarr's pipeline does
-            store_path, selection, spec
-        )
-        return None if decoded is None else np.asarray(decoded.as_numpy_array())
+    dataset = reader.dataset
+    # the kernel does not tell which blocks are missing
+    if reader.drop_axes or not batch[0][1].config.read_missing_chunks:
+        return None
+    box = box_of_batch(batch, dataset.view.chunk_shape) if kernel.can_do(dataset) else None
+    part = None if box is None else box.within(reader.out)
+    if box is None or part is None:
+        return None
+    return set(kernel.read_box(dataset, box.start, part, fill_value_of(batch[0])))
 
 
-class _Writer:
-    """Writes whole blocks of one dataset, truncated at the end of an axis.
+def _write_local(
+    dataset: OpenDataset, batch: Sequence[BatchItem], value: NDBuffer
+) -> list[BatchItem]:
+    """Write blocks of local files: those of a box with the kernel, other whole ones in Python.
 
-    N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller.
-
-    Parameters
-    ----------
-    dataset : LocalDataset
-        The files of the blocks, and how the dataset is presented.
-    value : zarr.abc.buffer.NDBuffer
-        The elements to write.
+    Returns
+    -------
+    list
+        The items that are left to zarr's own way.
     """
-
-    def __init__(self, dataset: LocalDataset, value: NDBuffer) -> None:
-        self._dataset = dataset
-        self._value = value
-        self._attributes = dataset.view.dataset
-        self._is_raw = isinstance(self._attributes.compression, Raw)
-        self._in_c = dataset.view.axis_order == "C"
-
-    @property
-    def is_worth_threads(self) -> bool:
-        """Whether a block takes more work outside of the interpreter than a thread costs."""
-        return not self._is_raw or self._dataset.view.full_n_bytes >= _SMALL_BLOCK
-
-    def can_write(self, item: BatchItem) -> bool:
-        """Whether the value holds a whole block, so that nothing of it has to be read first."""
-        store_path, _, _, value_selection, is_complete = item
-        if not is_complete or not isinstance(value_selection, tuple):
-            return False
-        runs = [part for part in value_selection if _is_run(part)]
-        shape = self._value.shape
-        if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
-            return False  # to be broadcast, or an error
-        extent = tuple(part.stop - part.start for part in runs)
-        return extent == self._dataset.extent(store_path.path)
-
-    def write(self, items: Sequence[BatchItem]) -> list[None]:
-        """Write some blocks."""
-        for item in items:
-            self._write_one(item)
-        return []
-
-    def _write_one(self, item: BatchItem) -> None:
-        """Write one block; remove it if it holds only the fill value and zarr omits such chunks."""
-        store_path, spec, _, value_selection, _ = item
-        is_scalar = self._value.shape == ()
-        part = self._value if is_scalar else self._value[value_selection]
-        path = self._dataset.block_path(store_path.path)
-        if not spec.config.write_empty_chunks and part.all_equal(_fill_value(spec)):
-            files.remove(path)
-            return
-        array = part.as_numpy_array()
-        if is_scalar:
-            array = np.broadcast_to(array, self._dataset.extent(store_path.path))
-        parts = encode_parts(
-            array if self._in_c else array.T,
-            self._attributes.data_type,
-            self._attributes.compression,
-        )
-        files.write(path, *parts)
+    writer = BlockWriter(dataset, value)
+    left = _write_box(dataset, batch, value)
+    if left is not None:
+        batch = [item for item in batch if writer.position(item) in left] if left else []
+    whole, rest = [], []
+    for item in batch:
+        if writer.can_write(item):
+            whole.append(item)
+        else:  # zarr may think it is complete, but others may have made the array larger
+            rest.append((*item[:4], False))
+    write_blocks(writer, whole, max_workers())
+    return rest
 
 
-def _is_run(part: object) -> TypeGuard[slice]:
-    return isinstance(part, slice) and part.step in (1, None)
+def _write_box(
+    dataset: OpenDataset, batch: Sequence[BatchItem], value: NDBuffer
+) -> set[N5Tuple] | None:
+    """Write a batch with the kernel; see :func:`_read_box`."""
+    box = box_of_batch(batch, dataset.view.chunk_shape) if kernel.can_do(dataset) else None
+    if box is None:
+        return None
+    array = value.as_numpy_array()
+    part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
+    if part is None:
+        return None
+    fill_value, config = fill_value_of(batch[0]), batch[0][1].config
+    keep_empty = config.write_empty_chunks
+    return set(kernel.write_box(dataset, box.start, part, fill_value, keep_empty=keep_empty))
 
 
-def _ends_within(part: slice, n: int) -> bool:
-    return bool(part.stop <= n)
-
-
-def _selects_the_same(selection: object, n: int, n_full: int) -> bool:
-    """Whether a selection from ``n_full`` elements only selects from the first ``n`` of them."""
-    if n == n_full:
-        return True
-    if isinstance(selection, slice):
-        return selection.indices(n) == selection.indices(n_full)
-    indices = np.asarray(selection)  # not a mask, which is as long as a full block
-    return indices.dtype != bool and bool(((indices >= 0) & (indices < n)).all())
-
-
-def _fill_value(spec: ArraySpec) -> object:
-    return 0 if spec.fill_value is None else spec.fill_value
+def make_default() -> None:
+    """Make the pipeline zarr's default, where nobody has configured another one."""
+    is_on = os.environ.get("N5ZARR_PIPELINE", "1") != "0"
+    if is_on and zarr.config.get("codec_pipeline.path") == default_pipeline_name():
+        name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
+        zarr.config.set({"codec_pipeline.path": name})
 
 
 register_pipeline(N5CodecPipeline)

@@ -43,6 +43,10 @@ class KeyReader(Protocol):
         """Whether a key has a value."""
         ...
 
+    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
+        ...
+
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing at or below a path."""
         ...
@@ -151,31 +155,24 @@ class Container:
         """
         return (yield from self._locating(self.chunks.node_anew(path), path))
 
-    def dataset_of(self, key: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
-        """Read the dataset of a chunk if its blocks hold the elements of the Zarr array unchanged.
+    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+        """Read a dataset if its blocks hold the elements of the Zarr array unchanged.
 
         Parameters
         ----------
-        key : str
-            Key of a chunk.
+        path : str
+            Path of the array.
         anew : bool, optional
             Whether to read the document again: others may have resized the dataset.
 
         Returns
         -------
         str, DatasetView or None
-            Path and view; None if its chunks are named or encoded in another way.
+            Path of the dataset, and view; None if its blocks hold something else.
         """
-        chunk = self.hierarchy.parse_key(key)
-        if not isinstance(chunk, ChunkKey) or chunk.path in self.memory.chunk_names:
-            return None
         steps = self.chunks.dataset_anew if anew else self.chunks.dataset
-        view = yield from self._locating(steps(chunk.path), chunk.path)
-        if view is None or not view.whole_blocks:
-            return None
-        if view.element is not None and not view.element.is_stored_as_is:
-            return None
-        return chunk.path, view
+        view = yield from self._locating(steps(path), path)
+        return None if view is None or not view.holds_elements else (path, view)
 
     # ------------------------------------------------------------------ listing
 

@@ -144,6 +144,13 @@ class CoordsView:
             case None:
                 return False
 
+    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset of an array; None for a coordinate."""
+        member = yield from self._member(path)
+        if not isinstance(member, Placed):
+            return None
+        return (yield from self.container.dataset_of(member.path, anew=anew))
+
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing below a path."""
         return not (yield from self.keys_below(path))

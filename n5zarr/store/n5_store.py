@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
-    from n5zarr.zarr_view.dataset_view import Codecs
+    from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["N5Store"]
@@ -296,6 +296,10 @@ class N5Store(Store):
     def node(self, path: str) -> Node | None:
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""
         return self.ask(self._container.node(normalize_path(path)))
+
+    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset of an array that this store shows; see :meth:`Container.dataset_of`."""
+        return self._view.dataset_of(path, anew=anew)
 
     @property
     def container(self) -> Container:

@@ -151,6 +151,12 @@ class DatasetView:
         """Whether a chunk is a whole block with its header, for n5zarr's own codec."""
         return self._uses_block_codec and self.transcoded is None
 
+    @cached_property
+    def holds_elements(self) -> bool:
+        """Whether blocks hold the elements of the Zarr array as they are, whatever its codecs."""
+        is_plain = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
+        return is_plain and self.transcoded is None
+
     @property
     def data_type(self) -> DataType:
         """The data type of the numbers in a chunk that is not transcoded."""

@@ -1,0 +1,87 @@
+"""Datasets whose blocks the fast path reads and writes itself."""
+
+from __future__ import annotations
+
+from operator import lt
+from typing import TYPE_CHECKING, NamedTuple
+
+from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.path import join
+
+if TYPE_CHECKING:
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.requests import Steps
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.zarr_view.dataset_view import DatasetView
+
+__all__ = ["OpenDataset", "dataset_at", "is_local"]
+
+
+class OpenDataset(NamedTuple):
+    """A dataset whose blocks hold the elements of a Zarr array unchanged.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    path : str
+        Path of the dataset in the container.
+    view : DatasetView
+        How the dataset is presented.
+    """
+
+    store: N5Store
+    path: str
+    view: DatasetView
+
+    @property
+    def directory(self) -> str:
+        """The local directory of the dataset, with a separator at its end."""
+        root = self.store.root
+        return f"{root}/{self.path}/" if self.path else f"{root}/"
+
+    def key(self, position: N5Tuple) -> str:
+        """Return the key of a block in the container."""
+        return join(self.path, block_path(position))
+
+    def in_grid(self, position: N5Tuple) -> bool:
+        """Whether the grid of the dataset has a position, at its present extent."""
+        return all(map(lt, position, self.view.grid))
+
+    def extent(self, position: N5Tuple) -> N5Tuple:
+        """Return the extent of the part of a block that is inside the dataset."""
+        dataset = self.view.dataset
+        return block_extent(dataset.dimensions, dataset.block_size, position)
+
+    def where(self, position: N5Tuple) -> str:
+        """Name container, dataset and block, for messages."""
+        return self.store.container.chunks.block_name(self.path, position)
+
+
+def is_local(store: N5Store) -> bool:
+    """Whether a container is in local files."""
+    return store.storage.root is not None
+
+
+def dataset_at(store: N5Store, path: str, *, to_write: bool = False) -> Steps[OpenDataset | None]:
+    """Read the dataset of an array, if its blocks hold the elements of the array unchanged.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    path : str
+        Path of the array, as the store shows it.
+    to_write : bool, optional
+        Whether blocks will be written. The document is read again then: others may have made the
+        dataset larger.
+
+    Returns
+    -------
+    OpenDataset or None
+        None for an array that zarr's own way has to read or write.
+    """
+    if to_write and store.read_only:
+        return None
+    dataset = yield from store.dataset_of(path, anew=to_write)
+    return None if dataset is None else OpenDataset(store, *dataset)
