@@ -2,9 +2,9 @@
 
 A small S3 server of its own process answers each GET after some time. The same array is there as
 N5 and, key by key, as Zarr v3 with the same codecs; each is read through fsspec and through
-obstore, in turn; every result is compared with the source.
+obstore, whole and in boxes, in turn; every result is compared with the source.
 
-``uv run --group bench python -m benchmarks.remote [--latency MS] [--rounds N] [--edge N]``
+``uv run --group bench python -m benchmarks.remote [--latency MS ...] [--rounds N] [--edge N]``
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ import zarr
 from obstore.store import S3Store
 from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
-from benchmarks.__main__ import Case, measure, volume, writers
+from benchmarks.__main__ import Case, Reader, boxes, measure, read_all, volume, writers
 from n5zarr import N5Store
+
+COMPRESSIONS = ("raw", "gzip", "zstd")
 
 
 def serve(directory: str, latency: float, port: Any) -> None:
@@ -64,31 +66,27 @@ def readers(url: str) -> dict[str, Any]:
         "client_options": {"allow_http": True},
     }
     stores = {
-        "n5zarr, fsspec": N5Store("s3://lab/c.n5", storage_options=fsspec, codecs="n5"),
-        "n5zarr, obstore": N5Store(
-            "s3://lab/c.n5", storage_options=objects, backend="obstore", codecs="n5"
-        ),
+        "n5zarr, fsspec": N5Store("s3://lab/c.n5", storage_options=fsspec),
+        "n5zarr, obstore": N5Store("s3://lab/c.n5", storage_options=objects, backend="obstore"),
         "Zarr v3, fsspec": FsspecStore.from_url(
             "s3://lab/c.zarr", storage_options=fsspec, read_only=True
         ),
         "Zarr v3, obstore": ObjectStore(S3Store("lab", prefix="c.zarr", **objects), read_only=True),
     }
 
-    def read(store: Any) -> np.ndarray:
+    def read(store: Any) -> Reader:
         array: Any = zarr.open_array(store, path="d", mode="r", zarr_format=3)
-        return np.asarray(array[...])
+        return lambda box: np.asarray(array[box])
 
-    def tensorstore() -> np.ndarray:
+    def tensorstore() -> Reader:
         kvstore = {
             "driver": "s3", "bucket": "lab", "path": "c.n5/d/", "endpoint": url,
             "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"},
         }  # fmt: skip
         opened = ts.open({"driver": "n5", "kvstore": kvstore}).result()
-        return np.asarray(opened.read(order="F").result().T)
+        return lambda box: np.asarray(opened[box[::-1]].read(order="F").result().T)
 
-    return {name: partial(read, store) for name, store in stores.items()} | {
-        "tensorstore": tensorstore
-    }
+    return {name: read(store) for name, store in stores.items()} | {"tensorstore": tensorstore()}
 
 
 def copy_keys(source: Path, to: Path) -> None:
@@ -105,39 +103,59 @@ def copy_keys(source: Path, to: Path) -> None:
     asyncio.run(copy())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.remote")
-    parser.add_argument("--latency", type=float, default=20, help="milliseconds")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--edge", type=int, default=256)
-    options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp())
-    (folder / "lab").mkdir()
+def compare(folder: Path, latency: float, edge: int, rounds: int) -> None:
+    """Print the speed of each tool, with a server of this latency in milliseconds."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    arguments = (str(folder), options.latency / 1000, theirs)
     context = multiprocessing.get_context("spawn")
+    arguments = (str(folder), latency / 1000, theirs)
     server = context.Process(target=serve, args=arguments, daemon=True)
     server.start()
     url = f"http://127.0.0.1:{ours.recv()}"
+    wanted: dict[str, list[tuple[slice, ...]]] = {
+        "whole": [(slice(None),) * 3],
+        "boxes": boxes(edge),
+    }
     try:
-        tools = readers(url)
-        print(f"| compression | {' | '.join(f'{tool}, MB/s' for tool in tools)} |")
-        print(f"|---|{'---|' * len(tools)}")
-        for compression in ("raw", "gzip", "zstd"):
-            source = volume("uint8", options.edge)
-            for name in ("c.n5", "c.zarr"):
-                shutil.rmtree(folder / "lab" / name, ignore_errors=True)
+        for compression in COMPRESSIONS:
+            source = volume("uint8", edge)
             container = folder / "lab" / "c.n5"
+            for name in (container, container.with_suffix(".zarr")):
+                shutil.rmtree(name, ignore_errors=True)
             writers(Case("uint8", 64, compression), source)["n5zarr"](container)()
-            copy_keys(container, folder / "lab" / "c.zarr")
-            for tool, read in tools.items():
-                assert np.array_equal(read(), source), tool
-            seconds = measure(tools, options.rounds)
-            speed = (f"{source.nbytes / s / 1e6:.0f}" for s in seconds.values())
-            print(f"| {compression} | {' | '.join(speed)} |", flush=True)
+            copy_keys(container, container.with_suffix(".zarr"))
+            tools = readers(url)
+            for task, selections in wanted.items():
+                for tool, read in tools.items():
+                    for box in selections:
+                        assert np.array_equal(read(box), source[box]), (tool, task)
+                tasks = {t: partial(read_all, read, selections) for t, read in tools.items()}
+                seconds = measure(tasks, rounds)
+                n_bytes = sum(source[box].nbytes for box in selections)
+                speed = [f"{n_bytes / s / 1e6:.0f}" for s in seconds.values()]
+                cells = " | ".join([f"{latency:g}", compression, task, *speed])
+                print(f"| {cells} |", flush=True)
     finally:
         server.terminate()
-        shutil.rmtree(folder)
+        server.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.remote")
+    parser.add_argument("--latency", type=float, nargs="+", default=[1, 20, 100], help="ms")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--edge", type=int, default=384)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "lab").mkdir()
+        tools = (
+            "n5zarr, fsspec", "n5zarr, obstore", "Zarr v3, fsspec", "Zarr v3, obstore",
+            "tensorstore",
+        )  # fmt: skip
+        columns = ["latency, ms", "compression", "read", *(f"{tool}, MB/s" for tool in tools)]
+        print(f"| {' | '.join(columns)} |")
+        print(f"|{'---|' * len(columns)}")
+        for latency in options.latency:
+            compare(Path(folder), latency, options.edge, options.rounds)
 
 
 if __name__ == "__main__":

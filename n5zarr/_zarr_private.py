@@ -10,6 +10,8 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can go.
 - ``FusedCodecPipeline``, ``fused_pipeline``, ``default_pipeline``, ``register_pipeline``,
   ``max_workers``, ``GetResult``: zarr loads a codec pipeline by its name, but has no public way to
   get the pipeline that another class stands in for. Drop them when it has.
+- ``merge_and_encode_chunk``: zarr's rule for what writing a part of a chunk makes of it. Drop it
+  when it is public.
 - ``async_group``: the asynchronous group inside a group; for arrays, zarr has a public name.
 - ``same_data``: zarr's rule for whether two stores are the same place. Drop it when it is public.
 - ``LocalStore``: the class itself. A program may replace ``zarr.storage.LocalStore`` by a class
@@ -35,6 +37,7 @@ from zarr.core.array import parse_array_metadata
 from zarr.core.array_spec import ArrayConfig
 from zarr.core.array_spec import ArraySpec as _ArraySpec
 from zarr.core.buffer import default_buffer_prototype
+from zarr.core.chunk_utils import merge_and_encode_chunk
 from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
 from zarr.core.codec_pipeline import _resolve_max_workers as max_workers
 from zarr.core.metadata.v3 import ArrayV3Metadata
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.abc.codec import Codec, CodecPipeline
-    from zarr.core import array_spec, attributes, indexing
+    from zarr.core import array_spec, attributes, chunk_utils, indexing
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     type ArrayConfigLike = ConfigLike
     type Attributes = attributes.Attributes
     type BasicSelection = indexing.BasicSelection
+    type ChunkTransform = chunk_utils.ChunkTransform
     type Fields = indexing.Fields
     type NDArrayLikeOrScalar = ArrayOrScalar
     type OrthogonalSelection = indexing.OrthogonalSelection
@@ -81,6 +85,7 @@ __all__ = [
     "default_pipeline_name",
     "fused_pipeline",
     "max_workers",
+    "merge_and_encode_chunk",
     "on_own_loop",
     "register_pipeline",
     "same_data",

@@ -7,7 +7,7 @@ selection in the output, and whether the chunk is complete.
 from __future__ import annotations
 
 import re
-from itertools import chain, pairwise, product
+from itertools import chain, product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,18 +94,19 @@ class _Axis(NamedTuple):
         if not self.outputs:
             first = self.parts[0]
             return (self.place * size + first, 1, None) if isinstance(first, int) else None
-        runs = [part for part in self.parts if isinstance(part, slice)]
-        if len(runs) != len(self.parts) or not all(map(_is_bounded, (*runs, *self.outputs))):
-            return None
-        is_one = (
-            [part.stop - part.start for part in runs]
-            == [part.stop - part.start for part in self.outputs]
-            and all(one.stop == size and two.start == 0 for one, two in pairwise(runs))
-            and all(one.stop == two.start for one, two in pairwise(self.outputs))
-        )
-        output = slice(self.outputs[0].start, self.outputs[-1].stop)
-        start = self.place * size + runs[0].start
-        return (start, output.stop - output.start, output) if is_one else None
+        first, n = self.parts[0], 0
+        end_of_chunk, end_of_output = size, self.outputs[0].start
+        for part, output in zip(self.parts, self.outputs, strict=True):
+            if not isinstance(part, slice) or not _is_bounded(part) or not _is_bounded(output):
+                return None
+            length = part.stop - part.start
+            follows = end_of_chunk == size and (n == 0 or part.start == 0)
+            if not follows or (output.start, output.stop - output.start) != (end_of_output, length):
+                return None
+            n += length
+            end_of_chunk, end_of_output = part.stop, output.stop
+        output = slice(self.outputs[0].start, end_of_output)
+        return (self.place * size + first.start, n, output) if isinstance(first, slice) else None
 
 
 def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> BatchBox | None:
@@ -123,7 +124,7 @@ def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> Ba
     axes = _axes(batch, len(chunk_shape)) if _has_only_slices(batch) else None
     if axes is None:
         return None
-    is_box = (
+    is_box = len(batch) == 1 or (
         [item[2] for item in batch] == list(product(*(axis.parts for axis in axes)))
         and [item[3] for item in batch] == list(product(*(a.outputs for a in axes if a.outputs)))
         and _are_keys_of(axes, [item[0].path for item in batch])
@@ -136,11 +137,13 @@ def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> Ba
 
 
 def _has_only_slices(batch: Sequence[BatchItem]) -> bool:
-    """Whether all selections are tuples of slices and integers, which can be compared."""
+    """Whether all selections are tuples of slices and integers, as many for each chunk."""
     selections = [selection for item in batch for selection in item[2:4]]
     if set(map(type, selections)) != {tuple}:
         return False
-    return set(map(type, chain.from_iterable(selections))) <= {slice, int}
+    if set(map(type, chain.from_iterable(selections))) - {slice, int}:
+        return False
+    return len(set(map(len, selections[::2]))) == len(set(map(len, selections[1::2]))) == 1
 
 
 def _axes(batch: Sequence[BatchItem], ndim: int) -> list[_Axis] | None:
@@ -175,5 +178,5 @@ def _are_keys_of(axes: Sequence[_Axis], keys: Sequence[str]) -> bool:
 
 def _is_bounded(part: slice) -> bool:
     """Whether a slice has a begin and a later end, and no step."""
-    has_bounds = isinstance(part.start, int) and isinstance(part.stop, int)
-    return has_bounds and part.step in (1, None) and 0 <= part.start < part.stop
+    start, stop = part.start, part.stop
+    return type(start) is type(stop) is int and 0 <= start < stop and part.step in (1, None)

@@ -31,8 +31,10 @@ from n5zarr._zarr_private import (
 )
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import box_of_batch, fill_value_of
+from n5zarr.arrays.coded_chunks import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
+from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.format.compression import Raw
 from n5zarr.store.n5_store import N5Store
 
@@ -144,7 +146,9 @@ class N5CodecPipeline(CodecPipeline):
         if dataset is None:
             return await self.careful.read(batch, out, drop_axes)
         reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
-        if _is_little(dataset, batch, out):  # costs less than handing the work to a thread
+        if not is_local(dataset.store):
+            results = await read_remote(reader, batch)
+        elif _is_little(dataset, batch, out):  # costs less than handing the work to a thread
             results = _read_local(reader, batch)
         else:
             results = await asyncio.to_thread(_read_local, reader, batch)
@@ -174,13 +178,31 @@ class N5CodecPipeline(CodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> None:
         batch = list(batch_info)
-        dataset = None if drop_axes else await self._dataset(batch, value, to_write=True)
+        dataset = await self._dataset(batch, value, to_write=True)
         if dataset is None:
-            await self.careful.write(batch, value, drop_axes)
+            await self._write_coded(batch, value, drop_axes)
             return
-        left = await asyncio.to_thread(_write_local, dataset, batch, value)
+        writer = BlockWriter(dataset, value)
+        if is_local(dataset.store):
+            left = await asyncio.to_thread(_write_local, writer, batch, drop_axes)
+        else:
+            left = await write_remote(writer, batch, drop_axes)
         if left:
             await self.careful.write(left, value, drop_axes)
+
+    async def _write_coded(
+        self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
+    ) -> None:
+        """Write chunks through zarr's codecs; parts of chunks under the lock of their block."""
+        transform = self.careful.sync_transform
+        is_able = transform is not None and isinstance(value, cpu.NDBuffer)
+        is_able = is_able and not any(item[0].read_only for item in batch[:1])
+        parts = [item for item in batch if is_able and not item[4]]
+        if transform is not None and parts:
+            await update_chunks(transform, parts, value, drop_axes)
+        whole = [item for item in batch if not is_able or item[4]]
+        if whole:
+            await self.careful.write(whole, value, drop_axes)
 
     # ------------------------------------------------------------------ the dataset
 
@@ -194,9 +216,7 @@ class N5CodecPipeline(CodecPipeline):
         store: N5Store = store_path.store
         path = "/".join(store_path.path.split("/")[: -self.n_names])
         steps = dataset_at(store, path, to_write=to_write)
-        if not is_local(store):
-            return None
-        dataset = store.run_sync(steps)
+        dataset = store.run_sync(steps) if is_local(store) else await store.run(steps)
         return dataset if dataset is not None and _is_same(dataset, spec) else None
 
 
@@ -256,37 +276,28 @@ def _read_box(reader: BlockReader, batch: Sequence[BatchItem]) -> set[N5Tuple] |
 
 
 def _write_local(
-    dataset: OpenDataset, batch: Sequence[BatchItem], value: NDBuffer
+    writer: BlockWriter, batch: Sequence[BatchItem], drop_axes: tuple[int, ...]
 ) -> list[BatchItem]:
-    """Write blocks of local files: those of a box with the kernel, other whole ones in Python.
+    """Write blocks of local files: those of a box with the kernel, all others in Python.
 
     Returns
     -------
     list
         The items that are left to zarr's own way.
     """
-    writer = BlockWriter(dataset, value)
-    left = _write_box(dataset, batch, value)
+    left = None if drop_axes else _write_box(writer, batch)
     if left is not None:
         batch = [item for item in batch if writer.position(item) in left] if left else []
-    whole, rest = [], []
-    for item in batch:
-        if writer.can_write(item):
-            whole.append(item)
-        else:  # zarr may think it is complete, but others may have made the array larger
-            rest.append((*item[:4], False))
-    write_blocks(writer, whole, max_workers())
-    return rest
+    return write_blocks(writer, batch, drop_axes, max_workers())
 
 
-def _write_box(
-    dataset: OpenDataset, batch: Sequence[BatchItem], value: NDBuffer
-) -> set[N5Tuple] | None:
+def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] | None:
     """Write a batch with the kernel; see :func:`_read_box`."""
+    dataset = writer.dataset
     box = box_of_batch(batch, dataset.view.chunk_shape) if kernel.can_do(dataset) else None
     if box is None:
         return None
-    array = value.as_numpy_array()
+    array = writer.value.as_numpy_array()
     part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
     if part is None:
         return None

@@ -10,31 +10,35 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
+from zarr.buffer import cpu
 
-from n5zarr._zarr_private import MISSING, PRESENT
+from n5zarr._zarr_private import MISSING, PRESENT, merge_and_encode_chunk
 from n5zarr.arrays.batch import chunk_coords, fill_value_of
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.block import decode_numeric, encode_parts, pad_or_truncate
+from n5zarr.codecs.block import decode_full, decode_numeric, encode_parts, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.storage import files
+from n5zarr.storage.requests import Put, Remove, Update, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from zarr.abc.buffer import NDBuffer
+    from zarr.abc.buffer import Buffer, NDBuffer
 
-    from n5zarr._zarr_private import BatchItem, GetResult
+    from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.requests import Steps
 
 __all__ = ["BlockReader", "BlockWriter", "read_blocks", "write_blocks"]
 
@@ -56,9 +60,31 @@ def read_blocks(
     return _share_out(reader.read, items, n_workers if reader.is_worth_threads else 1)
 
 
-def write_blocks(writer: BlockWriter, items: Sequence[BatchItem], n_workers: int) -> None:
-    """Write whole blocks of local files, on several threads where that is faster."""
-    _share_out(writer.write, items, n_workers if writer.is_worth_threads else 1)
+def write_blocks(
+    writer: BlockWriter,
+    items: Sequence[BatchItem],
+    drop_axes: tuple[int, ...],
+    n_workers: int,
+) -> list[BatchItem]:
+    """Write blocks of local files, on several threads where that is faster.
+
+    Returns
+    -------
+    list
+        The items that are left to zarr's own way.
+    """
+
+    def write(lot: Sequence[BatchItem]) -> list[BatchItem]:
+        left = []
+        for item in lot:
+            steps = writer.steps(item, drop_axes)
+            if steps is None:
+                left.append(item)
+            else:
+                writer.dataset.store.run_sync(steps)
+        return left
+
+    return _share_out(write, items, n_workers if writer.is_worth_threads else 1)
 
 
 def _share_out[Item, Result](
@@ -274,8 +300,8 @@ class BlockWriter:
     """
 
     def __init__(self, dataset: OpenDataset, value: NDBuffer) -> None:
-        self._dataset = dataset
-        self._value = value
+        self.dataset = dataset
+        self.value = value
         self._view = dataset.view
         self._attributes = dataset.view.dataset
         self._is_raw = isinstance(self._attributes.compression, Raw)
@@ -298,39 +324,99 @@ class BlockWriter:
         if not is_complete or not isinstance(value_selection, tuple):
             return False
         runs = [part for part in value_selection if _is_run(part)]
-        shape = self._value.shape
+        shape = self.value.shape
         if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
             return False  # to be broadcast, or an error
         extent = tuple(part.stop - part.start for part in runs)
-        return extent == self._view.presented(self._dataset.extent(self.position(item)))
+        return extent == self._view.presented(self.dataset.extent(self.position(item)))
 
-    def write(self, items: Sequence[BatchItem]) -> list[None]:
-        """Write whole blocks to local files."""
-        directory = self._dataset.directory
-        for item in items:
-            path = directory + "/".join(map(str, self.position(item)))
-            parts = self.encode(item)
-            if parts is None:
-                files.remove(path)
-            else:
-                files.write(path, *parts)
-        return []
+    def steps(self, item: BatchItem, drop_axes: tuple[int, ...]) -> Steps[None] | None:
+        """Return the flow that writes the block of an item; None if it is not in the grid."""
+        position = self.position(item)
+        if not self.dataset.in_grid(position):
+            return None
+        key = self.dataset.key(position)
+        if not drop_axes and self.can_write(item):
+            return _write_whole(key, partial(self.encode, item))
+        return _write_part(key, self.change(item, drop_axes))
 
     def encode(self, item: BatchItem) -> tuple[bytes, BufferLike] | None:
         """Encode a whole block into its header and payload.
 
         None if it holds only the fill value, and zarr omits such chunks.
         """
-        is_scalar = self._value.shape == ()
-        part = self._value if is_scalar else self._value[item[3]]
+        is_scalar = self.value.shape == ()
+        part = self.value if is_scalar else self.value[item[3]]
         if not item[1].config.write_empty_chunks and part.all_equal(fill_value_of(item)):
             return None
         array = part.as_numpy_array()
         if is_scalar:
-            extent = self._dataset.extent(self.position(item))
+            extent = self.dataset.extent(self.position(item))
             array = np.broadcast_to(array, self._view.presented(extent))
-        in_c = array if self._view.axis_order == "C" else array.T
-        return encode_parts(in_c, self._attributes.data_type, self._attributes.compression)
+        return encode_parts(
+            self._presented(array), self._attributes.data_type, self._attributes.compression
+        )
+
+    def change(
+        self, item: BatchItem, drop_axes: tuple[int, ...]
+    ) -> Callable[[bytes | None], bytes | None]:
+        """Return a function from a block to the same block with a part of it written.
+
+        Returns
+        -------
+        callable
+            Takes and returns a block, header first, or None for none.
+        """
+        _, spec, selection, value_selection, _ = item
+        position = self.position(item)
+
+        def decode(stored: Buffer, _: ArraySpec) -> NDBuffer:
+            block = memoryview(stored.as_numpy_array())
+            attributes = self._attributes
+            chunk = decode_full(
+                block, attributes.block_size, self._view.data_type, attributes.compression,
+                fill_value_of(item),
+            )  # fmt: skip
+            return spec.prototype.nd_buffer.from_numpy_array(self._presented(chunk))
+
+        def encode(chunk: NDBuffer, _: ArraySpec) -> Buffer:
+            full = self._presented(chunk.as_numpy_array())
+            block = pad_or_truncate(full, to_c(self.dataset.extent(position)))
+            parts = encode_parts(block, self._attributes.data_type, self._attributes.compression)
+            return cpu.Buffer.from_bytes(b"".join(parts))
+
+        def change(old: bytes | None) -> bytes | None:
+            try:
+                new = merge_and_encode_chunk(
+                    None if old is None else cpu.Buffer.from_bytes(old),
+                    self.value,
+                    chunk_spec=spec,
+                    chunk_selection=selection,
+                    out_selection=value_selection,
+                    is_complete=False,
+                    drop_axes=drop_axes,
+                    decode=decode,
+                    encode=encode,
+                )
+            except N5Error as err:
+                raise err.located(self.dataset.where(position)) from err.__cause__
+            return None if new is None else new.to_bytes()
+
+        return change
+
+    def _presented(self, block: np.ndarray) -> np.ndarray:
+        """Convert a block in C order into one with the axes of the array, or back."""
+        return block if self._view.axis_order == "C" else block.T
+
+
+def _write_whole(key: str, encode: Callable[[], tuple[bytes, BufferLike] | None]) -> Steps[None]:
+    (parts,) = yield [Work(encode)]
+    yield [Remove(key) if parts is None else Put(key, b"".join(parts))]
+
+
+def _write_part(key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
+    """Replace a block under a lock, so that other writers of other parts lose nothing."""
+    yield [Update(key, change)]
 
 
 def _is_run(part: object) -> TypeGuard[slice]:

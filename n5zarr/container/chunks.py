@@ -19,11 +19,13 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Warn, Work
+from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Update, Warn, Work
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk, encode_chunk, make_block, make_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.nodes import Nodes
@@ -222,6 +224,58 @@ class Chunks:
         N5Error
             The array has been replaced by another one (``kind="changed"``).
         """
+        location = yield from self._location_to_write(chunk)
+        try:
+            (block,) = yield [Work(partial(self._make_block, value, location))]
+        except N5Error as err:
+            raise err.located(
+                self.block_name(location.path, location.grid_position)
+            ) from err.__cause__
+        yield [Put(location.key, block)]
+
+    def update(
+        self, chunk: ChunkKey, change: Callable[[bytes | None], bytes | None]
+    ) -> Steps[None]:
+        """Replace a chunk by a function of it, under the lock of its block where there are locks.
+
+        Parameters
+        ----------
+        chunk : ChunkKey
+            The chunk.
+        change : callable
+            Takes and returns the bytes of the chunk, or None for none.
+
+        Raises
+        ------
+        N5Error
+            As :meth:`write`, or the block is damaged.
+        """
+        location = yield from self._location_to_write(chunk)
+
+        def change_block(block: bytes | None) -> bytes | None:
+            try:
+                old = None if block is None else self._whole_chunk(memoryview(block), location)
+                new = change(old)
+                return None if new is None else bytes(self._make_block(memoryview(new), location))
+            except N5Error as err:
+                raise err.located(
+                    self.block_name(location.path, location.grid_position)
+                ) from err.__cause__
+
+        yield [Update(location.key, change_block)]
+
+    def _whole_chunk(self, block: memoryview, location: BlockLocation) -> bytes:
+        part = chunk_slice(block, location.view)
+        return bytes(self._make_chunk(block, location) if part is None else block[part])
+
+    def _location_to_write(self, chunk: ChunkKey) -> Steps[BlockLocation]:
+        """Find the block of a chunk that will be written.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            There is no such array, or no such chunk in its grid (``kind="path"``).
+        """
         location = self.location(chunk)
         if location is not None and location.is_full:
             view = yield from self.dataset(chunk.path)
@@ -233,13 +287,7 @@ class Chunks:
             grid = "there is no such array" if view is None else f"its grid is {view.grid}"
             message = f"chunk {chunk.coords}: expected a chunk of an array, but {grid}"
             raise N5UnrepresentableError(message, kind="path")
-        try:
-            (block,) = yield [Work(partial(self._make_block, value, location))]
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
-        yield [Put(location.key, block)]
+        return location
 
     def _make_block(self, chunk: memoryview, location: BlockLocation) -> BufferLike:
         codecs = location.view.transcoded

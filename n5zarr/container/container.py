@@ -18,7 +18,7 @@ from n5zarr.storage.requests import RemoveTree, Stamp, Steps
 from n5zarr.zarr_view.keys import ChunkKey, MetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.container.memory import Node
@@ -240,6 +240,14 @@ class Container:
             steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
         located = self._locating(steps, parsed.path)
         return self._unless_exists(key, located) if only_new else located
+
+    def update(self, key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
+        """Replace a chunk by a function of it; see :meth:`Chunks.update`."""
+        chunk = self.hierarchy.parse_key(key)
+        if not isinstance(chunk, ChunkKey):
+            message = f"key {key!r}: expected the key of a chunk"
+            raise N5UnrepresentableError(message, kind="path", where=self.name)
+        return self._locating(self.chunks.update(chunk, change), chunk.path)
 
     def _unless_exists(self, key: str, steps: Steps[None]) -> Steps[None]:
         if not (yield from self.exists(key)):

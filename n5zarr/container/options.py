@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import index
 from typing import get_args
 
 from n5zarr.errors import N5UnrepresentableError
@@ -10,7 +11,7 @@ from n5zarr.format.order import AxisOrder
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ViewOptions", "check_option"]
+__all__ = ["ViewOptions", "check_concurrency", "check_option"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +47,15 @@ def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     if value not in known:
         message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
         raise N5UnrepresentableError(message, kind="option")
+
+
+def check_concurrency(value: object) -> int:
+    """Return a number of requests at a time; raise if it is not an integer of at least 1."""
+    try:
+        number = int(value) if isinstance(value, str) else index(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1:
+        message = f"concurrency: expected an integer of at least 1, got {value!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return number

@@ -58,6 +58,11 @@ class Storage(ABC):
     def supports_sync(self) -> bool:
         """Whether :meth:`run` works."""
 
+    @property
+    def has_cache(self) -> bool:
+        """Whether whole values are kept, so that reading a part is no gain."""
+        return False
+
     @abstractmethod
     def with_read_only(self, *, read_only: bool) -> Self:
         """Return storage of the same keys that refuses writing, or allows it.

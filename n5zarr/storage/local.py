@@ -124,8 +124,9 @@ class LocalFiles(Storage):
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
         match request:
-            case Get(key, settled):
-                return files.read(self._prefix + key, settled=settled)
+            case Get(key, settled, part):
+                data = files.read(self._prefix + key, settled=settled)
+                return data if data is None or part is None else data[part[0] : sum(part)]
             case Stamp(key):
                 return files.stamp(self._prefix + key)
             case Work(function):

@@ -41,11 +41,13 @@ class Get:
     """Ask for the value of a key; the answer is bytes-like, or None where the key is missing.
 
     With ``settled``, storage first waits until other programs have finished writing the value,
-    where it can wait for them.
+    where it can wait for them. With ``part``, it reads a part only: offset and number of bytes; the
+    answer may be shorter.
     """
 
     key: str
     settled: bool = False
+    part: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -89,12 +91,13 @@ class Put:
 class Update:
     """Ask to replace the value of a key by a function of it; the answer is the new value.
 
-    The function is given None where the key is missing. Storage holds the lock of the key from
+    The function is given None where the key is missing, and may return None, which removes the key.
+    Storage holds the lock of the key from
     reading to writing, where it has locks, so that no other program writes in between.
     """
 
     key: str
-    change: Callable[[bytes | None], bytes]
+    change: Callable[[bytes | None], bytes | None]
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, assert_never, override
 from weakref import WeakValueDictionary
 
 import zarr
-from zarr.abc.store import SupportsSyncStore
+from zarr.abc.store import RangeByteRequest, SupportsSyncStore
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -105,6 +105,11 @@ class ZarrStorage(Storage):
         has_methods = isinstance(self._store, SupportsSyncStore)
         return has_methods and bool(getattr(self._store, "_supports_sync_io", True))
 
+    @property
+    @override
+    def has_cache(self) -> bool:
+        return isinstance(self._store, CachingStore)
+
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
         if not read_only and not self._cache_writes:
@@ -144,8 +149,10 @@ class ZarrStorage(Storage):
             message = f"{type(store).__name__} has no synchronous methods; use the asynchronous"
             raise N5UnsupportedError(message, kind="option")
         match request:
-            case Get(key):
-                value = store.get_sync(key, prototype=cpu.buffer_prototype)
+            case Get(key, _, part):
+                value = store.get_sync(
+                    key, prototype=cpu.buffer_prototype, byte_range=_range_of(part)
+                )
                 return None if value is None else memoryview(value.as_numpy_array())
             case Work(function):
                 return function()
@@ -197,8 +204,8 @@ class ZarrStorage(Storage):
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
         match request:
-            case Get(key):
-                value = await self._store.get(key, cpu.buffer_prototype)
+            case Get(key, _, part):
+                value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
             case Stamp() | FileThatNames():
                 return None
@@ -222,6 +229,10 @@ class ZarrStorage(Storage):
             case _:
                 assert_never(request)
         return None
+
+
+def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
+    return None if part is None else RangeByteRequest(part[0], sum(part))
 
 
 class _KeyLocks:

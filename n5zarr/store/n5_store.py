@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, get_args, override
 
@@ -20,7 +21,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
-from n5zarr.container.options import ViewOptions, check_option
+from n5zarr.container.options import ViewOptions, check_concurrency, check_option
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.opening import open_storage
@@ -29,7 +30,6 @@ from n5zarr.store.buffers import as_buffer
 from n5zarr.store.mapping import StoreMapping
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import AsyncIterator, Iterable, Mapping
     from pathlib import Path
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["N5Store"]
+
+_CONCURRENCY = 32  # as tensorstore's default for S3 and web servers
 
 
 class N5Store(Store):
@@ -83,6 +85,9 @@ class N5Store(Store):
     forbidden_is_missing : bool, optional
         Whether a "forbidden" answer means that a key is missing, as on S3 buckets that may be read
         but not listed. Otherwise it is an error.
+    concurrency : int, optional
+        How many blocks are read or written at a time where the container is not in local files; by
+        default the number in the environment variable ``N5ZARR_CONCURRENCY``, or 32.
 
     Raises
     ------
@@ -115,6 +120,7 @@ class N5Store(Store):
         backend: Backend = "fsspec",
         cache: CacheOptions | None = None,
         forbidden_is_missing: bool = False,
+        concurrency: int | None = None,
     ) -> None:
         options = ViewOptions(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         if isinstance(store, N5Store):
@@ -130,6 +136,7 @@ class N5Store(Store):
             forbidden_is_missing=forbidden_is_missing,
         )
         super().__init__(read_only=read_only or storage.read_only or coords)
+        self._concurrency = None if concurrency is None else check_concurrency(concurrency)
         self._set_up(storage, options, Memory(), coords=coords)
 
     def _set_up(
@@ -185,6 +192,13 @@ class N5Store(Store):
             message = f"{self}: no local path"
             raise AttributeError(message)
         return self._storage.root
+
+    @property
+    def concurrency(self) -> int:
+        """How many blocks are read or written at a time where they are not local files."""
+        if self._concurrency is not None:
+            return self._concurrency
+        return check_concurrency(os.environ.get("N5ZARR_CONCURRENCY", _CONCURRENCY))
 
     @property
     def storage(self) -> Storage:

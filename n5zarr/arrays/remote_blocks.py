@@ -1,0 +1,135 @@
+"""Read and write blocks that are not local files: on servers, in archives, in memory.
+
+As many blocks are on the wire at a time as the store allows; each is decoded or encoded in a thread
+meanwhile. Only these are in memory beside the output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from n5zarr.codecs.buffers import scratch
+from n5zarr.storage.requests import Get, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from n5zarr._zarr_private import BatchItem, GetResult
+    from n5zarr.arrays.python_blocks import BlockReader, BlockWriter
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.order import N5Tuple
+
+__all__ = ["each", "read_remote", "write_remote"]
+
+_SMALL = 2**14  # bytes: decoding fewer takes less time than handing them to a thread
+_SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
+
+
+async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[GetResult | None]:
+    """Read blocks into the output, many at a time.
+
+    Returns
+    -------
+    list
+        For each item, whether its block is present; None for one that is left to zarr's own way.
+    """
+    dataset = reader.dataset
+    takes_parts = dataset.view.full_n_bytes >= _SLAB_BLOCK and not dataset.store.storage.has_cache
+    results: list[GetResult | None] = [None] * len(items)
+
+    async def read(k: int) -> None:
+        item = items[k]
+        position = reader.position(item)
+        if not dataset.in_grid(position):
+            return
+        if reader.has_slabs and takes_parts:
+            results[k] = await _read_slab(reader, item, position)
+        if results[k] is None:
+            block = await dataset.store.run(_get(dataset.key(position)))
+            stored = None if block is None else memoryview(block)
+            if stored is None or stored.nbytes <= _SMALL:
+                results[k] = _put_block(reader, item, position, stored)
+            else:
+                results[k] = await asyncio.to_thread(_put_block, reader, item, position, stored)
+
+    await each(read, len(items), dataset.store.concurrency)
+    return results
+
+
+def _put_block(
+    reader: BlockReader, item: BatchItem, position: N5Tuple, stored: memoryview | None
+) -> GetResult | None:
+    with scratch() as memory:
+        return reader.put_block(item, position, stored, memory)
+
+
+async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) -> GetResult | None:
+    """Read only the needed rows of a large uncompressed block.
+
+    None unless its header is that of a full-size block, and the rows are there.
+    """
+    dataset = reader.dataset
+    slab = reader.slab(item)
+    if slab is None or dataset.extent(position) != dataset.view.dataset.block_size:
+        return None
+    key, header = dataset.key(position), dataset.view.full_header
+    rows = len(header) + slab.offset, slab.n_bytes
+    # what follows a header of another size may be outside of the block, which is an error
+    start, part = await asyncio.gather(
+        dataset.store.run(_get(key, (0, len(header)))),
+        dataset.store.run(_get(key, rows)),
+        return_exceptions=True,
+    )
+    if isinstance(start, BaseException) or isinstance(part, BaseException):
+        return None
+    if start is None or part is None or bytes(start) != header or len(part) != slab.n_bytes:
+        return None
+    return await asyncio.to_thread(reader.put_slab, item, slab, part)
+
+
+async def write_remote(
+    writer: BlockWriter, items: Sequence[BatchItem], drop_axes: tuple[int, ...]
+) -> list[BatchItem]:
+    """Write blocks, many at a time.
+
+    Returns
+    -------
+    list
+        The items that are left to zarr's own way.
+    """
+    store = writer.dataset.store
+    left: list[BatchItem] = []
+
+    async def write(k: int) -> None:
+        steps = writer.steps(items[k], drop_axes)
+        if steps is None:
+            left.append(items[k])
+        else:
+            await store.run(steps)
+
+    await each(write, len(items), store.concurrency)
+    return left
+
+
+def _get(key: str, part: tuple[int, int] | None = None) -> Steps[BufferLike | None]:
+    (value,) = yield [Get(key, part=part)]
+    block: BufferLike | None = value
+    return block
+
+
+async def each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
+    """Call a function with each number below ``n``, so many at a time; end with the first error."""
+    numbers = iter(range(n))
+
+    async def take() -> None:
+        for k in numbers:
+            await work(k)
+
+    tasks = [asyncio.ensure_future(take()) for _ in range(min(n, concurrency))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

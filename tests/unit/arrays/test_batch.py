@@ -1,0 +1,124 @@
+"""A batch of chunks is a box only if every chunk is what it would be in the box."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from n5zarr.arrays.batch import BatchBox, box_of_batch, chunk_coords
+
+SHAPE, CHUNKS = (13, 17, 11), (5, 7, 4)
+
+
+class Path(NamedTuple):
+    path: str
+
+
+def batch_of(selection: tuple[Any, ...], separator: str = "/") -> list[Any]:
+    """Make what zarr makes of a selection of slices and integers."""
+    items: list[Any] = []
+    places = []
+    for part, n, size in zip(selection, SHAPE, CHUNKS, strict=True):
+        begin, end = (part, part + 1) if isinstance(part, int) else part.indices(n)[:2]
+        axis = []
+        for place in range(begin // size, (end - 1) // size + 1):
+            first, after = max(begin, place * size), min(end, (place + 1) * size)
+            inner: Any = slice(first - place * size, after - place * size, 1)
+            outer: Any = slice(first - begin, after - begin)
+            if isinstance(part, int):
+                inner, outer = part - place * size, None
+            axis.append((place, inner, outer))
+        places.append(axis)
+    for index in np.ndindex(*map(len, places)):
+        chosen = [axis[k] for axis, k in zip(places, index, strict=True)]
+        key = "a/c/" + separator.join(str(place) for place, _, _ in chosen)
+        inner = tuple(part for _, part, _ in chosen)
+        outer = tuple(part for _, _, part in chosen if part is not None)
+        items.append((Path(key), None, inner, outer, True))
+    return items
+
+
+def parts() -> st.SearchStrategy[tuple[Any, ...]]:
+    def part(n: int) -> st.SearchStrategy[Any]:
+        bounds = st.tuples(st.integers(0, n - 1), st.integers(1, n)).filter(lambda b: b[0] < b[1])
+        return st.integers(0, n - 1) | bounds.map(lambda b: slice(*b))
+
+    return st.tuples(*map(part, SHAPE))
+
+
+@given(selection=parts(), separator=st.sampled_from("/."))
+def test_a_box_is_recognised(selection: tuple[Any, ...], separator: str) -> None:
+    whole = np.arange(math.prod(SHAPE)).reshape(SHAPE)
+    expected = whole[selection]
+    box = box_of_batch(batch_of(selection, separator), CHUNKS)
+    assert box is not None
+    corner = tuple(map(slice, box.start, map(sum, zip(box.start, box.shape, strict=True))))
+    output = np.empty(expected.shape, int)
+    part = box.within(output)
+    assert part is not None
+    part[...] = whole[corner]
+    np.testing.assert_array_equal(output, expected)
+
+
+def shift(part: slice) -> slice:
+    return slice(part.start + 1, part.stop + 1)
+
+
+CHANGES: dict[str, Any] = {
+    "key": lambda key, inner, outer: (key + "1", inner, outer),
+    "step": lambda key, inner, outer: (key, (slice(1, 3, 2), *inner[1:]), outer),
+    "begin": lambda key, inner, outer: (
+        key,
+        (slice(inner[0].start + 1, inner[0].stop), *inner[1:]),
+        outer,
+    ),
+    "list": lambda key, inner, outer: (key, (np.arange(2), *inner[1:]), outer),
+    "no tuple": lambda key, inner, outer: (key, inner[0], outer),
+    "output": lambda key, inner, outer: (key, inner, (shift(outer[0]), *outer[1:])),
+    "axis": lambda key, inner, outer: (key, inner, outer[1:]),
+    "integer": lambda key, inner, outer: (key, (inner[0].start, *inner[1:]), outer),
+    "open": lambda key, inner, outer: (key, (slice(None), *inner[1:]), outer),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("which", [0, 1, 7, -1])
+def test_one_chunk_that_differs_is_noticed(change: Any, which: int) -> None:
+    batch = batch_of((slice(3, 12), slice(2, 16), slice(1, 9)))
+    assert box_of_batch(batch, CHUNKS) is not None
+    path, spec, inner, outer, complete = batch[which]
+    key, inner, outer = change(path.path, inner, outer)
+    batch[which] = Path(key), spec, inner, outer, complete
+    assert box_of_batch(batch, CHUNKS) is None
+
+
+def test_chunks_that_are_missing_repeated_or_in_another_order_are_no_box() -> None:
+    batch = batch_of((slice(3, 12), slice(2, 16), slice(1, 9)))
+    for other in (
+        batch[:-1],
+        batch[1:],
+        batch[::-1],
+        [*batch, batch[-1]],
+        [*batch[:3], batch[4], batch[3], *batch[5:]],
+        [*batch[:4], batch[3], *batch[5:]],
+    ):
+        assert box_of_batch(other, CHUNKS) is None
+
+
+def test_what_a_box_needs_of_the_output() -> None:
+    box = BatchBox((1, 2), (3, 1), (slice(0, 3), None))
+    part = box.within(np.arange(3))
+    assert part is not None
+    assert part.shape == (3, 1)
+    assert box.within(np.arange(2)) is None  # values to be broadcast, or an error
+    assert box.within(np.zeros((3, 1))) is None
+
+
+@pytest.mark.parametrize("key", ["em/s0/c/2/10/0", "em/s0/2.10.0", "em.n5/s.0/c.2.10.0"])
+def test_coordinates_of_a_key(key: str) -> None:
+    assert chunk_coords(key, 3) == (2, 10, 0)
