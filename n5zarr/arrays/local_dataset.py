@@ -11,6 +11,7 @@ from n5zarr.store.n5_store import N5Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from n5zarr.storage.interface import Durability
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["LocalDataset", "local_dataset"]
@@ -29,12 +30,18 @@ class LocalDataset(NamedTuple):
         How the dataset is shown.
     locate : callable
         Names the block of a chunk's key, for messages.
+    durability : {"atomic", "durable", "overwrite"}
+        How blocks are written.
+    warn : callable
+        Takes messages for the user.
     """
 
     directory: str
     n_prefix: int
     view: DatasetView
     locate: Callable[[str], str]
+    durability: Durability
+    warn: Callable[[str], None]
 
     def block_path(self, key: str) -> str:
         """Return the path of the block of a chunk."""
@@ -77,4 +84,11 @@ def local_dataset(store: object, key: str, *, to_write: bool = False) -> LocalDa
         return None
     path, view = dataset
     directory = f"{root}/{path}/" if path else f"{root}/"
-    return LocalDataset(directory, len(f"{path}/c/".lstrip("/")), view, store.locate)
+    return LocalDataset(
+        directory=directory,
+        n_prefix=len(f"{path}/c/".lstrip("/")),
+        view=view,
+        locate=store.locate,
+        durability=store.durability,
+        warn=store.container.warn,
+    )

@@ -28,13 +28,14 @@ from n5zarr._zarr_private import (
 )
 from n5zarr.arrays.local_dataset import local_dataset
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.block import decode_numeric, encode_parts, pad_or_truncate
+from n5zarr.codecs.block import decode_full, decode_numeric, encode_parts, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.storage import files
+from n5zarr.storage.writing import FileWriter
 from n5zarr.store.block_codec import N5BlockCodec
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
     from n5zarr.arrays.local_dataset import LocalDataset
-    from n5zarr.codecs.buffers import Scratch
+    from n5zarr.codecs.buffers import BufferLike, Scratch
 
 __all__ = ["N5CodecPipeline"]
 
@@ -102,20 +103,13 @@ class N5CodecPipeline(FusedCodecPipeline):
         max_workers: int = 1,
     ) -> None:
         batch = list(batch_info)
-        dataset = None if drop_axes else self._dataset(batch, to_write=True)
+        dataset = self._dataset(batch, to_write=True)
         if dataset is None or not isinstance(value.as_numpy_array(), np.ndarray):
             super().write_sync(batch, value, drop_axes, max_workers)
             return
-        writer = _Writer(dataset, value)
-        whole, rest = [], []
-        for item in batch:
-            if writer.can_write(item):
-                whole.append(item)
-            else:  # zarr may think it is complete, but others may have made the array larger
-                rest.append((*item[:4], False))
-        _share_out(writer.write, whole, max_workers if writer.is_worth_threads else 1)
-        if rest:
-            super().write_sync(rest, value, drop_axes, max_workers)
+        with FileWriter(dataset.durability, dataset.warn) as file_writer:
+            writer = _Writer(dataset, value, drop_axes, file_writer)
+            _share_out(writer.write, batch, max_workers if writer.is_worth_threads else 1)
 
     def _dataset(
         self, batch: Sequence[BatchItem], *, to_write: bool = False
@@ -317,7 +311,7 @@ class _Reader:
 
 
 class _Writer:
-    """Writes whole blocks of one dataset, truncated at the end of an axis.
+    """Writes blocks of one dataset, truncated at the end of an axis.
 
     N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller.
 
@@ -327,11 +321,19 @@ class _Writer:
         The files of the blocks, and how the dataset is presented.
     value : zarr.abc.buffer.NDBuffer
         The elements to write.
+    drop_axes : tuple of int
+        Axes of the selections that the value does not have.
+    writer : FileWriter
+        Writes the files.
     """
 
-    def __init__(self, dataset: LocalDataset, value: NDBuffer) -> None:
+    def __init__(
+        self, dataset: LocalDataset, value: NDBuffer, drop_axes: tuple[int, ...], writer: FileWriter
+    ) -> None:
         self._dataset = dataset
         self._value = value
+        self._drop_axes = drop_axes
+        self._writer = writer
         self._attributes = dataset.view.dataset
         self._is_raw = isinstance(self._attributes.compression, Raw)
         self._in_c = dataset.view.axis_order == "C"
@@ -341,10 +343,22 @@ class _Writer:
         """Whether a block takes more work outside of the interpreter than a thread costs."""
         return not self._is_raw or self._dataset.view.full_n_bytes >= _SMALL_BLOCK
 
-    def can_write(self, item: BatchItem) -> bool:
-        """Whether the value holds a whole block, so that nothing of it has to be read first."""
+    def write(self, items: Sequence[BatchItem]) -> list[None]:
+        """Write some blocks."""
+        for item in items:
+            if self._is_whole(item):
+                self._write_whole(item)
+            else:
+                self._write_part(item)
+        return []
+
+    def _is_whole(self, item: BatchItem) -> bool:
+        """Whether the value holds a whole block, so that nothing of it has to be read first.
+
+        zarr may think so in vain: others may have made the array larger.
+        """
         store_path, _, _, value_selection, is_complete = item
-        if not is_complete or not isinstance(value_selection, tuple):
+        if not is_complete or self._drop_axes or not isinstance(value_selection, tuple):
             return False
         runs = [part for part in value_selection if _is_run(part)]
         shape = self._value.shape
@@ -353,30 +367,62 @@ class _Writer:
         extent = tuple(part.stop - part.start for part in runs)
         return extent == self._dataset.extent(store_path.path)
 
-    def write(self, items: Sequence[BatchItem]) -> list[None]:
-        """Write some blocks."""
-        for item in items:
-            self._write_one(item)
-        return []
-
-    def _write_one(self, item: BatchItem) -> None:
+    def _write_whole(self, item: BatchItem) -> None:
         """Write one block; remove it if it holds only the fill value and zarr omits such chunks."""
         store_path, spec, _, value_selection, _ = item
         is_scalar = self._value.shape == ()
         part = self._value if is_scalar else self._value[value_selection]
         path = self._dataset.block_path(store_path.path)
         if not spec.config.write_empty_chunks and part.all_equal(_fill_value(spec)):
-            files.remove(path)
+            self._writer.remove(path)
             return
         array = part.as_numpy_array()
         if is_scalar:
             array = np.broadcast_to(array, self._dataset.extent(store_path.path))
-        parts = encode_parts(
-            array if self._in_c else array.T,
-            self._attributes.data_type,
-            self._attributes.compression,
-        )
-        files.write(path, *parts)
+        self._writer.write(path, *self._encode(array))
+
+    def _encode(self, array: np.ndarray) -> tuple[bytes, BufferLike]:
+        attributes = self._attributes
+        in_c = array if self._in_c else array.T
+        return encode_parts(in_c, attributes.data_type, attributes.compression)
+
+    def _write_part(self, item: BatchItem) -> None:
+        """Write a part of one block, under its lock."""
+        store_path, spec, selection, value_selection, _ = item
+        extent = tuple(map(slice, self._dataset.extent(store_path.path)))
+        part = self._value
+        if part.shape != ():
+            part = part[value_selection]
+            if self._drop_axes:
+                dropped = self._drop_axes
+                part = part[tuple(None if d in dropped else slice(None) for d in range(spec.ndim))]
+
+        def change(old: bytes | None) -> bytes | None:
+            block = np.array(self._decode(old, store_path.path, spec))
+            block[selection] = part.as_numpy_array()
+            inside = spec.prototype.nd_buffer.from_numpy_array(block[extent])
+            if not spec.config.write_empty_chunks and inside.all_equal(_fill_value(spec)):
+                return None
+            return b"".join(self._encode(block[extent]))
+
+        self._writer.update(self._dataset.block_path(store_path.path), change)
+
+    def _decode(self, stored: bytes | None, key: str, spec: ArraySpec) -> np.ndarray:
+        """Decode a block, padded to its full size; where it is missing, it is all fill value."""
+        attributes, fill_value = self._attributes, _fill_value(spec)
+        if stored is None:
+            return np.full(spec.shape, fill_value, attributes.data_type.dtype)
+        try:
+            block = decode_full(
+                memoryview(stored),
+                attributes.block_size,
+                attributes.data_type,
+                attributes.compression,
+                fill_value,
+            )
+        except N5Error as err:
+            raise err.located(self._dataset.locate(key)) from err.__cause__
+        return block if self._in_c else block.T
 
 
 def _is_run(part: object) -> TypeGuard[slice]:
