@@ -27,10 +27,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 enum { MAX_NDIM = 64, MAX_NAME = 24 * MAX_NDIM + 64, MAX_HEADER = 4 + 4 * MAX_NDIM };
 /* Bytes of a block: sums and products of sizes never overflow, not even in the ints of blosc. */
@@ -45,6 +49,8 @@ enum { COPIED = 2, RESERVED = 8, NOT_SPLIT = 16 };             /* flags of blosc
 enum { SNAPPY = 2, ZSTANDARD = 4 };                            /* formats of blosc */
 enum { RECENT = 20000000 }; /* nanoseconds: two writes in one tick of the clock have one time */
 enum { UNIQUE = 16 };       /* characters of the name of a file that is not yet renamed */
+enum { ATOMIC, DURABLE, OVERWRITE, N_DURABILITIES }; /* as in kernel.py */
+enum { NO_HEADER = 4, PAGE = 1 << 12 };              /* bytes */
 #ifdef __APPLE__
 #define st_mtim st_mtimespec
 #endif
@@ -218,7 +224,7 @@ typedef struct {
     PyThreadState *thread;
     int has_raised;
     /* writing */
-    int keep_empty, level, shuffle;
+    int keep_empty, durability, level, shuffle;
     long long blosc_block;
     const char *cname, *unique;
 } Box;
@@ -233,6 +239,11 @@ typedef struct {
     int is_whole;                              /* whether all that the dataset has is wanted */
     char *target;                              /* where the wanted part begins in the array */
     char name[MAX_NAME];
+    /* writing */
+    int file;                /* the block as it was, open for writing; -1: there is none */
+    int is_locked;           /* exclusively */
+    int was_recent;          /* when it was read, see `settle` */
+    struct stat status_read; /* as it was when it was read */
 } Block;
 
 static int64_t low(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -254,6 +265,8 @@ static void find_block(const Box *box, int64_t index, Block *block)
 {
     char *name = block->name;
     block->is_inside = block->is_whole = 1;
+    block->is_locked = block->was_recent = 0;
+    block->file = -1;
     block->target = box->array;
     for (int d = 0; d < box->ndim; d++) {
         int64_t size = box->block[d];
@@ -533,12 +546,41 @@ static int decode_python(Box *box, const Block *block, const char *from, int64_t
     return result;
 }
 
-/* Wait for a program that writes the file in place under a lock, as Java does. The lock is taken
- * only where the time of the file says that a program may be writing it now. */
-static int settle(int file, struct stat *status, int *is_locked)
+enum { LOCKED, BUSY, NO_LOCKS };
+
+/* Lock a file as locks.py does, without waiting. */
+static int try_lock(int file, int to_write)
+{
+#ifdef F_OFD_SETLK
+    struct flock whole = {.l_type = to_write ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+    if (fcntl(file, F_OFD_SETLK, &whole) == 0)
+        return LOCKED;
+#else
+    if (!to_write || flock(file, LOCK_EX | LOCK_NB) == 0)
+        return to_write ? LOCKED : NO_LOCKS;
+#endif
+    return errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL ? NO_LOCKS
+                                                                                        : BUSY;
+}
+
+/* Unlock a file before it is closed: a process that was forked meanwhile shares the lock. */
+static void unlock(int file)
+{
+#ifdef F_OFD_SETLK
+    struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(file, F_OFD_SETLK, &whole);
+#else
+    flock(file, LOCK_UN);
+#endif
+}
+
+/* Keep out programs that write the file in place under a lock, as Java does. The lock is taken only
+ * where the time of the file says that a program may be writing it now; one that holds it is left
+ * to Python, which waits: the code that this call interrupts may be that program. */
+static int settle(int file, struct stat *status, int *is_locked, int *is_recent)
 {
     struct timespec now;
-    *is_locked = 0;
+    *is_locked = *is_recent = 0;
     if (fstat(file, status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
         return 0;
     int64_t written = status->st_mtim.tv_sec; /* any number: a difference could overflow */
@@ -547,24 +589,10 @@ static int settle(int file, struct stat *status, int *is_locked)
     int64_t age = (now.tv_sec - written) * 1000000000 + (now.tv_nsec - status->st_mtim.tv_nsec);
     if (age >= RECENT || age <= -RECENT)
         return 1;
-#ifdef F_OFD_SETLKW
-    struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    *is_locked = fcntl(file, F_OFD_SETLKW, &whole) == 0;
-    if (!*is_locked && errno == EINTR)
-        return 0;
-#endif
-    return fstat(file, status) == 0;
-}
-
-/* Unlock and close a file: a process that was forked meanwhile shares the lock. */
-static void close_file(int file, int is_locked)
-{
-#ifdef F_OFD_SETLKW
-    struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    if (is_locked)
-        fcntl(file, F_OFD_SETLK, &whole);
-#endif
-    close(file);
+    *is_recent = 1;
+    int lock = try_lock(file, 0);
+    *is_locked = lock == LOCKED;
+    return lock != BUSY && fstat(file, status) == 0;
 }
 
 /* Whether no program has written the file since; files.py reads it again if one has. */
@@ -576,34 +604,21 @@ static int is_unchanged(int file, const struct stat *before)
            && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
-/* Read a block: all its elements to `to` or, without it, what is wanted to the array. */
-static int read_block(Box *box, Block *block, char *to)
+/* Read a file that no program is writing: all elements of the block to `to` or, without it, what is
+ * wanted to the array. */
+static int read_settled(Box *box, Block *block, int file, const struct stat *status, char *to)
 {
-    struct stat status;
-    int64_t header = n_header(box), n_payload;
-    int result = LEFT, is_locked;
-    int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return is_missing(errno) ? MISSING : LEFT;
-    if (!settle(file, &status, &is_locked)) {
-        close_file(file, is_locked);
-        return LEFT;
-    }
-    if (S_ISDIR(status.st_mode)) {
-        close_file(file, is_locked);
+    int64_t header = n_header(box), n_payload = status->st_size - header;
+    int result = LEFT;
+    if (S_ISDIR(status->st_mode))
         return MISSING;
-    }
     if (box->kind == RAW && to == NULL) {
-        result = read_raw(box, block, file, status.st_size);
-        if (!is_unchanged(file, &status))
-            result = LEFT;
-        close_file(file, is_locked);
-        return result;
+        result = read_raw(box, block, file, status->st_size);
+        return is_unchanged(file, status) ? result : LEFT;
     }
-    n_payload = status.st_size - header;
-    if (n_payload >= 0 && status.st_size <= box->n_stored
-        && read(file, box->stored, (size_t)status.st_size) == status.st_size
-        && is_unchanged(file, &status) && parse_header(box, block, box->stored)) {
+    if (n_payload >= 0 && status->st_size <= box->n_stored
+        && pread(file, box->stored, (size_t)status->st_size, 0) == status->st_size
+        && is_unchanged(file, status) && parse_header(box, block, box->stored)) {
         const char *payload = box->stored + header;
         char *elements = to ? to : box->elements;
         int64_t begin = 0, end = block->n_bytes;
@@ -625,13 +640,23 @@ static int read_block(Box *box, Block *block, char *to)
             result = DONE;
         }
     }
-    close_file(file, is_locked);
     return result;
 }
 
 static int read_one(Box *box, Block *block)
 {
-    int result = read_block(box, block, NULL);
+    struct stat status;
+    int result = LEFT, is_locked = 0, is_recent;
+    int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        if (settle(file, &status, &is_locked, &is_recent))
+            result = read_settled(box, block, file, &status, NULL);
+        if (is_locked)
+            unlock(file);
+        close(file);
+    } else if (is_missing(errno)) {
+        result = MISSING;
+    }
     if (result == MISSING) {
         fill_part(box, block);
         return DONE;
@@ -659,11 +684,111 @@ static int make_directories(const Box *box, Block *block)
     return 1;
 }
 
-/* Write a file under another name and rename it: no program ever reads half of a block. */
-static int write_file(const Box *box, Block *block, int64_t index, const char *payload,
-                      int64_t n_payload)
+/* Lock the block as it was, and check that no writer has replaced or removed it meanwhile. Where
+ * the file system has no locks, a part is left to Python, which warns. */
+static int hold(const Box *box, Block *block)
 {
-    char header[MAX_HEADER], other[MAX_NAME];
+    struct stat mine, named;
+    int lock = try_lock(block->file, 1);
+    block->is_locked = lock == LOCKED;
+    return lock != BUSY && (block->is_locked || block->is_whole)
+           && fstat(block->file, &mine) == 0
+           && fstatat(box->directory, block->name, &named, 0) == 0
+           && mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+}
+
+/* Whether Python code runs before a block is written. No lock is held then: that code may be a
+ * signal handler that writes the same block. */
+static int calls_python(const Box *box)
+{
+    return box->kind == GZIP || box->kind == ZLIB || box->kind == OTHER;
+}
+
+/* Read the block that a part is written to, under the lock where no Python code runs. */
+static int read_old(Box *box, Block *block)
+{
+    int is_shared = 0, result = LEFT;
+    block->file = openat(box->directory, block->name, O_RDWR | O_CLOEXEC);
+    if (block->file < 0)
+        return is_missing(errno) ? MISSING : LEFT;
+    if (calls_python(box) ? settle(block->file, &block->status_read, &is_shared, &block->was_recent)
+                          : hold(box, block) && fstat(block->file, &block->status_read) == 0)
+        result = read_settled(box, block, block->file, &block->status_read, box->elements);
+    if (is_shared)
+        unlock(block->file);
+    return result;
+}
+
+/* Whether the file holds what was read from it; the time of a recent file does not tell. */
+static int is_as_read(const Box *box, const Block *block)
+{
+    char now[PAGE];
+    int64_t n = block->status_read.st_size;
+    if (!is_unchanged(block->file, &block->status_read))
+        return 0;
+    for (int64_t at = 0; block->was_recent && at < n; at += PAGE) {
+        size_t part = (size_t)low(PAGE, n - at);
+        if (pread(block->file, now, part, at) != (ssize_t)part
+            || memcmp(now, box->stored + at, part) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* Hold the lock of the block as it was, and check that nobody has changed it since it was read. */
+static int hold_as_read(const Box *box, Block *block)
+{
+    return block->is_locked || (hold(box, block) && (block->is_whole || is_as_read(box, block)));
+}
+
+/* Rename a file unless the new name exists; without hard links, the file of another is replaced. */
+static int rename_new(const Box *box, const char *from, const char *to)
+{
+    int d = box->directory;
+#if defined(__linux__) && defined(SYS_renameat2)
+    const unsigned int no_replace = 1;
+    if (syscall(SYS_renameat2, d, from, d, to, no_replace) == 0)
+        return 1;
+    if (errno != EINVAL && errno != ENOSYS)
+        return 0;
+#endif
+    if (linkat(d, from, d, to, 0) == 0) {
+        unlinkat(d, from, 0);
+        return 1;
+    }
+    return errno != EEXIST && errno != ENOENT && renameat(d, from, d, to) == 0;
+}
+
+/* Give the new file the name of the block. */
+static int give_name(const Box *box, Block *block, const char *other)
+{
+    if (block->is_whole) {
+        block->file = openat(box->directory, block->name, O_RDWR | O_CLOEXEC);
+        if (block->file < 0 && !is_missing(errno))
+            return LEFT;
+    }
+    if (block->file < 0)
+        return rename_new(box, other, block->name) ? DONE : LEFT;
+    return hold_as_read(box, block)
+                   && renameat(box->directory, other, box->directory, block->name) == 0
+               ? DONE
+               : LEFT;
+}
+
+/* Open a new file; make its directory where there is none. */
+static int create(const Box *box, Block *block, const char *name, int flags)
+{
+    flags |= O_CREAT | O_CLOEXEC;
+    int file = openat(box->directory, name, flags, 0666);
+    if (file < 0 && errno == ENOENT && make_directories(box, block))
+        file = openat(box->directory, name, flags, 0666);
+    return file;
+}
+
+/* Write a file under another name and rename it: no program ever reads half of a block. */
+static int replace_file(const Box *box, Block *block, int64_t index, const struct iovec *parts)
+{
+    char other[MAX_NAME];
     static const char digits[] = "0123456789abcdef";
     char *end = other + strlen(block->name);
     memcpy(other, block->name, strlen(block->name));
@@ -673,20 +798,73 @@ static int write_file(const Box *box, Block *block, int64_t index, const char *p
     for (int k = 60; k >= 0; k -= 4)
         *end++ = digits[(uint64_t)index >> k & 15];
     memcpy(end, ".partial", 9);
-    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    int file = openat(box->directory, other, flags, 0666);
-    if (file < 0 && errno == ENOENT && make_directories(box, block))
-        file = openat(box->directory, other, flags, 0666);
+    int file = create(box, block, other, O_WRONLY | O_EXCL);
     if (file < 0)
         return LEFT;
-    put_header(box, block, header);
-    struct iovec parts[2] = {{header, (size_t)n_header(box)}, {(char *)payload, (size_t)n_payload}};
-    int is_written = writev(file, parts, 2) == n_header(box) + n_payload;
+    int is_written = writev(file, parts, 2) == (ssize_t)(parts[0].iov_len + parts[1].iov_len);
+    if (box->durability == DURABLE)
+        is_written = is_written && fsync(file) == 0; /* the directories: kernel.py */
     is_written &= close(file) == 0;
-    if (is_written && renameat(box->directory, other, box->directory, block->name) == 0)
+    if (is_written && give_name(box, block, other) == DONE)
         return DONE;
     unlinkat(box->directory, other, 0);
     return LEFT;
+}
+
+static int write_at(int file, const struct iovec *part, int64_t at)
+{
+    return pwrite(file, part->iov_base, part->iov_len, at) == (ssize_t)part->iov_len;
+}
+
+/* Write into the file of the block, under the lock. While a block is changed, it has no header: a
+ * reader that takes no lock sees an error, no numbers of two writers. */
+static int overwrite_file(const Box *box, Block *block, const struct iovec *parts)
+{
+    struct stat status;
+    char none[NO_HEADER];
+    const struct iovec no_header = {memset(none, 0xFF, NO_HEADER), NO_HEADER};
+    int64_t header = (int64_t)parts[0].iov_len, n = header + (int64_t)parts[1].iov_len;
+    int is_new = block->file < 0;
+    if (is_new)
+        block->file = create(box, block, block->name, O_RDWR | (block->is_whole ? 0 : O_EXCL));
+    if (block->file < 0 || !(is_new ? hold(box, block) : hold_as_read(box, block))
+        || fstat(block->file, &status) != 0 || (is_new && !block->is_whole && status.st_size != 0))
+        return LEFT;
+    if (status.st_size == 0) {
+        if (writev(block->file, parts, 2) == n)
+            return DONE;
+        unlinkat(box->directory, block->name, 0);
+        return LEFT;
+    }
+    return write_at(block->file, &no_header, 0) && write_at(block->file, &parts[1], header)
+                   && (status.st_size <= n || ftruncate(block->file, n) == 0)
+                   && write_at(block->file, &parts[0], 0)
+               ? DONE
+               : LEFT;
+}
+
+static int write_file(const Box *box, Block *block, int64_t index, const char *payload,
+                      int64_t n_payload)
+{
+    char header[MAX_HEADER];
+    const struct iovec parts[2] = {{header, (size_t)n_header(box)},
+                                   {(char *)payload, (size_t)n_payload}};
+    put_header(box, block, header);
+    return box->durability == OVERWRITE ? overwrite_file(box, block, parts)
+                                        : replace_file(box, block, index, parts);
+}
+
+/* Remove a block that holds only the fill value. */
+static int remove_file(const Box *box, Block *block)
+{
+    if (block->is_whole) {
+        block->file = openat(box->directory, block->name, O_RDWR | O_CLOEXEC);
+        if (block->file < 0 && !is_missing(errno))
+            return LEFT;
+    }
+    if (block->file < 0)
+        return DONE;
+    return hold_as_read(box, block) && unlinkat(box->directory, block->name, 0) == 0 ? DONE : LEFT;
 }
 
 /* Encode by the Python codec, and write. */
@@ -710,7 +888,7 @@ static int write_python(Box *box, Block *block, int64_t index)
     return result;
 }
 
-static int write_one(Box *box, Block *block, int64_t index)
+static int write_block(Box *box, Block *block, int64_t index)
 {
     static const int64_t none[MAX_NDIM] = {0};
     int64_t size = box->item;
@@ -719,7 +897,7 @@ static int write_one(Box *box, Block *block, int64_t index)
     if (size > box->n_elements)
         return LEFT;
     if (!block->is_whole) { /* the elements beside the wanted part are kept */
-        int result = read_block(box, block, box->elements);
+        int result = read_old(box, block);
         if (result == LEFT)
             return LEFT;
         if (result == DONE)
@@ -736,7 +914,7 @@ static int write_one(Box *box, Block *block, int64_t index)
     copy_box(to, block->stride, block->target, box->stride, block->n, box->ndim, box->item,
              box->swap);
     if (!box->keep_empty && is_all_fill(box, box->elements, block->n_bytes))
-        return unlinkat(box->directory, block->name, 0) == 0 || is_missing(errno) ? DONE : LEFT;
+        return remove_file(box, block);
     int64_t n = block->n_bytes;
     switch (box->kind) {
     case RAW:
@@ -756,6 +934,16 @@ static int write_one(Box *box, Block *block, int64_t index)
     default:
         return write_python(box, block, index);
     }
+}
+
+static int write_one(Box *box, Block *block, int64_t index)
+{
+    int result = write_block(box, block, index);
+    if (block->is_locked)
+        unlock(block->file);
+    if (block->file >= 0)
+        close(block->file);
+    return result;
 }
 
 /* ------------------------------------------------------------------ arguments */
@@ -918,6 +1106,8 @@ static int check_arguments(Box *box, int to_write, Py_ssize_t n_fill, const Py_b
     if (taken->len != 8 || (uintptr_t)taken->buf % _Alignof(_Atomic int64_t) != 0
         || number_at(taken, 0) < 0)
         return refuse("taken: expected one aligned number >= 0, got %zd bytes", taken->len);
+    if (box->durability < 0 || box->durability >= N_DURABILITIES)
+        return refuse("durability: expected 0 to %d, got %d", N_DURABILITIES - 1, box->durability);
     if (to_write && (strlen(box->unique) != UNIQUE
                      || strspn(box->unique, "0123456789abcdef") != UNIQUE))
         return refuse("unique: expected %d hexadecimal digits, got '%s'", (int)UNIQUE, box->unique);
@@ -1004,11 +1194,11 @@ static PyObject *run(PyObject *args, int to_write)
     PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL;
     struct timespec last;
     Box box = {.cname = "", .unique = ""};
-    const char *format = to_write ? "yOOiy#iOOOO(OiiiLss)" : "yOOiy#iOOOO";
+    const char *format = to_write ? "yOOiy#iOOOO(OiiiiLss)" : "yOOiy#iOOOO";
     if (!PyArg_ParseTuple(args, format, &directory, &geometry_owner, &array_owner, &box.kind, &fill,
                           &n_fill, &box.swap, &taken_owner, &box.stored_owner, &box.elements_owner,
-                          &box.decompress, &box.compress, &box.keep_empty, &box.level, &box.shuffle,
-                          &box.blosc_block, &box.cname, &box.unique))
+                          &box.decompress, &box.compress, &box.keep_empty, &box.durability,
+                          &box.level, &box.shuffle, &box.blosc_block, &box.cname, &box.unique))
         return NULL;
     int flags = PyBUF_STRIDES | PyBUF_FORMAT | (to_write ? 0 : PyBUF_WRITABLE);
     if (!get_numbers(geometry_owner, &geometry, "geometry", "lq", 8, 0)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from n5zarr._zarr_private import ZDType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.interface import Durability
 
 __all__ = ["create_array"]
 
@@ -54,6 +55,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     axis_order: AxisOrder = "C",
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    durability: Durability | None = None,
 ) -> AnyArray:
     """Create an N5 dataset and open it as a zarr array with the fast path.
 
@@ -93,6 +95,8 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         Whether an existing node is removed first, with everything below it.
     storage_options : dict, optional
         For fsspec, with a URL.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How local files are written, see :class:`N5Store`; ``"atomic"`` by default.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
     block = _block_size(chunks, extent, chunk_aspect_ratio)
     opened, node = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
+        store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
     per_axis = {"units": units, "resolution": resolution, "offset": offset}
     described: dict[str, JSON] = {

@@ -12,8 +12,9 @@ import math
 import os
 from functools import partial
 from importlib import import_module
+from itertools import product
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
@@ -26,6 +27,8 @@ from n5zarr.codecs.compress import compress, decompress_reused, within_limits
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import from_presented
+from n5zarr.storage.interface import Durability
+from n5zarr.storage.writing import sync_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["can_do", "is_compiled", "read_box", "write_box"]
 
 _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
+_DURABILITIES = get_args(Durability.__value__)  # in the order of _kernel.c
 _WORTH_THREADS = 2**18  # bytes
 _SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster than two
 
@@ -150,7 +154,8 @@ def write_box(
     work = partial(_kernel.write_box, *_first_arguments(dataset, start, value, fill_value))
 
     def write(taken: np.ndarray) -> list[N5Tuple]:
-        options = (pack, keep_empty, *parameters, os.urandom(8).hex())
+        durability = _DURABILITIES.index(dataset.durability)
+        options = (pack, keep_empty, durability, *parameters, os.urandom(8).hex())
         with scratch() as memory:
             stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
             decompress = _decoder(compression, memory)
@@ -158,7 +163,22 @@ def write_box(
         return left
 
     n_blocks = _n_blocks(dataset, start, value.shape)
-    return _on_threads(write, n_blocks, n_blocks * n_bytes)
+    left = _on_threads(write, n_blocks, n_blocks * n_bytes)
+    if dataset.durability == "durable":
+        sync_directories(_directories(dataset, start, value.shape))
+    return left
+
+
+def _directories(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> set[str]:
+    """Give the directories of the blocks of a box, and those above, up to the dataset's."""
+    sizes = zip(start, shape, dataset.view.chunk_shape, strict=True)
+    ranges = [range(begin // size, (begin + n - 1) // size + 1) for begin, n, size in sizes]
+    axes = from_presented(ranges, dataset.view.axis_order)[:-1]
+    return {
+        dataset.directory + "/".join(map(str, position))
+        for n in range(len(axes) + 1)
+        for position in product(*axes[:n])
+    }
 
 
 def _decoder(

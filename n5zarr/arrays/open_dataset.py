@@ -10,6 +10,7 @@ from n5zarr.format.path import join
 
 if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
@@ -39,6 +40,11 @@ class OpenDataset(NamedTuple):
         """The local directory of the dataset, with a separator at its end."""
         root = self.store.root
         return f"{root}/{self.path}/" if self.path else f"{root}/"
+
+    @property
+    def durability(self) -> Durability:
+        """How blocks are written."""
+        return self.store.storage.durability
 
     def key(self, position: N5Tuple) -> str:
         """Return the key of a block in the container."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.interface import Durability
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["open_node"]
@@ -38,6 +39,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     path: str = "",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    durability: Durability | None = None,
     dtype: npt.DTypeLike | None = None,
     ndim: int | None = None,
     shape: Sequence[int] | None = None,
@@ -66,6 +68,8 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
         z)``. An :class:`N5Store` keeps its own order.
     storage_options : dict, optional
         For fsspec, with a URL.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How local files are written, see :class:`N5Store`; ``"atomic"`` by default.
     dtype, ndim, shape, chunks, compression : optional
         Conditions that the array must meet, in the order of ``axis_order``; one that differs is
         refused. Only the given members of a compression are compared. With the modes ``"r"`` and
@@ -99,7 +103,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     ((20, 48, 64), ('z', 'y', 'x'))
     """
     opened, node = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
+        store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
     if assume_metadata is not None:
         opened = opened.assuming(node, assume_metadata)

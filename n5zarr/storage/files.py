@@ -1,17 +1,13 @@
-"""Local files: read, replace atomically, update under a lock, list and remove.
+"""Local files: read, list and remove.
 
 N5 spec, "File-system specification", items 1, 2 and 5: groups are directories, and
-``attributes.json`` and each block are files in them. The specification does not say how a file is
-written.
+``attributes.json`` and each block are files in them.
 
-Write: a document or block is written under another name and then renamed, so that a reader never
-sees half of one. A killed process leaves a file that ends in ``.partial``, which is never read.
+:mod:`n5zarr.storage.writing` writes files.
 
-Update: changing a document takes an exclusive lock on the file, see :mod:`n5zarr.storage.locks`. A
-Java writer that opened the file before the rename may still write into the old file.
-
-Read: Java truncates and rewrites documents and blocks in place, under such a lock. Reading takes a
-shared lock on a file that is, or may be, being written: see :func:`_read_with`.
+Read: Java truncates and rewrites documents and blocks in place, under a lock on the file, and so
+does n5zarr if it is asked to. Reading takes a shared lock on a file that is, or may be, being
+written: see :func:`_read_with`.
 """
 
 from __future__ import annotations
@@ -26,14 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import REUSED
-from n5zarr.storage.locks import reading, writing
+from n5zarr.storage.locks import PAUSE, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
+    from n5zarr.codecs.buffers import Scratch
 
 __all__ = [
+    "CREATE",
+    "UPDATE",
+    "is_coming",
     "is_unfinished",
     "prune",
     "read",
@@ -42,14 +41,14 @@ __all__ = [
     "remove_tree",
     "scan",
     "stamp",
-    "update",
-    "write",
+    "unfinished_name",
 ]
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 _RECENT = 20_000_000  # nanoseconds: two writes within one tick of the clock have the same time
-_TRIES, _PAUSE = 100, 0.001  # seconds
+_COMING = 1_000_000_000  # nanoseconds that a writer has to lock and write a file it has created
+_TRIES = 100
 
 
 def is_unfinished(name: str) -> bool:
@@ -59,7 +58,8 @@ def is_unfinished(name: str) -> bool:
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _READ = os.O_RDONLY | _BINARY
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+UPDATE = os.O_RDWR | _BINARY
 
 
 def read(path: Path | str, *, settled: bool = False) -> bytes | None:
@@ -166,14 +166,17 @@ def _read_with[T](
             taken = take(file, before.st_size)
             if _is_same(before, os.fstat(file)):
                 return taken
-        for _ in range(_TRIES):
-            with reading(file):
+        n_tries = 0
+        while n_tries < _TRIES:
+            with reading(file) as is_sound:
                 os.lseek(file, 0, os.SEEK_SET)
                 before = os.fstat(file)
                 taken = take(file, before.st_size)
-                if _is_same(before, os.fstat(file)):
+                is_empty = is_coming(before)
+                if _is_same(before, os.fstat(file)) and is_sound() and not is_empty:
                     return taken
-            time.sleep(_PAUSE)  # its writer takes no lock; wait for it to finish
+            time.sleep(PAUSE)  # its writer takes no lock; wait for it to finish
+            n_tries += not is_empty
     except IsADirectoryError:
         return None
     finally:
@@ -186,129 +189,16 @@ def _is_same(before: os.stat_result, after: os.stat_result) -> bool:
     return before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size
 
 
-def write(path: Path | str, *parts: BufferLike) -> None:
-    """Create a file, or replace it atomically.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file; missing directories are created.
-    *parts : bytes-like
-        The new content, in pieces that are written one after the other.
-    """
-    unfinished = _write_unfinished(path, *parts)
-    try:
-        os.replace(unfinished, path)
-    except BaseException:
-        _remove_unfinished(unfinished)
-        raise
-
-
-def _write_unfinished(path: Path | str, *parts: BufferLike) -> str:
-    """Write a new file beside a path, for renaming; return its name. Nothing is left on errors."""
+def unfinished_name(path: str) -> str:
+    """Name a new file beside a path, to be renamed when it is finished."""
     directory, name = os.path.split(path)
-    unfinished = f"{directory}/{name[:200]}.{os.urandom(16).hex()}.partial"
-    try:
-        file = os.open(unfinished, _CREATE, 0o666)
-    except FileNotFoundError:
-        os.makedirs(directory, exist_ok=True)
-        file = os.open(unfinished, _CREATE, 0o666)
-    try:
-        try:
-            for part in parts:
-                rest = memoryview(part).cast("B")
-                while len(rest):  # one call writes at most 2 GiB
-                    rest = rest[os.write(file, rest) :]
-        finally:
-            os.close(file)
-    except BaseException:
-        _remove_unfinished(unfinished)
-        raise
-    return unfinished
+    return f"{directory}/{name[:200]}.{os.urandom(16).hex()}.partial"
 
 
-def _remove_unfinished(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
-
-
-def update(
-    path: Path, change: Callable[[bytes | None], bytes], warn: Callable[[str], None]
-) -> bytes:
-    """Change a document under an exclusive lock; create it all at once where there is none.
-
-    Parameters
-    ----------
-    path : Path
-        The document, which need not exist.
-    change : callable
-        Takes the content of the document, None where it is missing, and returns the new content.
-        Nothing is written if it raises or returns the same content.
-    warn : callable
-        Called with a message when the file system has no locks.
-
-    Returns
-    -------
-    bytes
-        The content of the document afterwards.
-    """
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            created = _create(path, change(None))
-            if created is not None:
-                return created
-            continue  # another writer created it first
-        with _closing(descriptor), writing(descriptor, path, warn):
-            if not _is_current(descriptor, path):
-                continue
-            old = _read(descriptor)
-            new = change(old)
-            if new != old:
-                write(path, new)
-            return new
-
-
-def _create(path: Path, data: bytes) -> bytes | None:
-    """Create a file with all of its content at once; None if another writer created it first.
-
-    Without hard links, the file of the other writer is replaced.
-    """
-    unfinished = _write_unfinished(path, data)
-    try:
-        os.link(unfinished, path)
-    except FileExistsError:
-        return None
-    except OSError:  # the file system has no hard links
-        os.replace(unfinished, path)
-        return data
-    finally:
-        _remove_unfinished(unfinished)
-    return data
-
-
-@contextlib.contextmanager
-def _closing(descriptor: int) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _is_current(descriptor: int, path: Path) -> bool:
-    """Whether the locked file still has this name: a rename may have replaced it meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _read(descriptor: int) -> bytes:
-    parts = []
-    while part := os.read(descriptor, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
+def is_coming(status: os.stat_result) -> bool:
+    """Whether a writer has just created a file, and will write into it when it has locked it."""
+    age = time.time_ns() - status.st_mtime_ns
+    return status.st_size == 0 and abs(age) < _COMING
 
 
 def stamp(path: Path | str) -> tuple[int, int, int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.requests import Request, Steps
 
-__all__ = ["Storage"]
+__all__ = ["Durability", "Storage"]
+
+type Durability = Literal["atomic", "durable", "overwrite"]
+"""How local files are written, see :mod:`n5zarr.storage.writing`."""
 
 
 class Storage(ABC):
@@ -33,6 +36,11 @@ class Storage(ABC):
     def root(self) -> Path | None:
         """The resolved directory of the container; None unless it is in local files."""
         return None
+
+    @property
+    def durability(self) -> Durability:
+        """How files are written; other storage than local files replaces whole values."""
+        return "atomic"
 
     @property
     @abstractmethod

@@ -11,8 +11,9 @@ import os
 from typing import TYPE_CHECKING, Self, assert_never, override
 
 from n5zarr._zarr_private import LocalStore
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage import files
-from n5zarr.storage.interface import Storage
+from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.requests import (
     Entry,
     Exists,
@@ -29,6 +30,7 @@ from n5zarr.storage.requests import (
     Warn,
     Work,
 )
+from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,10 +53,20 @@ class LocalFiles(Storage):
     store_writes : bool, optional
         Whether :attr:`store` writes. It would create the directory when it is opened, so only one
         that a user has given does.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How blocks are written. Documents are replaced, never overwritten.
     """
 
-    def __init__(self, root: Path, *, read_only: bool = False, store_writes: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        read_only: bool = False,
+        store_writes: bool = False,
+        durability: Durability = "atomic",
+    ) -> None:
         self._root = root.resolve()
+        self._durability: Durability = durability
         self._store_writes = store_writes
         self._store: LocalStore | None = None  # made when it is asked for
         self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
@@ -74,6 +86,11 @@ class LocalFiles(Storage):
         if self._store is None:
             self._store = LocalStore(self._root, read_only=not self._store_writes)
         return self._store
+
+    @property
+    @override
+    def durability(self) -> Durability:
+        return self._durability
 
     @property
     @override
@@ -97,7 +114,12 @@ class LocalFiles(Storage):
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
-        return type(self)(self._root, read_only=read_only, store_writes=self._store_writes)
+        return type(self)(
+            self._root,
+            read_only=read_only,
+            store_writes=self._store_writes,
+            durability=self._durability,
+        )
 
     @override
     def is_same_place(self, other: Storage) -> bool:
@@ -131,27 +153,43 @@ class LocalFiles(Storage):
                 return files.stamp(self._prefix + key)
             case Work(function):
                 return function()
-            case Put(key, data):
-                files.write(self._prefix + key, data)
-            case Remove(key, prune):
-                files.remove(self._prefix + key)
-                if prune:
-                    files.prune((self._root / key).parent, keep_top="/" not in key)
+            case Put() | Update() | Remove() | RemoveTree():
+                return self._write(request, warn)
             case Exists(key):
                 return os.path.isfile(self._prefix + key)
             case List(path):
                 entries = files.scan(self._root, path)
                 return None if entries is None else [Entry(*entry) for entry in entries]
-            case Update(key, change):
-                return files.update(self._root / key, change, warn)
-            case RemoveTree(path):
-                files.remove_tree(self._root / path, keep_top=not path)
             case FileThatNames(path, pattern, named):
                 return self._file_that_names(path, pattern, named)
             case Warn(message):
                 warn(message)
             case _:
                 assert_never(request)
+        return None
+
+    def _write(
+        self, request: Put | Update | Remove | RemoveTree, warn: Callable[[str], None]
+    ) -> object:
+        """Answer a request that changes files; a document is replaced at once, at least."""
+        durability = self._durability
+        if isinstance(request, Update) and request.key.endswith(ATTRIBUTES_JSON):
+            durability = "durable" if durability == "durable" else "atomic"
+        with FileWriter(durability, warn) as writer:
+            match request:
+                case Put(key, data):
+                    writer.write(self._prefix + key, data)
+                case Update(key, change):
+                    return writer.update(self._prefix + key, change)
+                case Remove(key, prune):
+                    writer.remove(self._prefix + key)
+                    if prune:
+                        directory = (self._root / key).parent
+                        files.prune(directory, keep_top="/" not in key)
+                        writer.note_directory(str(directory.parent))
+                case RemoveTree(path):
+                    files.remove_tree(self._root / path, keep_top=not path)
+                    writer.note_directory(str((self._root / path).parent if path else self._root))
         return None
 
     def _file_that_names(

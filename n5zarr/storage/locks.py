@@ -31,11 +31,11 @@ except ImportError:  # Windows: locks exclude the threads of this process, not o
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["reading", "writing"]
+__all__ = ["PAUSE", "changing", "reading", "writing"]
 
 _BUSY = {errno.EAGAIN, errno.EACCES}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-_PATIENCE, _PAUSE = 60, 0.001  # seconds
+_PATIENCE, PAUSE = 60, 0.001  # seconds
 
 _IN_PROCESS = threading.RLock()  # where the locks of the system do not exclude threads
 
@@ -48,6 +48,13 @@ class _Lock:
         self.place = (status.st_dev, status.st_ino)
         self.to_write = to_write
         self.is_held = False
+        self.is_changing = False  # its writer is writing into the file
+        self.thread = threading.get_ident()
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        """Whether code holds it that this code interrupts: it cannot go on before this ends."""
+        return self.is_held and self.thread == threading.get_ident()
 
     def others(self) -> list[_Lock]:
         """Find other locks of this process on the same file: of threads, or of interrupted code."""
@@ -55,39 +62,76 @@ class _Lock:
 
 
 _locks: dict[_Lock, None] = {}
+_last_change = [object()]  # another one whenever this process begins to write into a file
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_locks.clear)
 
 
 @contextlib.contextmanager
-def reading(file: int) -> Iterator[None]:
-    """Hold a shared lock where the system has locks, so that Java does not write meanwhile."""
+def reading(file: int) -> Iterator[Callable[[], bool]]:
+    """Hold a shared lock where the system has locks, so that nobody writes into the file meanwhile.
+
+    Yields
+    ------
+    callable
+        Asked after reading, says whether the lock was held, or was not needed.
+
+    Raises
+    ------
+    TimeoutError
+        The code that this code interrupts is writing into the file.
+    """
     if not hasattr(fcntl, "F_OFD_SETLK"):
-        yield
+        yield lambda: True
         return
     with _registered(file, to_write=False) as lock:
+        before = _last_change[0]
+        is_locked = True
         try:
-            _take_to_read(file, lock)
+            is_locked = _take_to_read(file, lock)
         except OSError as err:
             if err.errno not in _UNSUPPORTED:
                 raise
         try:
-            yield
+            yield lambda: is_locked or before is _last_change[0]
         finally:
             _unlock(file)
 
 
-def _take_to_read(file: int, lock: _Lock) -> None:
-    """Take a shared lock, unless a writer of this process holds the exclusive one."""
+def _take_to_read(file: int, lock: _Lock) -> bool:
+    """Take a shared lock; return False if a writer of this process holds the exclusive one.
+
+    That writer's lock keeps other programs out. It may wait for this reader: a finalizer can run
+    while it holds its lock. So it is not waited for, unless it is writing into the file now.
+    """
     while not _try(file, "F_RDLCK"):
         writers = [other for other in lock.others() if other.to_write]
-        if any(writer.is_held for writer in writers):
-            # safe to read: the writer's lock keeps Java out, and this process replaces whole files
-            return
         if not writers:
             _wait(file, "F_RDLCK")
-            return
-        time.sleep(_PAUSE)
+            return True
+        changing_now = [writer for writer in writers if writer.is_changing]
+        if any(writer.is_of_this_thread for writer in changing_now):
+            raise _timeout("")
+        if not changing_now and any(writer.is_held for writer in writers):
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+@contextlib.contextmanager
+def changing(file: int) -> Iterator[None]:
+    """Write into a file whose exclusive lock this thread holds; readers wait meanwhile."""
+    status = os.fstat(file)
+    place = status.st_dev, status.st_ino
+    held = [lock for lock in list(_locks) if lock.is_of_this_thread and lock.place == place]
+    _last_change[0] = object()
+    for lock in held:
+        lock.is_changing = True
+    try:
+        yield
+    finally:
+        for lock in held:
+            lock.is_changing = False
 
 
 @contextlib.contextmanager
@@ -106,7 +150,8 @@ def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[No
     Raises
     ------
     TimeoutError
-        Another part of this process has held the lock for a minute.
+        The code that this code interrupts holds the lock, or another part of this process has held
+        it for a minute.
     """
     if hasattr(fcntl, "F_OFD_SETLK"):
         with _registered(file, to_write=True) as lock:
@@ -136,14 +181,19 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
         if not lock.others():
             _wait(file, "F_WRLCK")  # another program holds it: queue for it
             break
-        if time.monotonic() > end:
-            message = (
-                "locked by this process for a minute; does a finalizer change a file "
-                "that the code it interrupts is changing?"
-            )
-            raise TimeoutError(errno.ETIMEDOUT, message, str(path))
-        time.sleep(_PAUSE)
+        is_futile = any(other.is_of_this_thread for other in lock.others())
+        if is_futile or time.monotonic() > end:
+            raise _timeout(path)
+        time.sleep(PAUSE)
     lock.is_held = True
+
+
+def _timeout(path: object) -> TimeoutError:
+    message = (
+        "locked by this process, and it does not end; does a finalizer or a signal handler use a "
+        "file that the code it interrupts is changing?"
+    )
+    return TimeoutError(errno.ETIMEDOUT, message, str(path))
 
 
 @contextlib.contextmanager

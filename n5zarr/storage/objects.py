@@ -73,11 +73,12 @@ def _name(full: str, path: str) -> str:
 
 
 async def update_object(
-    store: ObjectStore[ObstoreStore], key: str, change: Callable[[bytes | None], bytes]
-) -> bytes:
+    store: ObjectStore[ObstoreStore], key: str, change: Callable[[bytes | None], bytes | None]
+) -> bytes | None:
     """Update an object; start again if another writer replaces it meanwhile.
 
-    Where the service has no conditional writes, the last writer wins.
+    Where the service has no conditional writes, the last writer wins. Removing has no condition
+    anywhere: what another writer puts at that moment is removed.
 
     Parameters
     ----------
@@ -86,11 +87,12 @@ async def update_object(
     key : str
         Name of the object, which need not exist.
     change : callable
-        Takes the bytes of the object, None where it is missing, and returns the new bytes.
+        Takes the bytes of the object, None where it is missing, and returns the new bytes, or None
+        to remove the object.
 
     Returns
     -------
-    bytes
+    bytes or None
         What the object holds afterwards.
 
     Raises
@@ -102,18 +104,13 @@ async def update_object(
 
     exceptions = obstore.exceptions
     for attempt in range(_ATTEMPTS):
-        old: bytes | None = None
-        mode: PutMode = "create"
-        try:
-            response = await obstore.get_async(store.store, key)
-            old = bytes(await response.bytes_async())
-            mode = _version_of(response.meta)
-        except Exception as err:
-            if not says_missing(store, err):
-                raise
+        old, mode = await _read_version(store, key)
         new = change(old)
         if new == old:
             return new
+        if new is None:
+            await obstore.delete_async(store.store, key)
+            return None
         try:
             await obstore.put_async(store.store, key, new, mode=mode)
         except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
@@ -130,6 +127,19 @@ async def update_object(
         "attempts; try again"
     )
     raise N5Error(message, kind="changed")
+
+
+async def _read_version(store: ObjectStore[ObstoreStore], key: str) -> tuple[bytes | None, PutMode]:
+    """Read an object, and what a put needs to replace this version of it only."""
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    try:
+        response = await obstore.get_async(store.store, key)
+        return bytes(await response.bytes_async()), _version_of(response.meta)
+    except Exception as err:
+        if not says_missing(store, err):
+            raise
+        return None, "create"
 
 
 def _version_of(meta: ObjectMeta) -> UpdateVersion:

@@ -21,12 +21,12 @@ from n5zarr.storage.zarr_store import ZarrStorage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.storage.interface import Storage
+    from n5zarr.storage.interface import Durability, Storage
 
 __all__ = ["open_storage"]
 
 
-def open_storage(
+def open_storage(  # noqa: PLR0913 - what N5Store takes
     store: str | os.PathLike[str] | Store,
     *,
     storage_options: Mapping[str, object] | None = None,
@@ -34,6 +34,7 @@ def open_storage(
     read_only: bool = False,
     cache: CacheOptions | None = None,
     forbidden_is_missing: bool = False,
+    durability: Durability = "atomic",
 ) -> Storage:
     """Open the storage of a container.
 
@@ -51,6 +52,8 @@ def open_storage(
         How much of a remote container is kept in memory, and for how long.
     forbidden_is_missing : bool, optional
         Whether a "forbidden" answer means that a key is missing.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How local files are written.
 
     Raises
     ------
@@ -72,10 +75,18 @@ def open_storage(
     if forbidden_is_missing:
         opened_store = tolerant(opened_store)
     if not isinstance(opened_store, LocalStore):
+        if durability != "atomic":
+            message = f"durability: expected {durability!r} only with local files, got {store!r}"
+            raise N5UnrepresentableError(message, kind="option")
         return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))
     if cache is not None:
         message = "cache: expected a remote container; the system caches local files itself"
         raise N5UnrepresentableError(message, kind="option")
     store_writes = opened_store is store and not store.read_only
     root = Path(opened_store.root)
-    return LocalFiles(root, read_only=opened_store.read_only, store_writes=store_writes)
+    return LocalFiles(
+        root,
+        read_only=opened_store.read_only,
+        store_writes=store_writes,
+        durability=durability,
+    )

@@ -91,9 +91,9 @@ class Put:
 class Update:
     """Ask to replace the value of a key by a function of it; the answer is the new value.
 
-    The function is given None where the key is missing, and may return None, which removes the key.
-    Storage holds the lock of the key from
-    reading to writing, where it has locks, so that no other program writes in between.
+    The function is given None where the key is missing, and may return None to remove the key. It
+    is called again if another writer was first. Where storage can, it lets no other program write
+    between reading and writing.
     """
 
     key: str

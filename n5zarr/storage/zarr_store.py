@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Self, assert_never, override
 from weakref import WeakValueDictionary
 
@@ -157,14 +158,14 @@ class ZarrStorage(Storage):
             case Work(function):
                 return function()
             case Put(key, data):
-                store.set_sync(key, cpu.Buffer.from_bytes(data))
+                with self._locks.of_threads(key):
+                    store.set_sync(key, cpu.Buffer.from_bytes(data))
             case Remove(key):
-                store.delete_sync(key)
+                with self._locks.of_threads(key):
+                    store.delete_sync(key)
             case Update(key, change):
-                old = store.get_sync(key, prototype=cpu.buffer_prototype)
-                new = change(None if old is None else old.to_bytes())
-                store.set_sync(key, cpu.Buffer.from_bytes(new))
-                return new
+                with self._locks.of_threads(key):
+                    return _update_sync(store, key, change)
             case _:  # zarr has no synchronous methods for the others
                 return on_own_loop(self._answer_async(request, warn))
         return None
@@ -212,7 +213,8 @@ class ZarrStorage(Storage):
             case Work(function):
                 return await asyncio.to_thread(function)
             case Put(key, data):
-                await self._store.set(key, cpu.Buffer.from_bytes(data))
+                async with self._locks.of(key):
+                    await self._store.set(key, cpu.Buffer.from_bytes(data))
             case Exists(key):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
@@ -221,7 +223,8 @@ class ZarrStorage(Storage):
                 async with self._locks.of(key):
                     return await _update(self._store, key, change)
             case Remove(key):
-                await self._store.delete(key)
+                async with self._locks.of(key):
+                    await self._store.delete(key)
             case RemoveTree(path):
                 await self._store.delete_dir(path)
             case Warn(message):
@@ -236,10 +239,15 @@ def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
 
 
 class _KeyLocks:
-    """Locks for updates of keys by the tasks of one event loop, in stores without locks."""
+    """Locks for changes of keys in stores without locks: by tasks of one event loop, by threads."""
 
     def __init__(self) -> None:
+        self._of_threads = tuple(threading.RLock() for _ in range(64))
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    def of_threads(self, key: str) -> threading.RLock:
+        """Return the lock for threads of a key, which it may share with others."""
+        return self._of_threads[hash(key) % len(self._of_threads)]
 
     def of(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
@@ -249,7 +257,22 @@ def _uncached(store: Store) -> Store:
     return store.inner if isinstance(store, CachingStore) else store
 
 
-async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes]) -> bytes:
+def _update_sync(
+    store: SupportsSyncStore, key: str, change: Callable[[bytes | None], bytes | None]
+) -> bytes | None:
+    """Replace the value of a key by the result of a function, or remove it."""
+    old = store.get_sync(key, prototype=cpu.buffer_prototype)
+    new = change(None if old is None else old.to_bytes())
+    if new is not None:
+        store.set_sync(key, cpu.Buffer.from_bytes(new))
+    elif old is not None:
+        store.delete_sync(key)
+    return new
+
+
+async def _update(
+    store: Store, key: str, change: Callable[[bytes | None], bytes | None]
+) -> bytes | None:
     """Replace the value of a key by the result of a function; write nothing if it is the same."""
     if isinstance(store, CachingStore):
         try:
@@ -260,7 +283,10 @@ async def _update(store: Store, key: str, change: Callable[[bytes | None], bytes
         return await update_object(store, key, change)
     old = await store.get(key, cpu.buffer_prototype)
     new = change(None if old is None else old.to_bytes())
-    if old is None or new != old.to_bytes():
+    if new is None:
+        if old is not None:
+            await store.delete(key)
+    elif old is None or new != old.to_bytes():
         await store.set(key, cpu.Buffer.from_bytes(new))
     return new
 

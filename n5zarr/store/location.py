@@ -13,6 +13,7 @@ from zarr.abc.store import Store
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
 )
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.interface import Durability
 
 __all__ = ["open_container", "sample_path", "split_root"]
 
@@ -142,6 +144,7 @@ def open_container(
     *,
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    durability: Durability | None = None,
 ) -> tuple[N5Store, str]:
     """Open the container of a location with n5zarr's own codec.
 
@@ -155,14 +158,24 @@ def open_container(
         The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
     storage_options : dict, optional
         For fsspec, with a URL.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How local files are written; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
 
     Returns
     -------
     N5Store, str
         The container, and the path of the node in it. A given :class:`N5Store` is returned as it
         is.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The given :class:`N5Store` has another durability (``kind="option"``).
     """
     if isinstance(store, N5Store):
+        if durability not in (None, store.durability):
+            message = f"durability: expected that of the store, {store.durability!r}, or none"
+            raise N5UnrepresentableError(f"{message}, got {durability!r}", kind="option")
         return store, normalize_path(path)
     inner = ""
     root: str | Store = store if isinstance(store, Store) else ""
@@ -170,5 +183,11 @@ def open_container(
         root, inner = split_root(store)
         if _needs_documents(root):
             root, inner = _split_by_documents(root, storage_options)
-    opened = N5Store(root, codecs="n5", axis_order=axis_order, storage_options=storage_options)
+    opened = N5Store(
+        root,
+        codecs="n5",
+        axis_order=axis_order,
+        storage_options=storage_options,
+        durability="atomic" if durability is None else durability,
+    )
     return opened, join(normalize_path(inner), normalize_path(path))

@@ -24,6 +24,7 @@ from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import normalize_path
+from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.url import Backend
 from n5zarr.store.buffers import as_buffer
@@ -88,6 +89,10 @@ class N5Store(Store):
     concurrency : int, optional
         How many blocks are read or written at a time where the container is not in local files; by
         default the number in the environment variable ``N5ZARR_CONCURRENCY``, or 32.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How local files are written. ``"atomic"``: by a rename; a killed writer leaves old blocks or
+        new ones. ``"durable"``: also, they are on the disk when the call returns. ``"overwrite"``:
+        in place, as Java does; the fastest, but a killed writer or a crash can leave torn blocks.
 
     Raises
     ------
@@ -121,12 +126,14 @@ class N5Store(Store):
         cache: CacheOptions | None = None,
         forbidden_is_missing: bool = False,
         concurrency: int | None = None,
+        durability: Durability = "atomic",
     ) -> None:
         options = ViewOptions(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         if isinstance(store, N5Store):
             message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
             raise N5UnrepresentableError(message, kind="option")
         check_option("backend", backend, get_args(Backend.__value__))
+        check_option("durability", durability, get_args(Durability.__value__))
         storage = open_storage(
             store,
             storage_options=storage_options,
@@ -134,6 +141,7 @@ class N5Store(Store):
             read_only=read_only,
             cache=cache,
             forbidden_is_missing=forbidden_is_missing,
+            durability=durability,
         )
         super().__init__(read_only=read_only or storage.read_only or coords)
         self._concurrency = None if concurrency is None else check_concurrency(concurrency)
@@ -175,6 +183,11 @@ class N5Store(Store):
         return self._view is not self._container
 
     @property
+    def durability(self) -> Durability:
+        """How local files are written."""
+        return self._storage.durability
+
+    @property
     def store(self) -> Store:
         """The wrapped store, with N5's keys."""
         return self._storage.store
@@ -209,13 +222,10 @@ class N5Store(Store):
         return self._container.name
 
     def __repr__(self) -> str:
-        defaults = {"codecs": "zarr", "zarr_format": 3, "axis_order": "C", "coords": False}
-        given = [
-            f"{name}={getattr(self, name)!r}"
-            for name, default in defaults.items()
-            if getattr(self, name) != default
-        ]
-        return f"N5Store({', '.join([repr(str(self)), *given])})"
+        defaults = {**vars(ViewOptions()), "coords": False, "durability": "atomic"}
+        given = [(name, getattr(self, name), default) for name, default in defaults.items()]
+        options = [f", {name}={value!r}" for name, value, default in given if value != default]
+        return f"N5Store({str(self)!r}{''.join(options)})"
 
     def __eq__(self, value: object) -> bool:
         """Whether another store is of the same container, whatever its options.
@@ -248,11 +258,6 @@ class N5Store(Store):
             Path of the dataset.
         attributes : mapping
             The content of its ``attributes.json``.
-
-        Returns
-        -------
-        N5Store
-            Another store of the same container.
         """
         assumed = {normalize_path(path): json.dumps(attributes).encode()}
         return self._copy(memory=Memory(assumed=assumed))
@@ -458,11 +463,7 @@ class N5Store(Store):
         return await self.run(self._view.is_empty(normalize_path(prefix)))
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """Return the number of bytes that the container stores below a node.
-
-        These are the sizes of N5's files, so the sum of :meth:`getsize` over the Zarr keys below
-        may differ.
-        """
+        """Return the bytes of N5's files below a node; those of Zarr's keys may be others."""
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property

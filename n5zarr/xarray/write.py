@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.interface import Durability
     from n5zarr.xarray.options import Chunks, Region, StorageOptions
 
 __all__ = ["to_n5"]
@@ -53,6 +54,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     region: Region | None = None,
     append_dim: Hashable | None = None,
     storage_options: StorageOptions | None = None,
+    durability: Durability | None = None,
 ) -> Delayed | None:
     """Write to N5, so that ``xr.open_dataset(engine="n5")`` gives the same back.
 
@@ -87,6 +89,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         The dimension along which existing datasets grow.
     storage_options : dict, optional
         For fsspec, with a URL.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        How local files are written, see :class:`~n5zarr.N5Store`; ``"atomic"`` by default.
 
     Returns
     -------
@@ -119,7 +123,9 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     if region is not None and append_dim is not None:
         message = "append_dim: expected either a region or a dimension to append along, got both"
         raise N5UnrepresentableError(message, kind="option")
-    opened, path = open_container(store, group, storage_options=storage_options)
+    opened, path = open_container(
+        store, group, storage_options=storage_options, durability=durability
+    )
     if opened.axis_order != "C" or opened.zarr_format != 3 or opened.coords:
         message = f"store: expected one that shows Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")

@@ -411,7 +411,7 @@ def arguments(tmp_path: Path, **changes: Any) -> list[Any]:
     return list((valid | changes).values())
 
 
-OPTIONS: tuple[Any, ...] = (lambda data: data, True, 0, 0, 0, "lz4", "0123456789abcdef")
+OPTIONS: tuple[Any, ...] = (lambda data: data, True, 0, 0, 0, 0, "lz4", "0123456789abcdef")
 SHARED = np.zeros(64, "u1")
 UNALIGNED = np.zeros(9, "u1")[1:].view("i8")
 MISTAKES: dict[str, dict[str, Any]] = {
@@ -523,6 +523,12 @@ def test_names_of_unfinished_files(tmp_path: Path, unique: str) -> None:
         kernel._kernel.write_box(*arguments(tmp_path), (*OPTIONS[:-1], unique))
 
 
+@pytest.mark.parametrize("durability", [-1, 3])
+def test_durabilities_that_do_not_exist(tmp_path: Path, durability: int) -> None:
+    with pytest.raises(ValueError, match="durability: expected 0 to 2"):
+        kernel._kernel.write_box(*arguments(tmp_path), (*OPTIONS[:2], durability, *OPTIONS[3:]))
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -537,8 +543,8 @@ def test_names_of_unfinished_files(tmp_path: Path, unique: str) -> None:
 def test_blosc_parameters_out_of_range_are_left_to_python(
     tmp_path: Path, options: tuple[Any, ...]
 ) -> None:
-    pack, keep, *_, unique = OPTIONS
-    left = kernel._kernel.write_box(*arguments(tmp_path, kind=4), (pack, keep, *options, unique))
+    *first, _, _, _, _, unique = OPTIONS
+    left = kernel._kernel.write_box(*arguments(tmp_path, kind=4), (*first, *options, unique))
     assert len(left) == 6
 
 

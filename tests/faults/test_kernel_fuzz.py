@@ -228,7 +228,8 @@ def random_arguments(rng: random.Random, root: Path, target: Any) -> list[Any]:
 def random_options(rng: random.Random) -> tuple[Any, ...]:
     level, block = rng.choice((3, -1, 99, 2**31 - 1)), some_number(rng)
     unique = rng.choice(("0123456789abcdef", "0123456789abcde", "../../../../../x"))
-    return lambda _: None, rng.randrange(2), level, 1, block, "lz4", unique
+    durability = rng.choice((0, 1, 2, 2, 3))
+    return lambda _: None, rng.randrange(2), durability, level, 1, block, "lz4", unique
 
 
 def test_random_arguments(tmp_path: Path) -> None:

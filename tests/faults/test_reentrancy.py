@@ -18,6 +18,7 @@ import n5zarr
 from n5zarr.arrays import kernel, workers
 from n5zarr.arrays.workers import work_together
 from n5zarr.storage import files, locks
+from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 BLOCKS = ("n5zarr.codecs", "n5zarr.arrays.kernel", "n5zarr.storage.files", "n5zarr.arrays.pipeline")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
+
+
+def update(path: Path, change: Callable[[bytes | None], bytes]) -> bytes | None:
+    return FileWriter("atomic", pytest.fail).update(str(path), change)
 
 
 def values(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -179,7 +184,7 @@ def test_a_finalizer_that_reads_what_is_being_updated(tmp_path: Path) -> None:
         thread.join(10)
         return b'{"a":1}'
 
-    assert files.update(path, change, pytest.fail) == b'{"a":1}'
+    assert update(path, change) == b'{"a":1}'
     assert read == [b"{}"]
     assert files.read(path) == b'{"a":1}'
 
@@ -194,11 +199,11 @@ def test_two_updates_that_wait_for_each_other_end(
 
     def change(data: bytes | None) -> bytes:
         with pytest.raises(TimeoutError, match="locked by this process"):
-            files.update(path, lambda _: b'{"b":1}', pytest.fail)
+            update(path, lambda _: b'{"b":1}')
         return b'{"a":1}'
 
-    assert files.update(path, change, pytest.fail) == b'{"a":1}'
-    assert files.update(path, lambda _: b"{}", pytest.fail) == b"{}"
+    assert update(path, change) == b'{"a":1}'
+    assert update(path, lambda _: b"{}") == b"{}"
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
@@ -223,8 +228,8 @@ def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
             return b'{"a":1}'
 
         start = time.monotonic()
-        assert files.update(path, change, pytest.fail) == b'{"a":1}'
-        assert files.update(path, lambda _: b"{}", pytest.fail) == b"{}"
+        assert update(path, change) == b'{"a":1}'
+        assert update(path, lambda _: b"{}") == b"{}"
         assert files.read(path, settled=True) == b"{}"
         assert time.monotonic() - start < 10
     finally:

@@ -84,8 +84,12 @@ class Answers:
             case Put(key, data):
                 self.values[key] = bytes(data)
             case Update(key, change):
-                self.values[key] = change(self.values.get(key))
-                return self.values[key]
+                new = change(self.values.get(key))
+                if new is None:
+                    self.values.pop(key, None)
+                else:
+                    self.values[key] = new
+                return new
             case Remove(key):
                 self.values.pop(key, None)
             case RemoveTree(path):

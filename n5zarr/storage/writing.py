@@ -1,0 +1,290 @@
+"""Write, update and remove local files, so that no writer loses what another has written.
+
+The N5 specification does not say how a file is written. A writer here holds an exclusive lock on
+the file itself, see :mod:`n5zarr.storage.locks`, from before it reads what it keeps until after it
+has written. Then it checks that the file still has its name: a writer that waited for the lock may
+hold the lock of a file that was replaced or removed, and starts again. A missing file is created
+with all of its content, by a link that fails if another writer was first. No lock file is needed.
+The compiled kernel does the same.
+
+There are three ways to write, see :data:`n5zarr.storage.interface.Durability`:
+
+- ``"atomic"``: under another name, then a rename. A killed process leaves a file that ends in
+  ``.partial``, which is never read.
+- ``"durable"``: the same; the file is synced before the rename. Its directory is synced after it,
+  and so is every directory in which one was created.
+- ``"overwrite"``: into the file itself. While it changes, its first bytes are those of no block,
+  so that a reader that takes no lock sees an error, and no numbers of two writers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Self
+
+from n5zarr.storage.files import CREATE, UPDATE, is_coming, unfinished_name
+from n5zarr.storage.locks import PAUSE, changing, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.storage.interface import Durability
+
+__all__ = ["FileWriter", "sync_directories"]
+
+_NO_HEADER = b"\xff" * 4  # of no block: N5 has no such mode
+
+
+class FileWriter:
+    """Writes files in one of three ways; a context manager that syncs when it ends.
+
+    Threads may share one. The directories of durable files are synced once, at the end.
+
+    Parameters
+    ----------
+    durability : {"atomic", "durable", "overwrite"}
+        How files are written.
+    warn : callable
+        Called with a message when a part is written where the file system has no locks.
+    """
+
+    def __init__(self, durability: Durability, warn: Callable[[str], None]) -> None:
+        self._durability = durability
+        self._warn = warn
+        self._unsynced: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            sync_directories(self._unsynced)
+
+    def write(self, path: str, *parts: BufferLike) -> None:
+        """Create a file, or replace its whole content.
+
+        Parameters
+        ----------
+        path : str
+            The file; missing directories are created.
+        *parts : bytes-like
+            The new content, in pieces that are written one after the other.
+        """
+        if self._durability == "overwrite":
+            while not self._overwrite_or_create(path, parts):
+                pass
+            return
+        unfinished = self._write_unfinished(path, parts)
+        try:
+            while not self._rename(unfinished, path):
+                pass
+        finally:
+            _remove(unfinished)
+
+    def _overwrite_or_create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
+        with self._held(path) as file:
+            if file is None:
+                return self._create(path, parts)
+            self._overwrite(file, parts)
+        return True
+
+    def _rename(self, unfinished: str, path: str) -> bool:
+        """Give a new file its name; False where another writer created the file meanwhile."""
+        try:
+            with self._held(path, is_quiet=True) as file:
+                if file is None:
+                    return self._link(unfinished, path)
+                os.replace(unfinished, path)
+        except PermissionError:  # no lock for those who may not write the file; or Windows
+            os.replace(unfinished, path)
+        self._note(path)
+        return True
+
+    def update(self, path: str, change: Callable[[bytes | None], bytes | None]) -> bytes | None:
+        """Replace the content of a file by a function of it.
+
+        Parameters
+        ----------
+        path : str
+            The file, which need not exist.
+        change : callable
+            Takes the content of the file, None where it is missing, and returns the new content, or
+            None to remove the file. Nothing is written if it raises or returns the same content.
+            It is called again if another writer was first.
+
+        Returns
+        -------
+        bytes or None
+            The content of the file afterwards.
+        """
+        while True:
+            with self._held(path) as file:
+                old = None if file is None else _read(file)
+                if file is None or old or not is_coming(os.fstat(file)):
+                    new = change(old)
+                    if new == old or self._put(path, file, new):
+                        return new
+            if old == b"":
+                time.sleep(PAUSE)  # another writer has created it, and will write
+
+    def _put(self, path: str, file: int | None, new: bytes | None) -> bool:
+        """Write what an update makes; False where another writer created the file meanwhile."""
+        if file is None:
+            return self._create(path, (new or b"",))
+        if new is None:
+            os.remove(path)
+        elif self._durability == "overwrite":
+            self._overwrite(file, (new,))
+            return True
+        else:
+            unfinished = self._write_unfinished(path, (new,))
+            try:
+                os.replace(unfinished, path)
+            finally:
+                _remove(unfinished)
+        self._note(path)
+        return True
+
+    def remove(self, path: str) -> None:
+        """Remove a file; do nothing where it is missing or a directory.
+
+        N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be
+        removed.
+        """
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            try:
+                with self._held(path, is_quiet=True) as file:
+                    if file is not None:
+                        os.remove(path)
+            except PermissionError:  # no lock for those who may not write the file; or Windows
+                os.remove(path)
+            self._note(path)
+
+    @contextlib.contextmanager
+    def _held(self, path: str, *, is_quiet: bool = False) -> Iterator[int | None]:
+        """Hold the lock of a file, and give its descriptor; None where it is missing."""
+        while True:
+            try:
+                file = os.open(path, UPDATE)
+            except (FileNotFoundError, NotADirectoryError):
+                yield None
+                return
+            try:
+                with writing(file, path, _ignore if is_quiet else self._warn):
+                    if _is_current(file, path):
+                        yield file
+                        return
+            finally:
+                os.close(file)
+
+    def _create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
+        """Create a file with all of its content; False if another writer created it first."""
+        unfinished = self._write_unfinished(path, parts)
+        try:
+            return self._link(unfinished, path)
+        finally:
+            _remove(unfinished)
+
+    def _link(self, unfinished: str, path: str) -> bool:
+        """Give a new file its name; without hard links, the file of another writer is replaced."""
+        try:
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+        except OSError:  # the file system has no hard links
+            os.replace(unfinished, path)
+        self._note(path)
+        return True
+
+    def _write_unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> str:
+        """Write a new file beside a path; return its name. Nothing is left on errors."""
+        unfinished = unfinished_name(path)
+        try:
+            file = os.open(unfinished, CREATE, 0o666)
+        except FileNotFoundError:
+            self._make_directories(os.path.dirname(path))
+            file = os.open(unfinished, CREATE, 0o666)
+        try:
+            try:
+                _write_all(file, parts)
+                if self._durability == "durable":
+                    os.fsync(file)
+            finally:
+                os.close(file)
+        except BaseException:
+            _remove(unfinished)
+            raise
+        return unfinished
+
+    def _overwrite(self, file: int, parts: tuple[BufferLike, ...]) -> None:
+        """Write into a file: its first bytes last, so that a half-written one is not read."""
+        whole = b"".join(parts)
+        with changing(file):
+            os.lseek(file, 0, os.SEEK_SET)
+            _write_all(file, (_NO_HEADER, whole[len(_NO_HEADER) :]))
+            os.ftruncate(file, len(whole))
+            os.lseek(file, 0, os.SEEK_SET)
+            _write_all(file, (whole[: len(_NO_HEADER)],))
+
+    def _make_directories(self, directory: str) -> None:
+        created, above = directory, os.path.dirname(directory)
+        while self._durability == "durable" and above != created and not os.path.isdir(created):
+            self._unsynced.add(above)
+            created, above = above, os.path.dirname(above)
+        os.makedirs(directory, exist_ok=True)
+
+    def _note(self, path: str) -> None:
+        """Note the directory of a file that has been created, replaced or removed."""
+        self.note_directory(os.path.dirname(path))
+
+    def note_directory(self, directory: str) -> None:
+        """Note a directory whose entries have changed, to be synced at the end if needed."""
+        if self._durability == "durable":
+            self._unsynced.add(directory)
+
+
+def sync_directories(directories: set[str]) -> None:
+    """Sync directories, so that the names in them are on the disk; do nothing for missing ones."""
+    if os.name != "posix":  # Windows opens no directories
+        return
+    for directory in sorted(directories, reverse=True):  # the deepest of a path first
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            file = os.open(directory, os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+
+def _ignore(_: str) -> None:
+    """Take a message that says nothing new: a whole file needs no lock to be written whole."""
+
+
+def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
+    for part in parts:
+        rest = memoryview(part).cast("B")
+        while len(rest):  # one call writes at most 2 GiB
+            rest = rest[os.write(file, rest) :]
+
+
+def _remove(unfinished: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(unfinished)
+
+
+def _is_current(file: int, path: str) -> bool:
+    """Whether the locked file still has this name: a rename may have replaced it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _read(file: int) -> bytes:
+    parts = []
+    while part := os.read(file, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
