@@ -103,6 +103,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "backend='fsspec'",
         "cache=None",
         "forbidden_is_missing=False",
+        "concurrency=None",
+        "durability='atomic'",
     ),
     "n5zarr.create_array": (
         "store",
@@ -122,6 +124,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "axis_order='C'",
         "overwrite=False",
         "storage_options=None",
+        "durability='atomic'",
     ),
     "n5zarr.decode_block": ("data", "*", "data_type", "compression", "axis_order='C'"),
     "n5zarr.encode_block": ("array", "*", "compression", "axis_order='C'"),
@@ -178,6 +181,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "path=''",
         "axis_order='C'",
         "storage_options=None",
+        "durability='atomic'",
         "dtype=None",
         "ndim=None",
         "shape=None",
@@ -229,6 +233,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "region=None",
         "append_dim=None",
         "storage_options=None",
+        "durability='atomic'",
     ),
 }
 
@@ -257,7 +262,9 @@ STORE_METHODS: dict[str, tuple[str, ...]] = {
 STORE_PROPERTIES = {
     "axis_order",
     "codecs",
+    "concurrency",
     "coords",
+    "durability",
     "root",
     "store",
     "supports_consolidated_metadata",
@@ -269,8 +276,8 @@ STORE_PROPERTIES = {
 
 # Helpers of the package itself: public to its modules, and no part of what users may rely on.
 STORE_INTERNALS = {
-    "ask", "assuming", "container", "storage", "locate", "node", "reopened", "run", "run_sync",
-
+    "ask", "assuming", "container", "dataset_of", "locate", "node", "reopened", "run", "run_sync",
+    "storage",
 }  # fmt: skip
 
 ACCESSOR_METHODS: dict[str, tuple[str, ...]] = {

@@ -188,9 +188,9 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         if not to_write and not self.config.read_missing_chunks:
             return None
         store = self.store
-        if not isinstance(store, N5Store) or not is_local(store):
+        if not isinstance(store, N5Store) or not is_local(store) or (to_write and store.read_only):
             return None
-        dataset = store.run_sync(dataset_at(store, self.path, to_write=to_write))
+        dataset = store.run_sync(dataset_at(store, self.path, anew=to_write))
         if dataset is None or not kernel.can_do(dataset):
             return None
         view = dataset.view  # another program may have replaced the dataset meanwhile

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.arrays.batch import chunk_coords
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
 
@@ -46,6 +47,10 @@ class OpenDataset(NamedTuple):
         """How blocks are written."""
         return self.store.storage.durability
 
+    def position(self, key: str) -> N5Tuple:
+        """Return the grid position of the block of a chunk from the chunk's key."""
+        return self.view.grid_position(chunk_coords(key, self.view.ndim))
+
     def key(self, position: N5Tuple) -> str:
         """Return the key of a block in the container."""
         return join(self.path, block_path(position))
@@ -69,7 +74,7 @@ def is_local(store: N5Store) -> bool:
     return store.storage.root is not None
 
 
-def dataset_at(store: N5Store, path: str, *, to_write: bool = False) -> Steps[OpenDataset | None]:
+def dataset_at(store: N5Store, path: str, *, anew: bool = False) -> Steps[OpenDataset | None]:
     """Read the dataset of an array, if its blocks hold the elements of the array unchanged.
 
     Parameters
@@ -78,16 +83,13 @@ def dataset_at(store: N5Store, path: str, *, to_write: bool = False) -> Steps[Op
         The container.
     path : str
         Path of the array, as the store shows it.
-    to_write : bool, optional
-        Whether blocks will be written. The document is read again then: others may have made the
-        dataset larger.
+    anew : bool, optional
+        Whether to read the document again: others may have made the dataset larger.
 
     Returns
     -------
     OpenDataset or None
         None for an array that zarr's own way has to read or write.
     """
-    if to_write and store.read_only:
-        return None
-    dataset = yield from store.dataset_of(path, anew=to_write)
+    dataset = yield from store.dataset_of(path, anew=anew)
     return None if dataset is None else OpenDataset(store, *dataset)

@@ -215,9 +215,23 @@ class N5CodecPipeline(CodecPipeline):
         store_path, spec = batch[0][:2]
         store: N5Store = store_path.store
         path = "/".join(store_path.path.split("/")[: -self.n_names])
-        steps = dataset_at(store, path, to_write=to_write)
-        dataset = store.run_sync(steps) if is_local(store) else await store.run(steps)
+        if to_write and store.read_only:
+            return None
+        if is_local(store):
+            dataset = store.run_sync(dataset_at(store, path, anew=to_write))
+        else:
+            dataset = await store.run(dataset_at(store, path))
+            if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
+                dataset = await store.run(dataset_at(store, path, anew=True))
         return dataset if dataset is not None and _is_same(dataset, spec) else None
+
+
+def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> bool:
+    """Whether all blocks are written whole, even if others have made the dataset larger."""
+    block_size = dataset.view.dataset.block_size
+    return all(
+        item[4] and dataset.extent(dataset.position(item[0].path)) == block_size for item in batch
+    )
 
 
 def _is_same(dataset: OpenDataset, spec: ArraySpec) -> bool:
@@ -248,7 +262,7 @@ def _read_local(reader: BlockReader, batch: Sequence[BatchItem]) -> list[GetResu
         return read_blocks(reader, batch, max_workers())
     results: list[GetResult | None] = [PRESENT] * len(batch)
     if left:
-        at = [k for k, item in enumerate(batch) if reader.position(item) in left]
+        at = [k for k, item in enumerate(batch) if reader.dataset.position(item[0].path) in left]
         again = read_blocks(reader, [batch[k] for k in at], max_workers())
         for k, result in zip(at, again, strict=True):
             results[k] = result
@@ -287,7 +301,11 @@ def _write_local(
     """
     left = None if drop_axes else _write_box(writer, batch)
     if left is not None:
-        batch = [item for item in batch if writer.position(item) in left] if left else []
+        batch = (
+            [item for item in batch if writer.dataset.position(item[0].path) in left]
+            if left
+            else []
+        )
     return write_blocks(writer, batch, drop_axes, max_workers())
 
 

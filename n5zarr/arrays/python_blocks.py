@@ -18,7 +18,7 @@ import numpy as np
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import MISSING, PRESENT, merge_and_encode_chunk
-from n5zarr.arrays.batch import chunk_coords, fill_value_of
+from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_full, decode_numeric, encode_parts, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
@@ -149,10 +149,6 @@ class BlockReader:
         """Whether a block takes more work outside of the interpreter than a thread costs."""
         return not self._is_raw or self._n_bytes >= _SMALL_BLOCK
 
-    def position(self, item: BatchItem) -> N5Tuple:
-        """Return the grid position of the block of an item."""
-        return self.dataset.view.grid_position(chunk_coords(item[0].path, len(self._shape)))
-
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
         """Read blocks of local files into the output; see :func:`read_blocks`."""
         directory = self.dataset.directory
@@ -160,7 +156,7 @@ class BlockReader:
             return [self._read_one(item, directory, memory) for item in items]
 
     def _read_one(self, item: BatchItem, directory: str, memory: Scratch) -> GetResult | None:
-        position = self.position(item)
+        position = self.dataset.position(item[0].path)
         if not self.dataset.in_grid(position):
             return None
         path = directory + "/".join(map(str, position))
@@ -311,10 +307,6 @@ class BlockWriter:
         """Whether a block takes more work outside of the interpreter than a thread costs."""
         return not self._is_raw or self._view.full_n_bytes >= _SMALL_BLOCK
 
-    def position(self, item: BatchItem) -> N5Tuple:
-        """Return the grid position of the block of an item."""
-        return self._view.grid_position(chunk_coords(item[0].path, self._view.ndim))
-
     def can_write(self, item: BatchItem) -> bool:
         """Whether the value holds a whole block, so that nothing of it has to be read first.
 
@@ -328,11 +320,13 @@ class BlockWriter:
         if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
             return False  # to be broadcast, or an error
         extent = tuple(part.stop - part.start for part in runs)
-        return extent == self._view.presented(self.dataset.extent(self.position(item)))
+        return extent == self._view.presented(
+            self.dataset.extent(self.dataset.position(item[0].path))
+        )
 
     def steps(self, item: BatchItem, drop_axes: tuple[int, ...]) -> Steps[None] | None:
         """Return the flow that writes the block of an item; None if it is not in the grid."""
-        position = self.position(item)
+        position = self.dataset.position(item[0].path)
         if not self.dataset.in_grid(position):
             return None
         key = self.dataset.key(position)
@@ -351,7 +345,7 @@ class BlockWriter:
             return None
         array = part.as_numpy_array()
         if is_scalar:
-            extent = self.dataset.extent(self.position(item))
+            extent = self.dataset.extent(self.dataset.position(item[0].path))
             array = np.broadcast_to(array, self._view.presented(extent))
         return encode_parts(
             self._presented(array), self._attributes.data_type, self._attributes.compression
@@ -368,7 +362,7 @@ class BlockWriter:
             Takes and returns a block, header first, or None for none.
         """
         _, spec, selection, value_selection, _ = item
-        position = self.position(item)
+        position = self.dataset.position(item[0].path)
 
         def decode(stored: Buffer, _: ArraySpec) -> NDBuffer:
             block = memoryview(stored.as_numpy_array())

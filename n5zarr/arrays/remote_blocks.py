@@ -40,7 +40,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
 
     async def read(k: int) -> None:
         item = items[k]
-        position = reader.position(item)
+        position = dataset.position(item[0].path)
         if not dataset.in_grid(position):
             return
         if reader.has_slabs and takes_parts:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import n5zarr
-from n5zarr.arrays import kernel, pipeline
+from n5zarr.arrays import kernel, python_blocks
 from n5zarr.codecs.buffers import Scratch
 from tests.contract.test_kernel import boxes_of, files, name, outcome, python_only
 
@@ -68,7 +68,7 @@ def poisoned(poison: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "scratch", lend)
-        patch.setattr(pipeline, "scratch", lend)
+        patch.setattr(python_blocks, "scratch", lend)
         yield
 
 

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-BLOCKS = ("n5zarr.codecs", "n5zarr.arrays.kernel", "n5zarr.storage.files", "n5zarr.arrays.pipeline")
+BLOCKS = (
+    "n5zarr.codecs",
+    "n5zarr.arrays.kernel",
+    "n5zarr.storage.files",
+    "n5zarr.arrays.python_blocks",
+)
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 
