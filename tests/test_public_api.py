@@ -124,7 +124,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "axis_order='C'",
         "overwrite=False",
         "storage_options=None",
-        "durability='atomic'",
+        "durability=None",
     ),
     "n5zarr.decode_block": ("data", "*", "data_type", "compression", "axis_order='C'"),
     "n5zarr.encode_block": ("array", "*", "compression", "axis_order='C'"),
@@ -181,7 +181,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "path=''",
         "axis_order='C'",
         "storage_options=None",
-        "durability='atomic'",
+        "durability=None",
         "dtype=None",
         "ndim=None",
         "shape=None",
@@ -233,7 +233,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "region=None",
         "append_dim=None",
         "storage_options=None",
-        "durability='atomic'",
+        "durability=None",
     ),
 }
 
