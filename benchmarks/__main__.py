@@ -50,7 +50,7 @@ ZARR_CODECS: dict[str, Any] = {
     "blosc": BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"),
 }
 PEERS = ("tensorstore", "z5py", "zarr-n5")
-BOX, N_BOXES = 100, 4
+BOXES = {"boxes of 100³": (100, 4), "boxes of 16³": (16, 16)}  # edge, number
 
 type Reader = Callable[[tuple[slice, ...]], np.ndarray]
 
@@ -73,10 +73,14 @@ class Row:
     seconds: dict[str, float]
     n_bytes: dict[str, int]
 
+    def ratio(self, tool: str = "n5zarr") -> float:
+        """How many times faster a way of n5zarr's is than the best peer."""
+        return min(t for peer, t in self.seconds.items() if peer in PEERS) / self.seconds[tool]
+
     @property
-    def ratio(self) -> float:
-        """How many times faster than the best peer."""
-        return min(t for tool, t in self.seconds.items() if tool in PEERS) / self.seconds["n5zarr"]
+    def ways(self) -> list[str]:
+        """The ways of n5zarr's that were measured."""
+        return [tool for tool in self.seconds if tool.startswith("n5zarr")]
 
 
 def volume(dtype: str, edge: int) -> np.ndarray:
@@ -208,10 +212,11 @@ def measure(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, fl
     return {tool: statistics.median(found) for tool, found in seconds.items()}
 
 
-def boxes(edge: int) -> list[tuple[slice, ...]]:
+def boxes(edge: int, wanted: str = "boxes of 100³") -> list[tuple[slice, ...]]:
     rng = np.random.default_rng(1)
-    size = min(BOX, edge // 2)
-    corners = rng.integers(0, edge - size, (N_BOXES, 3))
+    size, n = BOXES[wanted]
+    size = min(size, edge // 2)
+    corners = rng.integers(0, edge - size, (n, 3))
     return [tuple(slice(int(c), int(c) + size) for c in corner) for corner in corners]
 
 
@@ -224,7 +229,11 @@ def read_tasks(case: Case, source: np.ndarray, path: Path, rounds: int) -> list[
         for axis, name in enumerate("zyx")
     }
     rows: list[Row] = []
-    wanted: dict[str, list[tuple[slice, ...]]] = {"read": full, "boxes": boxes(edge), **planes}
+    wanted: dict[str, list[tuple[slice, ...]]] = {
+        "read": full,
+        **{name: boxes(edge, name) for name in BOXES},
+        **planes,
+    }
     for task, selections in wanted.items():
         found = readers(path, case)
         for tool, read in found.items():
@@ -419,27 +428,27 @@ def markdown(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
 def table(rows: list[Row]) -> str:
     tools = list(dict.fromkeys(tool for row in rows for tool in row.seconds))
     lines = [
-        f"| task | dtype | block | compression | ratio | {' | '.join(f'{t}, ms' for t in tools)} |",
-        f"|---|---|---|---|---|{'---|' * len(tools)}",
+        f"| task | dtype | block | compression | {' | '.join(f'{t}, ms' for t in tools)} |",
+        f"|---|---|---|---|{'---|' * len(tools)}",
     ]
     for row in rows:
         ms = (f"{1000 * row.seconds[t]:.1f}" if t in row.seconds else "" for t in tools)
         c = row.case
         cells = " | ".join(ms)
-        lines.append(
-            f"| {row.task} | {c.dtype} | {c.block} | {c.compression} | {row.ratio:.2f} | {cells} |"
-        )
+        lines.append(f"| {row.task} | {c.dtype} | {c.block} | {c.compression} | {cells} |")
     return "\n".join(lines)
 
 
 def summary(rows: list[Row]) -> str:
-    lines = ["| task | blocks | cells | least ratio | geometric mean |", "|---|---|---|---|---|"]
+    """Make a table of the ratios to the best peer, for each way of n5zarr's."""
+    lines = []
     for task, block in itertools.product(dict.fromkeys(r.task for r in rows), BLOCKS):
-        ratios = [r.ratio for r in rows if (r.task, r.case.block) == (task, block)]
-        if ratios:
+        found = [r for r in rows if (r.task, r.case.block) == (task, block)]
+        for way in found[0].ways if found else ():
+            ratios = [row.ratio(way) for row in found]
             mean = math.exp(statistics.mean(map(math.log, ratios)))
-            lines.append(f"| {task} | {block} | {len(ratios)} | {min(ratios):.2f} | {mean:.2f} |")
-    return "\n".join(lines)
+            lines.append((task, block, way, f"{min(ratios):.2f}", f"{mean:.2f}"))
+    return markdown(("task", "blocks", "way", "least ratio", "geometric mean"), lines)
 
 
 def plot(rows: list[Row], path: Path) -> None:
@@ -448,7 +457,7 @@ def plot(rows: list[Row], path: Path) -> None:
     axes = figure.subplots()
     for k, block in enumerate(BLOCKS):
         at = [
-            (row.ratio, tasks.index(row.task) + 0.25 * (k - 1))
+            (row.ratio(), tasks.index(row.task) + 0.25 * (k - 1))
             for row in rows
             if row.case.block == block
         ]
@@ -495,7 +504,7 @@ def main() -> None:
                 found += write_tasks(case, source, folder, max(1, options.rounds // 2))
             rows += found
             memory[case] = peak_memory(path, source)
-            print(case, *(f"{row.task} {row.ratio:.2f}" for row in found), sep="  ", flush=True)
+            print(case, *(f"{row.task} {row.ratio():.2f}" for row in found), sep="  ", flush=True)
         blocks = per_block(folder)
         n_read = bytes_of_a_selection(folder)
     text = "\n\n".join(

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 __all__ = ["N5CodecPipeline", "make_default"]
 
-_FEW_BYTES = 2**16  # up to this many are decoded on zarr's event loop, without a thread
-_FEW_RAW_BYTES = 2**18  # the same, for bytes that are only copied
+_FEW_BYTES = 2**18  # up to this many are decoded on zarr's event loop, without a thread
+_FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
 
 
 @dataclass(frozen=True)
@@ -242,6 +242,11 @@ def _is_same(dataset: OpenDataset, spec: ArraySpec) -> bool:
     return view.chunk_shape == spec.shape and native == dtype
 
 
+def _has_dtype(array: np.ndarray, dataset: OpenDataset) -> bool:
+    """Whether an array has the elements of a dataset in any byte order; zarr does not compare."""
+    return array.dtype.newbyteorder("=") == dataset.view.data_type.dtype.newbyteorder("=")
+
+
 def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
     """Whether reading takes less time than handing it to a thread."""
     if isinstance(dataset.view.dataset.compression, Raw):
@@ -282,6 +287,8 @@ def _read_box(reader: BlockReader, batch: Sequence[BatchItem]) -> set[N5Tuple] |
     # the kernel does not tell which blocks are missing
     if reader.drop_axes or not batch[0][1].config.read_missing_chunks:
         return None
+    if not _has_dtype(reader.out, dataset):
+        return None
     box = box_of_batch(batch, dataset.view.chunk_shape) if kernel.can_do(dataset) else None
     part = None if box is None else box.within(reader.out)
     if box is None or part is None:
@@ -301,11 +308,8 @@ def _write_local(
     """
     left = None if drop_axes else _write_box(writer, batch)
     if left is not None:
-        batch = (
-            [item for item in batch if writer.dataset.position(item[0].path) in left]
-            if left
-            else []
-        )
+        position = writer.dataset.position
+        batch = [item for item in batch if left and position(item[0].path) in left]
     return write_blocks(writer, batch, drop_axes, max_workers())
 
 
@@ -316,6 +320,8 @@ def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] 
     if box is None:
         return None
     array = writer.value.as_numpy_array()
+    if not _has_dtype(array, dataset):
+        return None
     part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
     if part is None:
         return None

@@ -141,13 +141,13 @@ class BlockReader:
         self._shape = view.chunk_shape
         self._n_elements = math.prod(self._shape_c)
         self._transposed = view.axis_order == "F"
-        self._is_raw = isinstance(self._compression, Raw)
-        self.has_slabs = self._is_raw and self._n_bytes >= _SLAB_BLOCK
+        self.is_raw = isinstance(self._compression, Raw)
+        self.has_slabs = self.is_raw and self._n_bytes >= _SLAB_BLOCK
 
     @property
     def is_worth_threads(self) -> bool:
         """Whether a block takes more work outside of the interpreter than a thread costs."""
-        return not self._is_raw or self._n_bytes >= _SMALL_BLOCK
+        return not self.is_raw or self._n_bytes >= _SMALL_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
         """Read blocks of local files into the output; see :func:`read_blocks`."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["each", "read_remote", "write_remote"]
 
-_SMALL = 2**14  # bytes: decoding fewer takes less time than handing them to a thread
+_SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than handing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
 
 
@@ -36,6 +36,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
     """
     dataset = reader.dataset
     takes_parts = dataset.view.full_n_bytes >= _SLAB_BLOCK and not dataset.store.storage.has_cache
+    small = _SMALL_RAW if reader.is_raw else _SMALL
     results: list[GetResult | None] = [None] * len(items)
 
     async def read(k: int) -> None:
@@ -48,7 +49,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         if results[k] is None:
             block = await dataset.store.run(_get(dataset.key(position)))
             stored = None if block is None else memoryview(block)
-            if stored is None or stored.nbytes <= _SMALL:
+            if stored is None or stored.nbytes <= small:
                 results[k] = _put_block(reader, item, position, stored)
             else:
                 results[k] = await asyncio.to_thread(_put_block, reader, item, position, stored)

@@ -411,6 +411,22 @@ def test_every_way_of_assigning(
     np.testing.assert_array_equal(theirs.T if c_order else theirs, model)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "i2", ">u2", "u4", "f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
+def test_an_output_of_another_dtype_or_order(
+    container: Path, tmp_path: Path, how: dict[str, Any], dtype: str, order: Any
+) -> None:
+    shutil.copytree(container, tmp_path / "c.n5")
+    array = presented(tmp_path / "c.n5", "zstd", how)
+    values = expected("zstd") % 2000  # exact as float16
+    values = values if how.get("axis_order", "C") == "C" else values.T
+    array[...] = values
+    out = np.full(values.shape, 7, dtype, order=order)
+    array.get_basic_selection(out=zarr.buffer.cpu.NDBuffer(out))
+    np.testing.assert_array_equal(out, values)
+
+
 def test_blocks_at_the_end_are_truncated_and_empty_ones_left_out(tmp_path: Path) -> None:
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5" / "a", shape=(5, 7), chunks=(4, 4), dtype="u1", compression=None
