@@ -74,9 +74,10 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     node = Path(local_path(text)).expanduser().absolute()
     if ".." in node.parts:
         node = node.resolve()
-    ancestors = [*reversed(node.parents), node]
-    root = next((a for a in ancestors if a.suffix == ".n5"), None) or _documented_root(node)
-    return str(root), "" if node == root else node.relative_to(root).as_posix()
+    names = node.parts
+    ends = (n for n, name in enumerate(names, 1) if name.endswith(".n5") and Path(name).suffix)
+    n_root = next(ends, None) or len(_documented_root(node).parts)
+    return str(Path(*names[:n_root])), "/".join(names[n_root:])
 
 
 def _documented_root(node: Path) -> Path:
@@ -142,6 +143,7 @@ def open_container(
     *,
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    read_only: bool = False,
 ) -> tuple[N5Store, str]:
     """Open the container of a location with n5zarr's own codec.
 
@@ -155,6 +157,8 @@ def open_container(
         The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
     storage_options : dict, optional
         For fsspec, with a URL.
+    read_only : bool, optional
+        Whether writing is refused; a given :class:`N5Store` stays as it is.
 
     Returns
     -------
@@ -170,5 +174,11 @@ def open_container(
         root, inner = split_root(store)
         if _needs_documents(root):
             root, inner = _split_by_documents(root, storage_options)
-    opened = N5Store(root, codecs="n5", axis_order=axis_order, storage_options=storage_options)
+    opened = N5Store(
+        root,
+        codecs="n5",
+        axis_order=axis_order,
+        storage_options=storage_options,
+        read_only=read_only,
+    )
     return opened, join(normalize_path(inner), normalize_path(path))
