@@ -12,6 +12,7 @@ from zarr.buffer import cpu, default_buffer_prototype
 from n5zarr._zarr_private import ArrayV3Metadata, async_group
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
+from n5zarr.arrays.nodes import node_at, nodes_below
 from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
@@ -234,6 +235,10 @@ class N5Group(zarr.Group):
 
     @override
     def __getitem__(self, path: str) -> AnyArray | zarr.Group:
+        if self.metadata.consolidated_metadata is None:
+            node = node_at(self.store, (self.store_path / path).path)
+            if node is not None:
+                return with_fast_path(node)
         return with_fast_path(super().__getitem__(path))
 
     @override
@@ -248,18 +253,19 @@ class N5Group(zarr.Group):
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:
-        members = super().members(
+        own = None if max_depth is not None and max_depth < 0 else nodes_below(self, max_depth)
+        members = own or super().members(
             max_depth, use_consolidated_for_children=use_consolidated_for_children
         )
         return tuple((name, with_fast_path(member)) for name, member in members)
 
     @override
     def groups(self) -> Generator[tuple[str, zarr.Group], None]:
-        yield from ((name, with_fast_path(group)) for name, group in super().groups())
+        yield from ((name, node) for name, node in self.members() if isinstance(node, zarr.Group))
 
     @override
     def arrays(self) -> Generator[tuple[str, AnyArray], None]:
-        yield from ((name, with_fast_path(array)) for name, array in super().arrays())
+        yield from ((name, node) for name, node in self.members() if isinstance(node, zarr.Array))
 
     @override
     def create_group(self, name: str, **kwargs: Any) -> zarr.Group:

@@ -10,6 +10,7 @@ import zarr
 
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.array import with_fast_path
+from n5zarr.arrays.nodes import node_at
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.store.location import open_container
@@ -102,23 +103,39 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     >>> array.shape, array.metadata.dimension_names
     ((20, 48, 64), ('z', 'y', 'x'))
     """
+    read_only = mode == "r" and not delete_existing
     opened, node = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
+        store,
+        path,
+        axis_order=axis_order,
+        storage_options=storage_options,
+        durability=durability,
+        read_only=read_only,
     )
     if assume_metadata is not None:
         opened = opened.assuming(node, assume_metadata)
-    wanted = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
+    conditions = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
+    wanted = {name: value for name, value in conditions.items() if value is not None}
     if wanted or compression is not None:
         if mode not in ("r", "r+") or delete_existing:
             message = f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
             raise N5UnrepresentableError(message, kind="option")
-        _check_wanted(zarr.open(opened, path=node, mode="r"), wanted, opened, node)
-        if compression is not None:
-            _check_compression(opened, node, compression)
+        _check_wanted(opened, node, wanted, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    return with_fast_path(zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format))
+    return with_fast_path(_open(opened, node, mode))
+
+
+def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) -> AnyArray | Group:
+    """Open a node as zarr does, an existing one of a local container without zarr's event loop."""
+    found = None
+    if mode == "r":
+        found = node_at(opened if opened.read_only else opened.with_read_only(read_only=True), node)
+    elif mode in ("r+", "a") and not opened.read_only:
+        found = node_at(opened, node)
+    if found is not None:
+        return found
+    return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
 
 
 def _delete(opened: N5Store, node: str, mode: str) -> None:
@@ -129,9 +146,13 @@ def _delete(opened: N5Store, node: str, mode: str) -> None:
 
 
 def _check_wanted(
-    array: AnyArray | Group, wanted: Mapping[str, Any], opened: N5Store, node: str
+    opened: N5Store,
+    node: str,
+    wanted: Mapping[str, Any],
+    compression: Mapping[str, JSON] | None,
 ) -> None:
     """Raise if a node is not an array that meets the conditions of the caller."""
+    array = _open(opened, node, "r")
     where = f"{opened}: {node or '/'}"
     if wanted and not isinstance(array, zarr.Array):
         message = "expected an array, got a group"
@@ -145,6 +166,8 @@ def _check_wanted(
         if actual != expected:
             message = f"{name}: expected {expected}, got {actual}"
             raise N5UnrepresentableError(message, kind="option", where=where)
+    if compression is not None:
+        _check_compression(opened, node, compression)
 
 
 def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:

@@ -53,6 +53,7 @@ def _refuse(token: str) -> JSON:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
+_STANDARD = json.JSONDecoder(strict=False)
 
 
 def as_integer(value: JSON, low: int, high: int) -> int:
@@ -65,6 +66,8 @@ def as_integer(value: JSON, low: int, high: int) -> int:
     ValueError
         The value is not an integer, or not one from ``low`` to ``high``.
     """
+    if type(value) is int and low <= value <= high:
+        return value
     number: JSON = value
     if isinstance(value, str) and _QUOTED_INTEGER.fullmatch(value):
         number = int(value)
@@ -127,13 +130,14 @@ def parse_json(data: bytes) -> JSON:
             f"not JSON: expected UTF-8, got byte {data[err.start]:#04x} at {err.start}"
         ) from err
     try:
-        document = cast("JSON", json.loads(text, strict=False))
+        document = cast("JSON", _STANDARD.decode(text))
     except json.JSONDecodeError:
         pass
     except (RecursionError, ValueError) as err:  # too deep; an integer of thousands of digits
         raise _error(f"not JSON: {str(err).lower()}") from err
     else:
-        _check_depth(document)
+        if text.count("[") + text.count("{") > MAX_DEPTH:  # fewer cannot be too deep
+            _check_depth(document)
         return document
     try:
         return _Lenient(text).document()

@@ -76,9 +76,10 @@ def split_root(location: str | os.PathLike[str]) -> tuple[str, str]:
     node = Path(local_path(text)).expanduser().absolute()
     if ".." in node.parts:
         node = node.resolve()
-    ancestors = [*reversed(node.parents), node]
-    root = next((a for a in ancestors if a.suffix == ".n5"), None) or _documented_root(node)
-    return str(root), "" if node == root else node.relative_to(root).as_posix()
+    names = node.parts
+    ends = (n for n, name in enumerate(names, 1) if name.endswith(".n5") and Path(name).suffix)
+    n_root = next(ends, None) or len(_documented_root(node).parts)
+    return str(Path(*names[:n_root])), "/".join(names[n_root:])
 
 
 def _documented_root(node: Path) -> Path:
@@ -145,6 +146,7 @@ def open_container(
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
     durability: Durability | None = None,
+    read_only: bool = False,
 ) -> tuple[N5Store, str]:
     """Open the container of a location with n5zarr's own codec.
 
@@ -160,6 +162,8 @@ def open_container(
         For fsspec, with a URL.
     durability : {"atomic", "durable", "overwrite"}, optional
         How local files are written; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
+    read_only : bool, optional
+        Whether writing is refused; a given :class:`N5Store` stays as it is.
 
     Returns
     -------
@@ -189,5 +193,6 @@ def open_container(
         axis_order=axis_order,
         storage_options=storage_options,
         durability="atomic" if durability is None else durability,
+        read_only=read_only,
     )
     return opened, join(normalize_path(inner), normalize_path(path))

@@ -261,7 +261,7 @@ class DatasetView:
         own = _SCALAR if self.is_scalar else from_presented(coords, self.axis_order)
         return own if self.n_parts is None else N5Tuple((0, *own))
 
-    @property
+    @cached_property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """Names of the axes, in the order of the Zarr array; None when they have none."""
         names_n5 = self.record.dimension_names
@@ -279,7 +279,7 @@ class DatasetView:
         used = names[0] if names else None
         return {key: value for key, value in self.dataset.attributes.items() if key != used}
 
-    @property
+    @cached_property
     def _names_in_attributes(self) -> tuple[str, tuple[str, ...]] | None:
         """The attribute that names the axes, and the names in N5 order."""
         return derived_names(self.dataset.attributes, self.ndim)
@@ -401,7 +401,6 @@ class DatasetView:
 
         None if blocks and chunks are converted without Zarr's codecs.
         """
-        document = self.document()
         if self.zarr_format == 3:
             is_derived = same_codecs(self.v3_codecs, self.derived_codecs())
         else:
@@ -410,6 +409,7 @@ class DatasetView:
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
         if is_derived and not self.kind.is_widened and not unclear:
             return None
+        document = self.document()
         kept = {k: v for k, v in document.items() if k not in ("attributes", "dimension_names")}
         return json.dumps(kept | {"shape": self.chunk_shape}, sort_keys=True)
 

@@ -1,0 +1,127 @@
+"""Make zarr's arrays and groups of nodes that n5zarr has read, without zarr's event loop.
+
+What they hold is what zarr makes of the document that the store serves.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import zarr
+from zarr.storage import StorePath
+
+from n5zarr._zarr_private import ArrayV3Metadata, with_attributes
+from n5zarr.format.path import normalize_path
+from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.keys import MetadataKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zarr import Group
+    from zarr.abc.store import Store
+    from zarr.types import AnyArray
+
+    from n5zarr.container.memory import Node
+
+__all__ = ["as_zarr", "node_at", "nodes_below"]
+
+
+def _shows_nodes(store: Store) -> TypeGuard[N5Store]:
+    """Whether a store shows the nodes of its container one by one, as Zarr v3."""
+    return isinstance(store, N5Store) and store.zarr_format == 3 and not store.coords
+
+
+def node_at(store: Store, path: str) -> AnyArray | Group | None:
+    """Open a node of a local container; None where there is none, or where zarr has to open it.
+
+    Parameters
+    ----------
+    store : zarr.abc.store.Store
+        A store as zarr opens it for the mode.
+    path : str
+        Of the node.
+
+    Raises
+    ------
+    N5Error
+        The node is there, but broken or not supported.
+    """
+    if not _shows_nodes(store) or store.storage.root is None:
+        return None
+    path = normalize_path(path)
+    node = store.node(path)
+    return None if node is None else as_zarr(store, path, node)
+
+
+def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
+    """Make the array or group of a node that has just been read.
+
+    Parameters
+    ----------
+    store : N5Store
+        Of the node; one that shows its nodes one by one, as Zarr v3.
+    path : str
+        Of the node, normalised.
+    node : DatasetView or GroupAttributes
+        The node.
+    """
+    where = StorePath(store, path)
+    value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
+    document = json.loads(value or b"{}")
+    if not isinstance(node, DatasetView):
+        return zarr.Group(zarr.AsyncGroup.from_dict(where, document))
+    metadata = _metadata(document) if node.whole_blocks else document
+    return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
+
+
+def nodes_below(
+    group: Group, max_depth: int | None
+) -> Iterator[tuple[str, AnyArray | Group]] | None:
+    """Open all nodes below a group, each by one reading; None where zarr has to open them.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        The group.
+    max_depth : int or None
+        How many levels further down; None for all.
+
+    Yields
+    ------
+    str, zarr.Array or zarr.Group
+        Path below the group, and the node.
+    """
+    if not _shows_nodes(group.store) or group.metadata.consolidated_metadata is not None:
+        return None
+    return _below(group.store, group.path, None, "", max_depth)
+
+
+def _below(
+    store: N5Store, path: str, known: Node | None, prefix: str, max_depth: int | None
+) -> Iterator[tuple[str, AnyArray | Group]]:
+    nodes = store.ask(store.container.children(path, known))
+    for inner, node in nodes.items():
+        yield prefix + inner.rpartition("/")[2], as_zarr(store, inner, node)
+    if max_depth == 0:
+        return
+    below = None if max_depth is None else max_depth - 1
+    for inner, node in nodes.items():
+        if not isinstance(node, DatasetView):
+            name = inner.rpartition("/")[2]
+            yield from _below(store, inner, node, f"{prefix}{name}/", below)
+
+
+def _metadata(document: dict[str, Any]) -> ArrayV3Metadata:
+    """Parse the document of an array with n5zarr's own codec."""
+    attributes = document.pop("attributes")
+    return with_attributes(_parsed(json.dumps(document)), attributes)
+
+
+@lru_cache(maxsize=256)
+def _parsed(document: str) -> ArrayV3Metadata:
+    """Parse a document; zarr takes longer for it than all the rest of an opening."""
+    return ArrayV3Metadata.from_dict(json.loads(document))

@@ -1,0 +1,222 @@
+"""Opening: what is opened is what zarr opens; each document is read once, without an event loop."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.arrays.array import N5Array, N5Group
+from n5zarr.errors import N5Error, N5Warning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DATA = Path(__file__).parents[1] / "data"
+CONTAINERS = sorted(
+    path
+    for path in DATA.rglob("*.n5")
+    if path.is_dir()
+    and ".n5" not in str(path.parent)
+    and path.name not in ("5.0.0.n5", "10.0.0.n5")
+)
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Path:
+    path = tmp_path / "c.n5"
+    for name in ("s0", "s1", "s2"):
+        n5zarr.create_array(
+            path, path=f"em/{name}", shape=(5, 7, 11), chunks=(2, 3, 4), dtype="u2",
+            axes="zyx", units=["nm"] * 3, resolution=[4, 4, 4], attributes={"list": [1]},
+        )[...] = 3  # fmt: skip
+    n5zarr.create_array(path, path="em/deep/a", shape=(3,), chunks=(2,), dtype="f4")
+    for group in ("em", "em/deep"):
+        (path / group / "attributes.json").write_text("{}")
+    for file in path.rglob("*"):
+        os.utime(file, (1e9, 1e9))  # written long ago: no lock is needed to read it
+    return path
+
+
+@pytest.fixture
+def opened_files(monkeypatch: pytest.MonkeyPatch, container: Path) -> Counter[str]:
+    """Count the files of the container that are opened, and the directories that are listed."""
+    counts: Counter[str] = Counter()
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(path: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(path, str | os.PathLike) and Path(path).is_relative_to(container):
+                counts[Path(path).relative_to(container).as_posix()] += 1
+            return function(path, *args, **kwargs)
+
+        return counted
+
+    monkeypatch.setattr(os, "open", counting(os.open))
+    monkeypatch.setattr(os, "scandir", counting(os.scandir))
+    return counts
+
+
+@pytest.fixture
+def no_loop(monkeypatch: pytest.MonkeyPatch, container: Path) -> None:  # made before
+    """Fail if zarr's event loop is used."""
+
+    def refuse() -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("zarr.core.sync._get_loop", refuse)
+
+
+def opened(*args: Any, **options: Any) -> Any:
+    return n5zarr.open(*args, **options)
+
+
+def described(node: Any) -> dict[str, Any]:
+    """Return all that a user sees of a node."""
+    seen = {"name": node.name, "attributes": node.attrs.asdict(), "store": node.store}
+    if isinstance(node, zarr.Array):
+        own = node.async_array.metadata.to_dict()
+        return seen | {"metadata": own, "config": node.config, "grid": node.cdata_shape}
+    return seen | {"metadata": node.metadata.to_dict()}
+
+
+@pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.relative_to(DATA).as_posix())
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+def test_a_node_is_what_zarr_opens(path: Path, axis_order: Any) -> None:
+    store = N5Store(path, codecs="n5", read_only=True, axis_order=axis_order)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", N5Warning)
+        expected: Any = zarr.open(store, mode="r", zarr_format=3)
+        found: Any = opened(path, axis_order=axis_order)
+        assert described(found) == described(expected)
+        if not isinstance(expected, zarr.Group):
+            return
+        ours, theirs = dict(found.members(None)), dict(expected.members(None))
+        assert {name: described(node) for name, node in ours.items()} == {
+            name: described(node) for name, node in theirs.items()
+        }
+        for name, node in ours.items():
+            assert described(opened(path, path=name, axis_order=axis_order)) == described(node)
+            assert described(found[name]) == described(node)
+            assert isinstance(node, N5Group) == isinstance(theirs[name], zarr.Group)
+        assert dict(found.groups()).keys() == dict(expected.groups()).keys()
+        assert dict(found.arrays()).keys() == dict(expected.arrays()).keys()
+
+
+@pytest.mark.parametrize("document", ["{", '{"dimensions":[1],"dataType":"x","compression":{}}'])
+@pytest.mark.parametrize("mode", ["r", "r+", "a"])
+def test_a_broken_node_is_the_error_that_zarr_raises(
+    container: Path, document: str, mode: Any
+) -> None:
+    (container / "em" / "s1" / "attributes.json").write_text(document)
+    with pytest.raises(N5Error) as expected:
+        zarr.open(N5Store(container, codecs="n5"), path="em/s1", mode=mode, zarr_format=3)
+    group = opened(container, mode)
+    ways: list[Callable[[], object]] = [
+        lambda: opened(container, mode, path="em/s1"),
+        lambda: group["em/s1"],
+    ]
+    for open_it in ways:
+        with pytest.raises(type(expected.value)) as caught:
+            open_it()
+        assert (str(caught.value), caught.value.kind) == (
+            str(expected.value),
+            expected.value.kind,
+        )
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("path", ["em/none", "em/s0/0", "none/none"])
+def test_nothing_there_is_the_error_that_zarr_raises(container: Path, path: str, mode: Any) -> None:
+    store = N5Store(container, codecs="n5", read_only=mode == "r")
+    with pytest.raises(FileNotFoundError) as expected:
+        zarr.open(store, path=path, mode=mode, zarr_format=3)
+    with pytest.raises(type(expected.value)) as caught:
+        opened(container, mode, path=path)
+    assert str(caught.value) == str(expected.value)
+    with pytest.raises(KeyError, match=path):
+        opened(container)[path]
+
+
+@pytest.mark.parametrize("mode", ["r+", "a", "w", "w-"])
+def test_a_store_that_cannot_write_is_refused_as_by_zarr(container: Path, mode: Any) -> None:
+    with pytest.raises(ValueError, match=f"read-only but mode is '{re.escape(mode)}'"):
+        opened(N5Store(container, read_only=True, codecs="n5"), mode)
+
+
+def test_what_was_opened_to_read_refuses_to_write(container: Path) -> None:
+    for array in (opened(container, path="em/s0"), opened(container)["em/s0"]):
+        assert array.store.read_only
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 1
+
+
+def test_attributes_of_one_opened_array_are_not_those_of_the_next(container: Path) -> None:
+    first: Any = opened(container, "r+", path="em/s0")
+    first.attrs["list"].append(2)
+    second: Any = opened(container, path="em/s1")
+    again: Any = opened(container, path="em/s0")
+    assert second.attrs["list"] == again.attrs["list"] == [1]
+    first.attrs["note"] = "only here"
+    assert "note" not in again.attrs
+    assert opened(container, path="em/s0").attrs["note"] == "only here"
+
+
+def test_a_change_of_an_opened_node_keeps_what_others_wrote_meanwhile(container: Path) -> None:
+    array: Any = opened(container, "r+")["em/s0"]
+    opened(container, "r+", path="em/s0").attrs["theirs"] = 1
+    array.attrs["ours"] = 2
+    both = opened(container, path="em/s0").attrs.asdict()
+    assert (both["theirs"], both["ours"]) == (1, 2)
+
+
+def test_the_metadata_of_a_changed_dataset_are_new(container: Path) -> None:
+    array: Any = opened(container, "r+", path="em/s0")
+    array.resize((6, 7, 11))
+    assert opened(container, path="em/s0").shape == (6, 7, 11)
+    assert opened(container, path="em/s1").shape == (5, 7, 11)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "a"])
+@pytest.mark.usefixtures("no_loop")
+def test_each_document_is_read_once(container: Path, opened_files: Counter[str], mode: Any) -> None:
+    assert isinstance(opened(container, mode, path="em/s0"), N5Array)
+    assert opened_files == {"attributes.json": 1, "em/s0/attributes.json": 1}
+    opened_files.clear()
+    group: Any = opened(container, mode)
+    del opened_files["attributes.json"]
+    assert isinstance(group["em/s0"], N5Array)
+    assert opened_files == {"em/s0/attributes.json": 1}
+
+
+@pytest.mark.usefixtures("no_loop")
+def test_members_are_read_and_listed_once(container: Path, opened_files: Counter[str]) -> None:
+    group: Any = opened(container)
+    opened_files.clear()
+    members = dict(group.members(None))
+    assert list(members) == ["em", "em/deep", "em/s0", "em/s1", "em/s2", "em/deep/a"]
+    documents = ["attributes.json", *(f"{name}/attributes.json" for name in members)]
+    assert opened_files == dict.fromkeys([*documents, ".", "em", "em/deep"], 1)
+
+
+def test_a_dataset_replaced_after_members_opened_it_is_not_read_as_the_old_one(
+    container: Path,
+) -> None:
+    group: Any = opened(container)["em"]
+    array: Any = dict(group.members())["s0"]
+    n5zarr.create_array(
+        container, path="em/s0", shape=(5, 7, 11), chunks=(5, 7, 11), dtype="u1", overwrite=True
+    )[...] = 1
+    with pytest.raises(N5Error, match="replaced by another one"):
+        array[...]
+
+
+def test_there_are_containers_to_compare() -> None:
+    assert len(CONTAINERS) > 15
