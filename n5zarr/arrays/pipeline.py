@@ -14,6 +14,7 @@ import asyncio
 import math
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, cast, override
 
 import numpy as np
@@ -68,23 +69,32 @@ class N5CodecPipeline(CodecPipeline):
 
     Parameters
     ----------
-    careful : FusedCodecPipeline
-        zarr's own pipeline for the same array: for blocks that are not ordinary, and for arrays
-        whose chunks are not the elements of blocks.
-    n_names : int
-        How many names the key of a chunk has after the path of the array.
+    metadata : ArrayV2Metadata or ArrayV3Metadata
+        The metadata of the array.
     """
 
-    careful: FusedCodecPipeline
-    n_names: int
+    metadata: ArrayMetadata
+
+    @cached_property
+    def careful(self) -> FusedCodecPipeline:
+        """The pipeline that zarr itself makes for the array.
+
+        For blocks that are not ordinary, and for arrays whose chunks are not the elements of
+        blocks. Made when it is needed: it takes longer than opening the array.
+        """
+        return fused_pipeline(self.metadata)
+
+    @cached_property
+    def n_names(self) -> int:
+        """How many names the key of a chunk has after the path of the array."""
+        return self.metadata.encode_chunk_key((0,) * len(self.metadata.shape)).count("/") + 1
 
     @classmethod
     @override
     def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: Store) -> Self:
         if not isinstance(store, N5Store):
             raise NotImplementedError  # in zarr, this means: call `from_codecs`
-        first = array_metadata.encode_chunk_key((0,) * len(array_metadata.shape))
-        return cls(fused_pipeline(array_metadata), first.count("/") + 1)
+        return cls(array_metadata)
 
     @classmethod
     @override
@@ -95,7 +105,7 @@ class N5CodecPipeline(CodecPipeline):
 
     @override
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
-        return type(self)(self.careful.evolve_from_array_spec(array_spec), self.n_names)
+        return self  # made for one array
 
     @property
     @override
