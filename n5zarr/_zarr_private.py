@@ -12,6 +12,8 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can go.
   get the pipeline that another class stands in for. Drop them when it has.
 - ``merge_and_encode_chunk``: zarr's rule for what writing a part of a chunk makes of it. Drop it
   when it is public.
+- ``chunk_spec``: what zarr tells a pipeline of a chunk, for code that calls no pipeline. Drop it
+  when ``ArraySpec`` is public.
 - ``with_attributes``: a copy of an array's metadata. Making the metadata anew, as
   ``dataclasses.replace`` does, takes as long as the rest of an opening. Drop it when zarr parses
   documents in less than 10 us.
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v2, v3
+    from zarr.types import AnyArray
 
     type ArrayMetadata = ArrayV3Metadata | v2.ArrayV2Metadata
     type ArraySpec = array_spec.ArraySpec
@@ -85,6 +88,7 @@ __all__ = [
     "GetResult",
     "LocalStore",
     "async_group",
+    "chunk_spec",
     "default_pipeline",
     "default_pipeline_name",
     "fused_pipeline",
@@ -133,6 +137,18 @@ def fused_pipeline(metadata: ArrayMetadata) -> FusedCodecPipeline:
         prototype=default_buffer_prototype(),
     )
     return FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(spec)
+
+
+def chunk_spec(array: AnyArray) -> ArraySpec:
+    """Return what a pipeline is told of the chunks of an array with a regular grid."""
+    metadata = array.async_array.metadata
+    return _ArraySpec(
+        shape=array.chunks,
+        dtype=metadata.dtype,
+        fill_value=metadata.fill_value,
+        config=array.config,
+        prototype=default_buffer_prototype(),
+    )
 
 
 def with_attributes(metadata: ArrayV3Metadata, attributes: dict[str, Any]) -> ArrayV3Metadata:

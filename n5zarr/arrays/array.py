@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+from operator import add
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import numpy as np
@@ -9,17 +11,18 @@ import zarr
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu, default_buffer_prototype
 
-from n5zarr._zarr_private import ArrayV3Metadata, async_group
+from n5zarr._zarr_private import ArrayV3Metadata, async_group, chunk_spec, max_workers
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.nodes import node_at, nodes_below
 from n5zarr.arrays.open_dataset import dataset_at, is_local
+from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     import numpy.typing as npt
     from zarr.abc.buffer import BufferPrototype, NDBuffer
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         ArrayConfigLike,
         Attributes,
         BasicSelection,
+        BatchItem,
         Fields,
         NDArrayLikeOrScalar,
         OrthogonalSelection,
@@ -37,8 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
-
-_FEW_BLOCKS = 16  # up to this many that the kernel has left go to zarr one by one
 
 
 class N5Array(zarr.Array[ArrayV3Metadata]):
@@ -149,41 +151,47 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
             super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
 
     def _read(self, selection: object) -> np.ndarray | None:
-        """Read a box with the kernel; None where zarr has to read."""
+        """Read a box without zarr's event loop; None where zarr has to read."""
         box = Box.of(selection, self.shape)
         dataset = None if box is None else self._dataset(to_write=False)
         if box is None or dataset is None:
             return None
         out = np.empty(box.shape, self.dtype, self.config.order)
-        left = kernel.read_box(dataset, box.start, out, self._fill_value)
-        if len(left) > _FEW_BLOCKS:
-            return None
-        for part in self._parts(box, dataset, left):
-            out[part.relative_to(box)] = super().get_basic_selection(part.slices)
+        if kernel.can_do(dataset):
+            left = kernel.read_box(dataset, box.start, out, self._fill_value, max_workers())
+            items = self._items(box, dataset, left)
+        else:
+            items = self._items(box, dataset)
+        reader = BlockReader(dataset, out, ())
+        results = read_blocks(reader, items, max_workers()) if items else []
+        for item, result in zip(items, results, strict=True):
+            if result is None:  # the block is odd
+                part = box.inner(item[3])
+                out[item[3]] = super().get_basic_selection(part)
         return out.squeeze(box.dropped) if box.dropped else out
 
     def _write(self, selection: object, value: object) -> bool:
-        """Write a box with the kernel; return False where zarr has to write."""
+        """Write a box without zarr's event loop; return False where zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else _elements(value, box, self.dtype)
         dataset = None if elements is None else self._dataset(to_write=True)
         if box is None or elements is None or dataset is None:
             return False
-        left = kernel.write_box(
-            dataset,
-            box.start,
-            elements,
-            self._fill_value,
-            keep_empty=self.config.write_empty_chunks,
-        )
-        if len(left) > _FEW_BLOCKS:
-            return False
-        for part in self._parts(box, dataset, left):
-            super().set_basic_selection(part.slices, elements[part.relative_to(box)])
+        if kernel.can_do(dataset):
+            keep_empty = self.config.write_empty_chunks
+            left = kernel.write_box(
+                dataset, box.start, elements, self._fill_value, keep_empty=keep_empty
+            )
+            items = self._items(box, dataset, left)
+        else:
+            items = self._items(box, dataset)
+        writer = BlockWriter(dataset, cpu.NDBuffer(elements))
+        for item in write_blocks(writer, items, (), max_workers()) if items else ():
+            super().set_basic_selection(box.inner(item[3]), elements[item[3]])
         return True
 
     def _dataset(self, *, to_write: bool) -> OpenDataset | None:
-        """Return the dataset if the kernel can read or write it."""
+        """Return the dataset if it is local, and its blocks hold the elements of the array."""
         if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
             return None
         if not to_write and not self.config.read_missing_chunks:
@@ -192,7 +200,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         if not isinstance(store, N5Store) or not is_local(store) or (to_write and store.read_only):
             return None
         dataset = store.run_sync(dataset_at(store, self.path, anew=to_write))
-        if dataset is None or not kernel.can_do(dataset):
+        if dataset is None:
             return None
         view = dataset.view  # another program may have replaced the dataset meanwhile
         native = view.data_type.dtype.newbyteorder("=")
@@ -204,10 +212,34 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         fill_value = self.async_array.metadata.fill_value
         return 0 if fill_value is None else fill_value
 
-    def _parts(self, box: Box, dataset: OpenDataset, left: list[N5Tuple]) -> list[Box]:
-        """Return the parts of a box that lie in the blocks that the kernel has left."""
-        order, size = dataset.view.axis_order, dataset.view.chunk_shape
-        return [box.within(coords, size) for coords in sorted(present(p, order) for p in left)]
+    def _items(
+        self, box: Box, dataset: OpenDataset, positions: Iterable[N5Tuple] | None = None
+    ) -> list[BatchItem]:
+        """Make what zarr makes of a box for a pipeline: an item for each chunk.
+
+        Parameters
+        ----------
+        box : Box
+            The box.
+        dataset : OpenDataset
+            The dataset of the array.
+        positions : iterable of tuple of int, optional
+            Grid positions of the blocks; by default all blocks of the box.
+        """
+        size = dataset.view.chunk_shape
+        if positions is None:
+            all_coords: Iterable[tuple[int, ...]] = product(*box.places(size))
+        else:
+            all_coords = [present(p, dataset.view.axis_order) for p in positions]
+        spec, items = chunk_spec(self), []
+        for coords in all_coords:
+            part = box.within(coords, size)
+            corner = tuple(place * n for place, n in zip(coords, size, strict=True))
+            chunk = Box(corner, tuple(map(min, map(add, corner, size), self.shape)), ())
+            key = self.store_path / self.async_array.metadata.encode_chunk_key(coords)
+            is_complete = part == chunk
+            items.append((key, spec, part.relative_to(chunk), part.relative_to(box), is_complete))
+        return items
 
 
 def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:

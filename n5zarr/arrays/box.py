@@ -59,10 +59,19 @@ class Box(NamedTuple):
         ]
         return Box(tuple(a for a, _ in corners), tuple(b for _, b in corners), ())
 
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """The selection of the box that drops no axes."""
-        return tuple(map(slice, self.start, self.stop))
+    def places(self, size: tuple[int, ...]) -> list[range]:
+        """Return the coordinates of the chunks of the box along each axis of the grid."""
+        return [
+            range(begin // n, (end - 1) // n + 1)
+            for begin, end, n in zip(self.start, self.stop, size, strict=True)
+        ]
+
+    def inner(self, part: tuple[slice, ...]) -> tuple[slice, ...]:
+        """Return the selection in the array of a part of the box; see :meth:`relative_to`."""
+        return tuple(
+            slice(origin + p.start, origin + p.stop)
+            for origin, p in zip(self.start, part, strict=True)
+        )
 
     def relative_to(self, other: Box) -> tuple[slice, ...]:
         """Return the selection of this box in an array that holds another box."""

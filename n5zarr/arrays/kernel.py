@@ -70,7 +70,11 @@ def can_do(dataset: OpenDataset) -> bool:
 
 
 def read_box(
-    dataset: OpenDataset, start: tuple[int, ...], out: np.ndarray, fill_value: object
+    dataset: OpenDataset,
+    start: tuple[int, ...],
+    out: np.ndarray,
+    fill_value: object,
+    n_workers: int,
 ) -> list[N5Tuple]:
     """Read a box.
 
@@ -84,6 +88,8 @@ def read_box(
         Where its elements go: of the dataset's dtype in any byte order, not empty.
     fill_value : number
         What the elements of missing blocks are.
+    n_workers : int
+        How many threads work at most, this one included.
 
     Returns
     -------
@@ -109,7 +115,7 @@ def read_box(
     n_blocks = _n_blocks(dataset, start, out.shape)
     if isinstance(compression, Raw):
         n_bytes = 0 if n_bytes < _SMALL else out.nbytes // n_blocks
-    return _on_threads(read, n_blocks, n_blocks * n_bytes)
+    return _on_threads(read, n_blocks, n_blocks * n_bytes, n_workers)
 
 
 def write_box(
@@ -163,7 +169,7 @@ def write_box(
         return left
 
     n_blocks = _n_blocks(dataset, start, value.shape)
-    left = _on_threads(write, n_blocks, n_blocks * n_bytes)
+    left = _on_threads(write, n_blocks, n_blocks * n_bytes, max_workers())
     if dataset.durability == "durable":
         sync_directories(_directories(dataset, start, value.shape))
     return left
@@ -245,7 +251,7 @@ def _n_blocks(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int, ..
 
 
 def _on_threads(
-    work: Callable[[np.ndarray], list[N5Tuple]], n_blocks: int, n_bytes: int
+    work: Callable[[np.ndarray], list[N5Tuple]], n_blocks: int, n_bytes: int, n_workers: int
 ) -> list[N5Tuple]:
     """Run ``work`` on this thread and others, each claiming blocks until none remain."""
     taken = np.zeros(1, "i8")
@@ -257,6 +263,6 @@ def _on_threads(
     def stop() -> None:
         taken[0] = n_blocks
 
-    n_workers = min(max_workers(), n_blocks) if n_bytes >= _WORTH_THREADS else 1
+    n_workers = min(n_workers, n_blocks) if n_bytes >= _WORTH_THREADS else 1
     work_together(take, n_workers, stop)
     return left

@@ -158,10 +158,12 @@ class N5CodecPipeline(CodecPipeline):
         reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
         if not is_local(dataset.store):
             results = await read_remote(reader, batch)
-        elif _is_little(dataset, batch, out):  # costs less than handing the work to a thread
-            results = _read_local(reader, batch)
+        elif _is_little(dataset, batch, out):
+            # costs less than handing the work to a thread; the loop must not wait for threads,
+            # where a finalizer may wait for the loop
+            results = _read_local(reader, batch, 1)
         else:
-            results = await asyncio.to_thread(_read_local, reader, batch)
+            results = await asyncio.to_thread(_read_local, reader, batch, max_workers())
         return await self._read_left(batch, results, out, drop_axes)
 
     async def _read_left(
@@ -264,7 +266,9 @@ def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) 
     return len(batch) * dataset.view.full_n_bytes <= _FEW_BYTES
 
 
-def _read_local(reader: BlockReader, batch: Sequence[BatchItem]) -> list[GetResult | None]:
+def _read_local(
+    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
+) -> list[GetResult | None]:
     """Read blocks of local files: those of a box with the kernel, all others in Python.
 
     Returns
@@ -272,19 +276,21 @@ def _read_local(reader: BlockReader, batch: Sequence[BatchItem]) -> list[GetResu
     list
         For each item, whether its block is present; None for one that is left to zarr's own way.
     """
-    left = _read_box(reader, batch)
+    left = _read_box(reader, batch, n_workers)
     if left is None:
-        return read_blocks(reader, batch, max_workers())
+        return read_blocks(reader, batch, n_workers)
     results: list[GetResult | None] = [PRESENT] * len(batch)
     if left:
         at = [k for k, item in enumerate(batch) if reader.dataset.position(item[0].path) in left]
-        again = read_blocks(reader, [batch[k] for k in at], max_workers())
+        again = read_blocks(reader, [batch[k] for k in at], n_workers)
         for k, result in zip(at, again, strict=True):
             results[k] = result
     return results
 
 
-def _read_box(reader: BlockReader, batch: Sequence[BatchItem]) -> set[N5Tuple] | None:
+def _read_box(
+    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
+) -> set[N5Tuple] | None:
     """Read a batch with the kernel.
 
     Returns
@@ -303,7 +309,8 @@ def _read_box(reader: BlockReader, batch: Sequence[BatchItem]) -> set[N5Tuple] |
     part = None if box is None else box.within(reader.out)
     if box is None or part is None:
         return None
-    return set(kernel.read_box(dataset, box.start, part, fill_value_of(batch[0])))
+    fill_value = fill_value_of(batch[0])
+    return set(kernel.read_box(dataset, box.start, part, fill_value, n_workers))
 
 
 def _write_local(
