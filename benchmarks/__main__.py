@@ -51,6 +51,7 @@ ZARR_CODECS: dict[str, Any] = {
 }
 PEERS = ("tensorstore", "z5py", "zarr-n5")
 BOXES = {"boxes of 100³": (100, 4), "boxes of 16³": (16, 16)}  # edge, number
+OTHER_DURABILITIES = ("overwrite", "durable")
 
 type Reader = Callable[[tuple[slice, ...]], np.ndarray]
 
@@ -169,10 +170,10 @@ def z5_options(case: Case) -> dict[str, Any]:
 def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callable[[], Any]]]:
     """Make, for each tool, what makes an empty dataset and gives back what fills it."""
 
-    def ours(path: Path) -> Callable[[], Any]:
+    def ours(path: Path, durability: Any = "atomic") -> Callable[[], Any]:
         array = n5zarr.create_array(
             path, path="d", shape=source.shape, chunks=(case.block,) * 3, dtype=case.dtype,
-            compression=COMPRESSIONS[case.compression],
+            compression=COMPRESSIONS[case.compression], durability=durability,
         )  # fmt: skip
         return lambda: array.__setitem__(..., source)
 
@@ -195,7 +196,9 @@ def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callab
         )  # fmt: skip
         return lambda: array.__setitem__(..., source)
 
-    return {"n5zarr": ours, "tensorstore": tensorstore, "z5py": z5, "Zarr v3": plain_zarr}
+    others = {f"n5zarr, {how}": partial(ours, durability=how) for how in OTHER_DURABILITIES}
+    peers = {"tensorstore": tensorstore, "z5py": z5, "Zarr v3": plain_zarr}
+    return {"n5zarr": ours, **others, **peers}
 
 
 # ---------------------------------------------------------------------- tasks
@@ -299,7 +302,8 @@ def write_part(
         start = time.perf_counter()
         array[box] = value
     else:
-        array = n5zarr.open(path, path="d", mode="r+")
+        durability: Any = tool.partition(", ")[2] or "atomic"
+        array = n5zarr.open(path, path="d", mode="r+", durability=durability)
         start = time.perf_counter()
         array[box] = value
     return time.perf_counter() - start

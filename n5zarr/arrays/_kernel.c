@@ -605,8 +605,9 @@ static int is_unchanged(int file, const struct stat *before)
 }
 
 /* Read a file that no program is writing: all elements of the block to `to` or, without it, what is
- * wanted to the array. */
-static int read_settled(Box *box, Block *block, int file, const struct stat *status, char *to)
+ * wanted to the array. A shared lock ends with reading: no lock is held while Python code runs. */
+static int read_settled(Box *box, Block *block, int file, const struct stat *status,
+                        int *is_shared, char *to)
 {
     int64_t header = n_header(box), n_payload = status->st_size - header;
     int result = LEFT;
@@ -616,9 +617,13 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
         result = read_raw(box, block, file, status->st_size);
         return is_unchanged(file, status) ? result : LEFT;
     }
-    if (n_payload >= 0 && status->st_size <= box->n_stored
-        && pread(file, box->stored, (size_t)status->st_size, 0) == status->st_size
-        && is_unchanged(file, status) && parse_header(box, block, box->stored)) {
+    int is_read = n_payload >= 0 && status->st_size <= box->n_stored
+                  && pread(file, box->stored, (size_t)status->st_size, 0) == status->st_size
+                  && is_unchanged(file, status);
+    if (*is_shared)
+        unlock(file);
+    *is_shared = 0;
+    if (is_read && parse_header(box, block, box->stored)) {
         const char *payload = box->stored + header;
         char *elements = to ? to : box->elements;
         int64_t begin = 0, end = block->n_bytes;
@@ -650,7 +655,7 @@ static int read_one(Box *box, Block *block)
     int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
         if (settle(file, &status, &is_locked, &is_recent))
-            result = read_settled(box, block, file, &status, NULL);
+            result = read_settled(box, block, file, &status, &is_locked, NULL);
         if (is_locked)
             unlock(file);
         close(file);
@@ -713,7 +718,8 @@ static int read_old(Box *box, Block *block)
         return is_missing(errno) ? MISSING : LEFT;
     if (calls_python(box) ? settle(block->file, &block->status_read, &is_shared, &block->was_recent)
                           : hold(box, block) && fstat(block->file, &block->status_read) == 0)
-        result = read_settled(box, block, block->file, &block->status_read, box->elements);
+        result = read_settled(box, block, block->file, &block->status_read, &is_shared,
+                              box->elements);
     if (is_shared)
         unlock(block->file);
     return result;

@@ -45,16 +45,16 @@ class _Lock:
 
     def __init__(self, file: int, *, to_write: bool) -> None:
         status = os.fstat(file)
+        self.file = file
         self.place = (status.st_dev, status.st_ino)
         self.to_write = to_write
         self.is_held = False
         self.is_changing = False  # its writer is writing into the file
         self.thread = threading.get_ident()
 
-    @property
-    def is_of_this_thread(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Whether code holds it that this code interrupts: it cannot go on before this ends."""
-        return self.is_held and self.thread == threading.get_ident()
+        return self.thread == threading.get_ident() and (self.is_held or _holds(self.file))
 
     def others(self) -> list[_Lock]:
         """Find other locks of this process on the same file: of threads, or of interrupted code."""
@@ -109,11 +109,12 @@ def _take_to_read(file: int, lock: _Lock) -> bool:
         if not writers:
             _wait(file, "F_RDLCK")
             return True
-        changing_now = [writer for writer in writers if writer.is_changing]
-        if any(writer.is_of_this_thread for writer in changing_now):
-            raise _timeout("")
-        if not changing_now and any(writer.is_held for writer in writers):
-            return False
+        is_interrupted = any(writer.is_interrupted() for writer in writers)
+        if not any(writer.is_changing for writer in writers):
+            if is_interrupted or any(writer.is_held for writer in writers):
+                return False
+        elif is_interrupted:
+            raise _timeout(None)
         time.sleep(PAUSE)
     return True
 
@@ -123,7 +124,7 @@ def changing(file: int) -> Iterator[None]:
     """Write into a file whose exclusive lock this thread holds; readers wait meanwhile."""
     status = os.fstat(file)
     place = status.st_dev, status.st_ino
-    held = [lock for lock in list(_locks) if lock.is_of_this_thread and lock.place == place]
+    held = [lock for lock in list(_locks) if lock.is_held and lock.place == place]
     _last_change[0] = object()
     for lock in held:
         lock.is_changing = True
@@ -181,19 +182,20 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
         if not lock.others():
             _wait(file, "F_WRLCK")  # another program holds it: queue for it
             break
-        is_futile = any(other.is_of_this_thread for other in lock.others())
-        if is_futile or time.monotonic() > end:
+        if any(other.is_interrupted() for other in lock.others()) or time.monotonic() > end:
+            if _try(file, "F_WRLCK"):  # released meanwhile
+                break
             raise _timeout(path)
         time.sleep(PAUSE)
     lock.is_held = True
 
 
-def _timeout(path: object) -> TimeoutError:
+def _timeout(path: object | None) -> TimeoutError:
     message = (
         "locked by this process, and it does not end; does a finalizer or a signal handler use a "
         "file that the code it interrupts is changing?"
     )
-    return TimeoutError(errno.ETIMEDOUT, message, str(path))
+    return TimeoutError(errno.ETIMEDOUT, message, *([] if path is None else [str(path)]))
 
 
 @contextlib.contextmanager
@@ -220,6 +222,12 @@ def _try(file: int, kind: str) -> bool:
             raise
         return False
     return True
+
+
+def _holds(file: int) -> bool:
+    """Whether an open file has a lock that keeps others out, or nobody has."""
+    found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _flock("F_WRLCK"))
+    return bool(struct.unpack("hhqqi", found)[0] == fcntl.F_UNLCK)
 
 
 def _wait(file: int, kind: str) -> None:

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-BLOCKS = (
-    "n5zarr.codecs",
-    "n5zarr.arrays.kernel",
-    "n5zarr.storage.files",
-    "n5zarr.arrays.python_blocks",
-)
+BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.storage")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 

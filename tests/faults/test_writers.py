@@ -1,0 +1,379 @@
+"""Many writers of one block, of any durability: nothing is lost, and no reader sees a torn block.
+
+``N5ZARR_STRESS=1`` writes 300 rounds instead of a few.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.arrays import kernel
+from n5zarr.errors import N5BlockError
+from n5zarr.storage import files, locks
+from n5zarr.storage.writing import FileWriter
+from tests.contract.test_kernel import python_only
+from tests.faults.test_reentrancy import interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.synchronize import Barrier
+    from pathlib import Path
+    from types import FrameType
+
+    from n5zarr.storage.interface import Durability
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
+
+ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 15
+PATIENCE = 100  # seconds
+SHAPE = (37, 41, 43)  # one block
+QUARTERS = [
+    (slice(None), y, x)
+    for y in (slice(0, 17), slice(17, None))
+    for x in (slice(0, 11), slice(11, None))
+]
+WHOLE = 10_000  # values from here on are of whole blocks
+
+DURABILITIES: list[Durability] = ["atomic", "durable", "overwrite"]
+# kernel without Python, kernel that calls Python to encode, kernel that calls Python for both
+COMPRESSIONS: list[dict[str, Any]] = [
+    {"type": "raw"},
+    {"type": "gzip", "level": 1},
+    {"type": "lz4"},
+]
+
+
+def through_n5zarr(root: Path, name: str, durability: Durability) -> Any:
+    return n5zarr.open(root, "r+", path=name, durability=durability)
+
+
+OPENINGS: list[Callable[[Path, str, Durability], Any]] = [through_n5zarr]
+
+
+class Case(NamedTuple):
+    """One dataset of one block, and how it is written."""
+
+    root: Path
+    name: str
+    durabilities: tuple[Durability, ...]  # of the writers, in turn
+    opening: Callable[[Path, str, Durability], Any]
+    is_fast: bool
+
+    def create(self, compression: dict[str, Any]) -> None:
+        array = n5zarr.create_array(
+            self.root, path=self.name, shape=SHAPE, chunks=SHAPE, dtype="u2",
+            compression=compression,
+        )  # fmt: skip
+        array[...] = 1
+
+    def open(self, number: int = 0) -> Any:
+        durability = self.durabilities[number % len(self.durabilities)]
+        return self.opening(self.root, self.name, durability)
+
+
+def cases(root: Path) -> list[Case]:
+    found = []
+    ways: list[tuple[Durability, ...]] = [*((one,) for one in DURABILITIES), tuple(DURABILITIES)]
+    for way, compression, opening, is_fast in product(ways, COMPRESSIONS, OPENINGS, (True, False)):
+        name = "-".join(
+            (*way, compression["type"], opening.__name__, "Python"[: 6 * (not is_fast)])
+        )
+        found.append(Case(root, name, way, opening, is_fast))
+        found[-1].create(compression)
+    return found
+
+
+def quarters(array: Any) -> list[int]:
+    """Read the value of each quarter, and check that it has one."""
+    block = np.asarray(array[...])
+    values = [np.unique(block[quarter]).tolist() for quarter in QUARTERS]
+    assert [len(found) for found in values] == [1] * 4, values
+    return [found[0] for found in values]
+
+
+# ------------------------------------------------------------------ what the writers do
+
+
+def write_quarter(case: Case, number: int) -> None:
+    """Write a quarter that nobody else writes: it always holds what was written last."""
+    array = case.open(number)
+    for value in range(2, ROUNDS + 2):
+        array[QUARTERS[number]] = value
+        assert quarters(array)[number] == value
+
+
+def read_quarters(case: Case, number: int) -> None:
+    """Read as long as others write: the value of no quarter goes back."""
+    array, before = case.open(number), [0] * 4
+    end = time.monotonic() + PATIENCE
+    while min(before) < ROUNDS + 1:
+        now = quarters(array)
+        assert all(new >= old for new, old in zip(now, before, strict=True)), (before, now)
+        before = now
+        assert time.monotonic() < end
+
+
+def write_quarter_or_whole(case: Case, number: int) -> None:
+    """Write one of two quarters, or the whole block: the others keep the whole that is last."""
+    array = case.open(number)
+    for value in range(2, ROUNDS + 2):
+        if number == 0:
+            array[...] = WHOLE + value
+            assert quarters(array)[2:] == [WHOLE + value] * 2
+        else:
+            before = quarters(array)[3]
+            array[QUARTERS[number - 1]] = value
+            now = quarters(array)[number - 1]
+            assert now == value or now > max(WHOLE, before), (value, before, now)
+
+
+def write_quarter_or_remove(case: Case, number: int) -> None:
+    """Write a quarter, or remove the block: no quarter holds what was written before."""
+    array = case.open(number)
+    for value in range(2, ROUNDS + 2):
+        if number == 0:
+            array[...] = 0
+        else:
+            array[QUARTERS[number]] = value
+            assert quarters(array)[number] in (value, 0)
+
+
+def work(jobs: list[tuple[Callable[[Case, int], None], Case, int]], barrier: Barrier) -> None:
+    for job, case, number in jobs:
+        barrier.wait(PATIENCE)
+        with nullcontext() if case.is_fast else python_only():
+            job(case, number)
+
+
+def run_in_processes(cases: list[Case], *jobs: Callable[[Case, int], None]) -> None:
+    """Run jobs at the same time, each in a process of its own, for one case after the other."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(len(jobs))
+    processes = [
+        context.Process(target=work, args=([(job, case, number) for case in cases], barrier))
+        for number, job in enumerate(jobs)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        for process in processes:
+            process.join(PATIENCE * len(cases))
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.exitcode for process in processes] == [0] * len(jobs)
+
+
+def test_four_processes_write_quarters_of_one_block(tmp_path: Path) -> None:
+    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter] * 4, read_quarters)
+
+
+def test_whole_blocks_and_parts_of_them(tmp_path: Path) -> None:
+    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_whole] * 3)
+
+
+def test_blocks_that_are_removed_while_parts_are_written(tmp_path: Path) -> None:
+    run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_remove] * 3)
+
+
+@pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
+@pytest.mark.parametrize("job", [write_quarter, write_quarter_or_whole, write_quarter_or_remove])
+def test_four_threads_write_one_block(
+    tmp_path: Path, job: Any, compression: Any, durability: Durability, *, is_fast: bool
+) -> None:
+    """With stores of their own, or with arrays of one store."""
+    stores = [N5Store(tmp_path / "c.n5", codecs="n5", durability=durability) for _ in range(2)]
+    n_opened = iter(range(99))
+
+    def opening(*_: object) -> Any:
+        return n5zarr.open(stores[next(n_opened) % 2], "r+", path="d")
+
+    case = Case(tmp_path / "c.n5", "d", (durability,), opening, is_fast)
+    case.create(compression)
+    n_threads = 4 if job is write_quarter else 3
+    with nullcontext() if is_fast else python_only(), ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(job, [case] * n_threads, range(n_threads)))
+
+
+# ------------------------------------------------------------------ killed writers
+
+
+def write_for_ever(case: Case, ready: Any) -> None:
+    array = case.open()
+    ready.set()
+    for value in range(2, 10**6):
+        array[QUARTERS[value % 2]] = value
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_a_killed_writer_leaves_no_lock(tmp_path: Path, durability: Durability) -> None:
+    case = Case(tmp_path / "c.n5", "d", (durability,), through_n5zarr, True)
+    case.create({"type": "raw"})
+    array = case.open()
+    context = multiprocessing.get_context("spawn")
+    delays = random.Random(13)  # noqa: S311
+    for number in range(ROUNDS // 5):
+        ready = context.Event()
+        writer = context.Process(target=write_for_ever, args=(case, ready))
+        writer.start()
+        assert ready.wait(PATIENCE)
+        time.sleep(delays.uniform(0, 0.05))
+        writer.kill()
+        writer.join()
+        try:
+            array[QUARTERS[3]] = 7 + number
+        except N5BlockError:  # half of it was written: it is an error, and never torn numbers
+            assert durability == "overwrite"
+            array[...] = 7 + number
+        assert quarters(array)[3] == 7 + number
+
+
+# ------------------------------------------------------------------ on one thread
+
+
+@pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
+def test_a_handler_that_writes_the_block_that_is_being_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    compression: Any,
+    durability: Durability,
+    *,
+    is_fast: bool,
+) -> None:
+    """It gets an error, or what it wrote is kept; it never waits for ever."""
+    case = Case(tmp_path / "c.n5", "d", (durability,), through_n5zarr, is_fast)
+    case.create(compression)
+    array, other = case.open(), case.open()
+    written = [1, 1]
+    seen: list[str] = []
+
+    def handler() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # on zarr's own threads, zarr would wait for itself
+        value = max(written) + 1
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernel, "can_do", can_do)
+            try:
+                other[QUARTERS[1]] = value
+                written[1] = value
+                assert quarters(other)[1] == value
+            except TimeoutError as err:
+                seen.append(str(err))
+
+    can_do = kernel.can_do
+    monkeypatch.setattr(locks, "_PATIENCE", 0.05)
+    with nullcontext() if is_fast else python_only():
+        for value in range(1000, 1003):
+            with interrupted(handler) as at:
+                array[QUARTERS[0]] = value
+            assert quarters(array)[:2] == [value, written[1]]
+            assert at
+    assert written[1] > 1
+    assert all("locked by this process" in message for message in seen)
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("theirs", ["update", "write", "remove", "read"])
+@pytest.mark.parametrize("ours", ["update", "write", "remove"])
+def test_a_handler_that_uses_the_file_that_is_being_written(
+    tmp_path: Path, ours: str, theirs: str, durability: Durability
+) -> None:
+    """At every call and return: each change is kept, or whoever makes it gets an error."""
+    path = tmp_path / "file"
+    n_refused = 0
+
+    def handler() -> None:
+        nonlocal n_refused
+        before = open_and_read(path)
+        try:
+            use(path, theirs, b"T", durability)
+        except TimeoutError:
+            n_refused += 1
+            assert open_and_read(path) == before
+        else:
+            done.append(theirs)
+
+    for is_there in (True, False):
+        done: list[str] = []
+        path.unlink(missing_ok=True)
+        if is_there:
+            path.write_bytes(b"head")
+        with interrupted(handler):
+            use(path, ours, b"O", durability)
+        found = open_and_read(path)
+        assert found is None or found[:4] == b"head"
+        if {ours, theirs} <= {"update", "read"}:
+            assert found is not None
+            assert found.count(b"O") == 1
+            assert found.count(b"T") == done.count("update")
+    assert n_refused or "remove" in (ours, theirs) or theirs == "read"
+
+
+def use(path: Path, how: str, mark: bytes, durability: Durability) -> None:
+    with FileWriter(durability, pytest.fail) as writer:
+        match how:
+            case "update":
+                writer.update(str(path), lambda data: (data or b"head") + mark)
+            case "write":
+                writer.write(str(path), b"head", mark)
+            case "remove":
+                writer.remove(str(path))
+            case _:
+                files.read(path, settled=True)
+
+
+def open_and_read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
+def test_a_timer_that_writes_the_block_that_is_being_written(
+    tmp_path: Path, compression: Any, durability: Durability
+) -> None:
+    case = Case(tmp_path / "c.n5", "d", (durability,), through_n5zarr, True)
+    case.create(compression)
+    array, other = case.open(), case.open()
+    written = [1]
+    delays = random.Random(17)  # noqa: S311
+
+    def handler(_: int, __: FrameType | None) -> None:
+        value = written[0] + 1
+        try:
+            other[QUARTERS[1]] = value
+        except TimeoutError:
+            return
+        written[0] = value
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for value in range(1000, 50_000):
+            if written[0] > ROUNDS:
+                break
+            signal.setitimer(signal.ITIMER_REAL, delays.uniform(0.00002, 0.0005))
+            array[QUARTERS[0]] = value
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert quarters(array)[:2] == [value, written[0]]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert written[0] > ROUNDS
