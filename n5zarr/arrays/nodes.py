@@ -6,6 +6,7 @@ What they hold is what zarr makes of the document that the store serves.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from zarr import Group
+    from zarr.abc.codec import Codec
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.container.memory import Node
 
-__all__ = ["as_zarr", "node_at", "nodes_below"]
+__all__ = ["as_zarr", "node_at", "nodes_below", "standard_codecs"]
 
 
 def _shows_nodes(store: Store) -> TypeGuard[N5Store]:
@@ -69,13 +71,28 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
     node : DatasetView or GroupAttributes
         The node.
     """
+    memory = store.container.memory
+    if memory.node(path) is not node:
+        memory.keep(path, node, None)  # without a stamp: read again before its chunks
     where = StorePath(store, path)
-    value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
-    document = json.loads(value or b"{}")
+    if isinstance(node, DatasetView) and store.read_only:
+        document = node.document()  # not remembered as served: Zarr cannot change it
+        document["attributes"] = json.loads(json.dumps(document["attributes"]))
+    else:
+        value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
+        document = json.loads(value or b"{}")
     if not isinstance(node, DatasetView):
         return zarr.Group(zarr.AsyncGroup.from_dict(where, document))
-    metadata = _metadata(document) if node.whole_blocks else document
+    metadata: Any = _metadata(document) if _is_ordinary(node) else document
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
+
+
+def standard_codecs(view: DatasetView) -> tuple[Codec, ...]:
+    """Return the codecs that a dataset has in plain Zarr, with its axes in C order."""
+    plain = replace(view, codecs="zarr", axis_order="C", zarr_format=3)
+    document = plain.document() | {"attributes": {}}
+    metadata = _metadata(document) if _is_ordinary(plain) else ArrayV3Metadata.from_dict(document)
+    return metadata.inner_codecs
 
 
 def nodes_below(
@@ -115,8 +132,14 @@ def _below(
             yield from _below(store, inner, node, f"{prefix}{name}/", below)
 
 
+def _is_ordinary(view: DatasetView) -> bool:
+    """Whether N5's keys alone give the document, apart from attributes and the fill value."""
+    is_derived = view.given is None and view.transcoded is None and not view.record.extra
+    return is_derived and view.kind.is_native
+
+
 def _metadata(document: dict[str, Any]) -> ArrayV3Metadata:
-    """Parse the document of an array with n5zarr's own codec."""
+    """Parse the document of an ordinary array."""
     attributes = document.pop("attributes")
     return with_attributes(_parsed(json.dumps(document)), attributes)
 

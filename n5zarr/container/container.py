@@ -199,10 +199,7 @@ class Container:
 
         With ``known``, the node at the path is not read again.
         """
-        _, nodes = yield from self._listed(path, known)
-        for child, node in nodes.items():
-            self.memory.keep(child, node, None)  # no stamp: read again before its chunks
-        return nodes
+        return (yield from self._listed(path, known))[1]
 
     def _listed(
         self, path: str, known: Node | None
