@@ -14,6 +14,9 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata, with_attributes
+from n5zarr.container.nodes import Broken
+from n5zarr.container.walk import Walk
+from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -112,24 +115,24 @@ def nodes_below(
     str, zarr.Array or zarr.Group
         Path below the group, and the node.
     """
-    if not _shows_nodes(group.store) or group.metadata.consolidated_metadata is not None:
+    store, path = group.store, group.path
+    if not _shows_nodes(store) or group.metadata.consolidated_metadata is not None:
         return None
-    return _below(group.store, group.path, None, "", max_depth)
+    node = None if store.storage.has_stamps else store.container.memory.node(path)
+    node = node or store.node(path)  # others may have made it a dataset
+    return _below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
 
 
 def _below(
-    store: N5Store, path: str, known: Node | None, prefix: str, max_depth: int | None
+    store: N5Store, path: str, group: GroupAttributes, max_depth: int | None
 ) -> Iterator[tuple[str, AnyArray | Group]]:
-    nodes = store.ask(store.container.children(path, known))
-    for inner, node in nodes.items():
-        yield prefix + inner.rpartition("/")[2], as_zarr(store, inner, node)
-    if max_depth == 0:
-        return
-    below = None if max_depth is None else max_depth - 1
-    for inner, node in nodes.items():
-        if not isinstance(node, DatasetView):
-            name = inner.rpartition("/")[2]
-            yield from _below(store, inner, node, f"{prefix}{name}/", below)
+    depth = None if max_depth is None else max_depth + 1
+    for found, _ in Walk(store.container.nodes, store.ask, depth).run(path, group):
+        if isinstance(found.node, Broken):
+            store.container.warn(f"left out of the listing: {found.node.error}")
+        elif found.level and found.node is not None:
+            name = found.path.removeprefix(path).lstrip("/")
+            yield name, as_zarr(store, found.path, found.node)
 
 
 def _is_ordinary(view: DatasetView) -> bool:
