@@ -55,7 +55,6 @@ LONG_FUNCTIONS = {
     "n5zarr.arrays.opening.open_node": 84,
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 84,
-    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 65,
     "n5zarr.xarray.bdv.open_bdv": 68,
     "n5zarr.xarray.pyramids.open_level": 71,
     "n5zarr.xarray.write.to_n5": 121,

@@ -6,6 +6,7 @@ What they hold is what zarr makes of the document that the store serves.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -13,6 +14,9 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata, with_attributes
+from n5zarr.container.nodes import Broken
+from n5zarr.container.walk import Walk
+from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -22,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from zarr import Group
+    from zarr.abc.codec import Codec
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.container.memory import Node
 
-__all__ = ["as_zarr", "node_at", "nodes_below"]
+__all__ = ["as_zarr", "node_at", "nodes_below", "standard_codecs"]
 
 
 def _shows_nodes(store: Store) -> TypeGuard[N5Store]:
@@ -69,13 +74,28 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
     node : DatasetView or GroupAttributes
         The node.
     """
+    memory = store.container.memory
+    if memory.node(path) is not node:
+        memory.keep(path, node, None)  # without a stamp: read again before its chunks
     where = StorePath(store, path)
-    value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
-    document = json.loads(value or b"{}")
+    if isinstance(node, DatasetView) and store.read_only:
+        document = node.document()  # not remembered as served: Zarr cannot change it
+        document["attributes"] = json.loads(json.dumps(document["attributes"]))
+    else:
+        value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
+        document = json.loads(value or b"{}")
     if not isinstance(node, DatasetView):
         return zarr.Group(zarr.AsyncGroup.from_dict(where, document))
-    metadata = _metadata(document) if node.whole_blocks else document
+    metadata: Any = _metadata(document) if _is_ordinary(node) else document
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
+
+
+def standard_codecs(view: DatasetView) -> tuple[Codec, ...]:
+    """Return the codecs that a dataset has in plain Zarr, with its axes in C order."""
+    plain = replace(view, codecs="zarr", axis_order="C", zarr_format=3)
+    document = plain.document() | {"attributes": {}}
+    metadata = _metadata(document) if _is_ordinary(plain) else ArrayV3Metadata.from_dict(document)
+    return metadata.inner_codecs
 
 
 def nodes_below(
@@ -95,28 +115,34 @@ def nodes_below(
     str, zarr.Array or zarr.Group
         Path below the group, and the node.
     """
-    if not _shows_nodes(group.store) or group.metadata.consolidated_metadata is not None:
+    store, path = group.store, group.path
+    if not _shows_nodes(store) or group.metadata.consolidated_metadata is not None:
         return None
-    return _below(group.store, group.path, None, "", max_depth)
+    node = None if store.storage.has_stamps else store.container.memory.node(path)
+    node = node or store.node(path)  # others may have made it a dataset
+    return _below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
 
 
 def _below(
-    store: N5Store, path: str, known: Node | None, prefix: str, max_depth: int | None
+    store: N5Store, path: str, group: GroupAttributes, max_depth: int | None
 ) -> Iterator[tuple[str, AnyArray | Group]]:
-    nodes = store.ask(store.container.children(path, known))
-    for inner, node in nodes.items():
-        yield prefix + inner.rpartition("/")[2], as_zarr(store, inner, node)
-    if max_depth == 0:
-        return
-    below = None if max_depth is None else max_depth - 1
-    for inner, node in nodes.items():
-        if not isinstance(node, DatasetView):
-            name = inner.rpartition("/")[2]
-            yield from _below(store, inner, node, f"{prefix}{name}/", below)
+    depth = None if max_depth is None else max_depth + 1
+    for found, _ in Walk(store.container.nodes, store.ask, depth).run(path, group):
+        if isinstance(found.node, Broken):
+            store.container.warn(f"left out of the listing: {found.node.error}")
+        elif found.level and found.node is not None:
+            name = found.path.removeprefix(path).lstrip("/")
+            yield name, as_zarr(store, found.path, found.node)
+
+
+def _is_ordinary(view: DatasetView) -> bool:
+    """Whether N5's keys alone give the document, apart from attributes and the fill value."""
+    is_derived = view.given is None and view.transcoded is None and not view.record.extra
+    return is_derived and view.kind.is_native
 
 
 def _metadata(document: dict[str, Any]) -> ArrayV3Metadata:
-    """Parse the document of an array with n5zarr's own codec."""
+    """Parse the document of an ordinary array."""
     attributes = document.pop("attributes")
     return with_attributes(_parsed(json.dumps(document)), attributes)
 

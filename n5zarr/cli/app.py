@@ -23,17 +23,26 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
 import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.errors import N5Error, N5Warning
-from n5zarr.store.inspect import describe, describe_tree, find_damage, find_leftovers
+from n5zarr.store.inspect import (
+    describe,
+    describe_each,
+    describe_tree,
+    find_damage,
+    find_leftovers,
+)
 from n5zarr.store.location import sample_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from n5zarr.store.inspect import Described
 
 __all__ = ["app"]
 
@@ -175,22 +184,33 @@ def tree(
     """
     with _errors_in_one_line(debug=debug):
         options = _storage_options(option)
-        description = describe_tree(location, size=size, depth=depth, storage_options=options)
         if as_json:
-            _print_json(description)
+            found = describe_tree(location, size=size, depth=depth, storage_options=options)
+            _print_json(found)
         else:
-            _console().print(_tree(description))
+            _print_tree(describe_each(location, size=size, depth=depth, storage_options=options))
 
 
-def _tree(node: _Described) -> Tree:
-    branch = Tree(_label(node))
-    for child in node.get("children", ()):
-        branch.add(_tree(child))
-    return branch
+def _print_tree(nodes: Iterable[Described]) -> None:
+    """Print each node as soon as it is known."""
+    console = _console()
+    guides_of = Tree.ASCII_GUIDES if console.options.ascii_only else Tree.TREE_GUIDES[0]
+    space, going_on, fork, end = map(str, guides_of)
+    above: list[str] = []  # what is drawn below the nodes above
+    for level, is_last, node in nodes:
+        del above[max(level - 1, 0) :]
+        guides = "".join(above) + (end if is_last else fork) if level else ""
+        line = Text(guides) + _label(node)
+        if console.is_terminal:
+            console.print(line, soft_wrap=True)
+        else:
+            typer.echo(line.plain)
+        if level:
+            above.append(space if is_last else going_on)
 
 
-def _label(node: _Described) -> str:
-    name = f"[{_STYLES[node['kind']]}]{escape(node['name'])}[/]"
+def _label(node: _Described) -> Text:
+    name = Text(node["name"], _STYLES[node["kind"]])
     match node["kind"]:
         case "array":
             parts = [
@@ -202,9 +222,9 @@ def _label(node: _Described) -> str:
             if "n_bytes_stored" in node:
                 stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
                 parts += [stored, _bytes(node["n_bytes_stored"])]
-            return f"{name}  {escape('  '.join(parts))}"
+            return Text.assemble(name, f"  {'  '.join(parts)}")
         case "object" | "broken" as kind:
-            return f"{name}  {kind}: {escape(' '.join(node['error'].split()))}"
+            return Text.assemble(name, f"  {kind}: {' '.join(node['error'].split())}")
         case _:
             return name
 
@@ -418,7 +438,7 @@ def demo(
     console = _console()
     with _errors_in_one_line(debug=debug):
         console.print("[bold]The container[/]  n5zarr tree SAMPLE\n")
-        console.print(_tree(describe_tree(path)))
+        _print_tree(describe_each(path))
         console.print("\n[bold]Reading it[/]\n")
         for line in report(path, output):
             console.print(escape(line), soft_wrap=True)

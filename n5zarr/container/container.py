@@ -184,28 +184,14 @@ class Container:
 
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Return the names directly below a path, sorted; warn of broken children."""
-        known = None if self.chunks.has_stamps else self.memory.node(path)
-        names, nodes = yield from self._listed(path, known)
-        if not self.chunks.has_stamps:
-            # each document costs a request: keep them, as the children are often opened next
-            self.memory.keep_listed(nodes)
-        return names
-
-    def children(self, path: str, known: Node | None = None) -> Steps[dict[str, Node]]:
-        """Read the nodes directly below a path, by path; warn of broken ones.
-
-        With ``known``, the node at the path is not read again.
-        """
-        _, nodes = yield from self._listed(path, known)
-        for child, node in nodes.items():
-            self.memory.keep(child, node, None)  # no stamp: read again before its chunks
-        return nodes
-
-    def _listed(
-        self, path: str, known: Node | None
-    ) -> Steps[tuple[Sequence[str], dict[str, Node]]]:
+        if self.chunks.has_stamps:
+            return (yield from self._locating(self.hierarchy.names(path), path))[0]
+        # each document costs a request: keep them, as the children are often opened next
+        known = self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
-        return (yield from self._locating(self.hierarchy.names(path, group), path))
+        names, nodes = yield from self._locating(self.hierarchy.names(path, group), path)
+        self.memory.keep_listed(nodes)
+        return names
 
     def keys_below(self, path: str) -> Steps[Sequence[str]]:
         """Return every key in a directory; ``""`` is the root."""

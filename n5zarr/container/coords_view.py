@@ -21,7 +21,7 @@ from numcodecs.vlen import VLenUTF8
 from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.requests import Steps, Warn
+from n5zarr.storage.requests import Steps, Warn, each_once
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, parse_key
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CoordsGroup", "CoordsView"]
 
-_CHUNK = 2**20  # positions
+_CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
 _LONGEST = 2**27  # positions; xarray holds all of them in memory
 # units that xarray decodes as lengths of time; it does not decode the singular
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
@@ -117,7 +117,7 @@ class CoordsView:
         """Read a document or a chunk."""
         match parse_key(key, 3):
             case MetadataKey(path=path):
-                document = yield from self._document(path)
+                document = yield from each_once(self._document(path))
                 return None if document is None else json.dumps(document).encode()
             case ChunkKey(path=path, coords=coords):
                 member = yield from self._member(path)
@@ -134,7 +134,7 @@ class CoordsView:
         """Whether there is a document or a chunk."""
         match parse_key(key, 3):
             case MetadataKey(path=path):
-                return (yield from self._document(path)) is not None
+                return (yield from each_once(self._document(path))) is not None
             case ChunkKey(path=path, coords=coords):
                 member = yield from self._member(path)
                 if isinstance(member, Placed):
@@ -196,7 +196,12 @@ class CoordsView:
         return document
 
     def _known_document(self, path: str) -> Steps[dict[str, JSON] | None]:
-        member = yield from self._member(path)
+        node = None
+        if path.rpartition("/")[0] not in self._groups:
+            node = yield from self.container.node(path)
+        # a group is a group, whatever is beside it: the group above need not be read
+        is_group = isinstance(node, GroupAttributes)
+        member = None if is_group else (yield from self._member(path))
         if isinstance(member, _Coordinate):
             return member.document()
         if isinstance(member, Placed):

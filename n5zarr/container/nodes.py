@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.requests import Entry
 
-__all__ = ["Broken", "Nodes", "check_of_node", "read_document"]
+__all__ = ["Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
 
 _STALE_RECORD = (
     "zarr: record ignored: another tool has changed the elements of the dataset; shown as what "
@@ -222,23 +223,26 @@ class Nodes:
             Names and nodes; files are left out.
         """
         entries = (yield from list_each([path]))[0]
-        directories = sorted(
-            e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
-        )
-        names = [name for name in directories if _refusal(name) is None]
-        documents = yield from read_each([join(path, name, ATTRIBUTES_JSON) for name in names])
-        bare = [n for n, document in zip(names, documents, strict=True) if document is None]
+        names, refused = names_of_nodes(path, entries)
+        nodes = yield from self.each([join(path, name) for name in names])
+        bare = [name for name, node in zip(names, nodes, strict=True) if node is None]
         # an object store has no directories without keys: ask whether there are keys
         keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
-        for name, document in zip(names, documents, strict=True):
-            if document is not None:
-                children.append((name, (yield from self._child(join(path, name), document))))
+        for name, node in zip(names, nodes, strict=True):
+            if node is not None:
+                children.append((name, node))
             elif keys[name] is not None:
                 children.append((name, GroupAttributes(attributes={})))
-        refused = [(name, error) for name in directories if (error := _refusal(name)) is not None]
-        children += [(name, Broken(error.located(path or "/"))) for name, error in refused]
-        return children
+        return children + refused
+
+    def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
+        """Read the nodes at some paths; None for each without a document."""
+        documents = yield from read_each([join(path, ATTRIBUTES_JSON) for path in paths])
+        nodes: list[Node | Broken | None] = []
+        for path, document in zip(paths, documents, strict=True):
+            nodes.append(None if document is None else (yield from self._child(path, document)))
+        return nodes
 
     def sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
         """Read the children of a group, and warn of those that cannot be read."""
@@ -309,6 +313,26 @@ def check_of_node(err: N5Error) -> None:
     """Raise an error again if it says that storage failed, and not that a node is broken."""
     if err.kind in ("listing", "option"):
         raise err
+
+
+def names_of_nodes(
+    path: str, entries: Sequence[Entry]
+) -> tuple[list[str], list[tuple[str, Broken]]]:
+    """Return the names of a directory that may be nodes, sorted, and those that none can have.
+
+    Parameters
+    ----------
+    path : str
+        The directory, for messages.
+    entries : sequence of Entry
+        What is in it.
+    """
+    directories = sorted(
+        e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
+    )
+    names = [name for name in directories if _refusal(name) is None]
+    refused = [(name, error) for name in directories if (error := _refusal(name)) is not None]
+    return names, [(name, Broken(error.located(path or "/"))) for name, error in refused]
 
 
 def _refusal(name: str) -> N5Error | None:

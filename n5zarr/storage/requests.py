@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
@@ -30,6 +30,7 @@ __all__ = [
     "Update",
     "Warn",
     "Work",
+    "each_once",
     "list_each",
     "read_each",
     "read_key",
@@ -186,3 +187,34 @@ def list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
     """List several directories; a missing one has no entries."""
     answers: Sequence[Sequence[Entry] | None] = yield [List(path) for path in paths]
     return [answer or [] for answer in answers]
+
+
+def each_once[T](steps: Steps[T]) -> Steps[T]:
+    """Run a flow that asks for some keys more than once, and read each key once."""
+    known: dict[str, object] = {}
+    try:
+        requests = next(steps)
+        while True:
+            new = [r for r in requests if not (_is_plain_get(r) and r.key in known)]
+            try:
+                answers = iter((yield new) if new else ())
+            except Exception as err:
+                requests = steps.throw(err)
+                continue
+            is_new = set(map(id, new))
+            merged: list[object] = []
+            for request in requests:
+                if id(request) in is_new:
+                    merged.append(next(answers))
+                    if isinstance(request, Get):
+                        known[request.key] = merged[-1]
+                elif isinstance(request, Get):
+                    merged.append(known[request.key])
+            requests = steps.send(merged)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def _is_plain_get(request: Request) -> TypeGuard[Get]:
+    return isinstance(request, Get) and not request.settled

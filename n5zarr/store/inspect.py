@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.nodes import Broken, read_document
+from n5zarr.container.walk import Found, Walk
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
@@ -32,7 +33,14 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["describe", "describe_tree", "find_damage", "find_leftovers"]
+__all__ = [
+    "Described",
+    "describe",
+    "describe_each",
+    "describe_tree",
+    "find_damage",
+    "find_leftovers",
+]
 
 
 def describe(
@@ -217,30 +225,64 @@ def describe_tree(
     N5Error
         The node itself is broken or not supported.
     """
+    nodes = describe_each(store, path, size=size, depth=depth, storage_options=storage_options)
+    above: list[dict[str, JSON]] = []
+    for level, _, description in nodes:
+        if level:
+            children = above[level - 1].setdefault("children", [])
+            cast("list[JSON]", children).append(description)
+        if description["kind"] == "group" and level != depth:
+            description.setdefault("children", [])
+        above[level:] = [description]
+    return above[0]
+
+
+class Described(NamedTuple):
+    """A node on a walk through a container, see :func:`describe_each`."""
+
+    level: int
+    is_last: bool
+    description: dict[str, JSON]
+
+
+def describe_each(
+    store: str | os.PathLike[str] | Store,
+    path: str = "",
+    *,
+    size: bool = False,
+    depth: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[Described]:
+    """Describe a node and everything below it, one by one, while the container is being read.
+
+    Parameters and errors are those of :func:`describe_tree`.
+
+    Yields
+    ------
+    level : int
+        How many levels below the first node.
+    is_last : bool
+        Whether no other node of the same group follows.
+    description : dict
+        As of :func:`describe_tree`, without ``children``.
+    """
     opened, node_path = open_container(store, path, storage_options=storage_options)
     node = _existing_node(opened, node_path)
-    name = join(str(opened), node_path)
-    return _branch(opened, node_path, name, node, size=size, depth=depth)
+    walk = Walk(opened.container.nodes, opened.ask, depth)
+    for found, is_last in walk.run(node_path, node):
+        name = found.name if found.level else join(str(opened), node_path)
+        description = {"name": name, **_describe_node(opened, found, size=size)}
+        yield Described(found.level, is_last, description)
 
 
-def _branch(
-    opened: N5Store, path: str, name: str, node: Node | Broken, *, size: bool, depth: int | None
-) -> dict[str, JSON]:
-    """Describe a node and everything below it, for :func:`describe_tree`."""
+def _describe_node(opened: N5Store, found: Found, *, size: bool) -> dict[str, JSON]:
+    node = found.node
     if isinstance(node, Broken):
-        kind = "object" if _is_object(node) else "broken"
-        return {"name": name, "kind": kind, "error": str(node.error)}
+        return {"kind": "object" if _is_object(node) else "broken", "error": str(node.error)}
     if isinstance(node, DatasetView):
-        sizes = _describe_size(opened, path, node) if size else {}
-        return {"name": name, "kind": "array", **_describe_array(node), **sizes}
-    if depth == 0:
-        return {"name": name, "kind": "group"}
-    below = None if depth is None else depth - 1
-    children: list[JSON] = [
-        _branch(opened, join(path, child), child, child_node, size=size, depth=below)
-        for child, child_node in opened.ask(opened.container.nodes.children(path))
-    ]
-    return {"name": name, "kind": "group", "children": children}
+        sizes = _describe_size(opened, found.path, node) if size else {}
+        return {"kind": "array", **_describe_array(node), **sizes}
+    return {"kind": "group"}
 
 
 def _is_object(node: Broken) -> bool:
@@ -278,28 +320,24 @@ def find_damage(
         The node itself is broken or not supported.
     """
     opened, node_path = open_container(store, path, storage_options=storage_options)
-    yield from _damage(opened, node_path, _existing_node(opened, node_path))
+    node = _existing_node(opened, node_path)
+    for found, _ in Walk(opened.container.nodes, opened.ask).run(node_path, node):
+        if isinstance(found.node, DatasetView):
+            yield from _damage(opened, found.path, found.node)
+        elif isinstance(found.node, Broken) and not _is_object(found.node):
+            yield found.node.error
 
 
-def _damage(opened: N5Store, node_path: str, node: Node | Broken) -> Iterator[N5Error]:
-    """Yield the errors of a node and everything below it, for :func:`find_damage`."""
-    if isinstance(node, Broken):
-        if not _is_object(node):
-            yield node.error
-        return
-    if not isinstance(node, DatasetView):
-        for name, child in opened.ask(opened.container.nodes.children(node_path)):
-            yield from _damage(opened, join(node_path, name), child)
-        return
-    for position in opened.ask(opened.container.nodes.grid_positions(node_path, node)):
-        key = join(node_path, block_path(position))
-        block = opened.ask(read_key(key))
+def _damage(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Error]:
+    """Yield the errors of the blocks of a dataset, for :func:`find_damage`."""
+    for position in opened.ask(opened.container.nodes.grid_positions(path, view)):
+        block = opened.ask(read_key(join(path, block_path(position))))
         if block is None:  # removed since it was listed
             continue
         try:
-            stored_chunk(memoryview(block), node)
+            stored_chunk(memoryview(block), view)
         except N5Error as err:
-            yield err.located(opened.container.chunks.block_name(node_path, position))
+            yield err.located(opened.container.chunks.block_name(path, position))
 
 
 def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:

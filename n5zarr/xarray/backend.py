@@ -12,28 +12,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import xarray as xr
-import zarr
 from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import FillValueCoder, ZarrArrayWrapper
+from xarray.conventions import decode_cf_variables
 from xarray.core import indexing
-from zarr.buffer import cpu
-from zarr.storage import MemoryStore
+from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 
-from n5zarr.arrays.array import with_fast_path
-from n5zarr.container.axes import positions, read_layout, read_placed
+from n5zarr.arrays.array import N5Array, with_fast_path
+from n5zarr.arrays.nodes import as_zarr, standard_codecs
+from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
+from n5zarr.storage.requests import Steps, each_once
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
@@ -44,14 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from zarr.abc.store import Store
+    from zarr.types import AnyArray
 
-    from n5zarr.container.axes import Layout, Placed
-    from n5zarr.container.memory import Node
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.xarray.options import StorageOptions
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned"]
 
@@ -137,18 +135,12 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
-        node = source.node()
-        if not isinstance(node, GroupAttributes):
-            return source.dataset_of_one(source.placed(node))
-        layout = source.layout(source.path, node)
-        if not layout.agrees:
-            message = (
-                f"{source.opened}: {source.path or '/'}: its datasets do not share their axes: "
-                "open one of them by group=, or all with xr.open_datatree: "
-                f"{', '.join(layout.datasets)}"
-            )
-            warnings.warn(message, N5Warning, stacklevel=2)
-        return source.dataset_of_group(layout)
+        found = source.read()
+        if isinstance(found, Placed):
+            return source.dataset_of_one(found)
+        source.warn_of_broken(found.layout)
+        source.warn_of_levels(found.layout)
+        return source.dataset_of_group(found.layout)
 
     def open_groups_as_dict(  # type: ignore[override] # as above
         self,
@@ -164,10 +156,10 @@ decode_timedelta : optional
         """Open everything below a group; see :meth:`open_dataset`."""
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
-        node = source.node()
-        if not isinstance(node, GroupAttributes):
-            return {"/": source.dataset_of_one(source.placed(node))}
-        return source.groups(source.path, node, "/")
+        found = source.read(deep=True)
+        if isinstance(found, Placed):
+            return {"/": source.dataset_of_one(found)}
+        return source.groups(found, "/")
 
     def open_datatree(  # type: ignore[override] # as above
         self,
@@ -214,6 +206,25 @@ def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
     return True
 
 
+class _Branch(NamedTuple):
+    """A group, and the groups below it if they were read."""
+
+    layout: Layout
+    below: dict[str, _Branch]
+
+
+class _Lazy(ZarrArrayWrapper):
+    """xarray's lazy array, without its search for text in the codecs of an array of numbers."""
+
+    __slots__ = ()
+
+    def __init__(self, array: AnyArray) -> None:
+        if isinstance(array, N5Array):
+            self._array, self.shape, self.dtype = array, array.shape, array.dtype
+        else:
+            super().__init__(array)  # type: ignore[no-untyped-call] # xarray's
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Source:
     """A node of a container, and the options to open it with."""
@@ -237,54 +248,80 @@ class _Source:
         if convention not in (None, *known):
             message = f"convention: expected one of {', '.join(sorted(known))}, got {convention!r}"
             raise N5UnrepresentableError(message, kind="option")
-        container, path = open_container(
-            source, group or "", axis_order=axis_order, storage_options=storage_options
+        opened, path = open_container(
+            source,
+            group or "",
+            axis_order=axis_order,
+            storage_options=storage_options,
+            read_only=True,
         )
-        # a store object may have been given, with other codecs or with coords=True
-        opened = N5Store(
-            container.store, codecs="n5", read_only=True, axis_order=container.axis_order
-        )
+        if opened is source:  # which may show other codecs, or coordinates
+            opened = N5Store(
+                opened.store, codecs="n5", read_only=True, axis_order=opened.axis_order
+            )
         return cls(opened=opened, path=path, convention=convention, decoding={})
 
-    def node(self) -> Node:
-        node = self.opened.node(self.path)
-        if node is None:
-            message = f"{self.opened}: /{self.path}: expected a group or dataset, got nothing there"
-            raise FileNotFoundError(message)
-        return node
-
-    def placed(self, view: DatasetView) -> Placed:
-        """Read the axes of the dataset at the path."""
-        nodes = self.opened.container.nodes
-        return self.opened.ask(read_placed(nodes, self.path, view, self.convention))
-
-    def layout(self, path: str, group: GroupAttributes) -> Layout:
-        """Read the datasets and groups in a group; warn of those that are left out."""
-        nodes = self.opened.container.nodes
-        layout = self.opened.ask(read_layout(nodes, path, group, self.convention))
-        for broken in layout.broken:
-            message = f"{self.opened}: left out: {broken.error}"
-            warnings.warn(message, N5Warning, stacklevel=2)
-        return layout
-
-    def groups(self, path: str, group: GroupAttributes, node_path: str) -> dict[str, xr.Dataset]:
-        """Open everything below a group, by path in the tree.
+    def read(self, *, deep: bool = False) -> Placed | _Branch:
+        """Read the dataset or group at the path, each document once.
 
         Parameters
         ----------
-        path : str
-            Of the group in the container.
-        group : GroupAttributes
-            Its attributes.
+        deep : bool, optional
+            Whether to read the groups below, too.
+        """
+        return self.opened.ask(each_once(self._reading(deep=deep)))
+
+    def _reading(self, *, deep: bool) -> Steps[Placed | _Branch]:
+        container = self.opened.container
+        node = yield from container.node(self.path)
+        if node is None:
+            message = f"{self.opened}: /{self.path}: expected a group or dataset, got nothing there"
+            raise FileNotFoundError(message)
+        if isinstance(node, GroupAttributes):
+            return (yield from self._branch(self.path, node, deep=deep))
+        return (yield from read_placed(container.nodes, self.path, node, self.convention))
+
+    def _branch(self, path: str, group: GroupAttributes, *, deep: bool) -> Steps[_Branch]:
+        nodes = self.opened.container.nodes
+        layout = yield from read_layout(nodes, path, group, self.convention)
+        below: dict[str, _Branch] = {}
+        for name, child in sorted(layout.groups.items()) if deep else ():
+            below[name] = yield from self._branch(join(path, name), child, deep=True)
+        return _Branch(layout, below)
+
+    def warn_of_broken(self, layout: Layout) -> None:
+        """Warn of the children of a group that are left out."""
+        for broken in layout.broken:
+            message = f"{self.opened}: left out: {broken.error}"
+            warnings.warn(message, N5Warning, stacklevel=3)
+
+    def warn_of_levels(self, layout: Layout) -> None:
+        """Warn of a group whose datasets have no place in one Dataset."""
+        if not layout.agrees:
+            message = (
+                f"{self.opened}: {layout.path or '/'}: its datasets do not share their axes: "
+                "open one of them by group=, or all with xr.open_datatree: "
+                f"{', '.join(layout.datasets)}"
+            )
+            warnings.warn(message, N5Warning, stacklevel=3)
+
+    def groups(self, branch: _Branch, node_path: str) -> dict[str, xr.Dataset]:
+        """Open a group and everything below it, by path in the tree.
+
+        Parameters
+        ----------
+        branch : _Branch
+            The group.
         node_path : str
             Of the group's node in the tree.
         """
-        layout = self.layout(path, group)
+        layout = branch.layout
+        self.warn_of_broken(layout)
         whole = self.dataset_of_group(layout)
         prefix = node_path.rstrip("/")
         below: dict[str, xr.Dataset] = {}
-        for name, child in sorted(layout.groups.items()):
-            below |= self.groups(join(path, name), child, f"{prefix}/{name}")
+        for name, child in branch.below.items():
+            below |= self.groups(child, f"{prefix}/{name}")
         if layout.agrees and all(is_aligned(whole, dataset) for dataset in below.values()):
             return {node_path: whole, **below}
         apart = {
@@ -315,51 +352,53 @@ class _Source:
         attributes: Mapping[str, JSON],
     ) -> xr.Dataset:
         """Decode what xarray may have encoded, and add computed coordinates."""
-        raw = xr.Dataset(variables, attrs=dict(attributes))
-        decoded = xr.decode_cf(raw, **self.decoding)
-        for name, variable in decoded.variables.items():
-            before = raw.variables[name]
+        stored, attrs, coord_names = decode_cf_variables(
+            variables, dict(attributes), **self.decoding
+        )
+        decoded: dict[str, xr.Variable] = {str(name): var for name, var in stored.items()}
+        for name, variable in decoded.items():
+            before = variables[name]
             if before.dims == variable.dims:  # decoding drops chunks and compressors
                 variable.encoding = {**before.encoding, **variable.encoding}
+        dims = {dim for variable in decoded.values() for dim in variable.dims}
         dropped = self.decoding.get("drop_variables") or ()
-        dropped = {dropped} if isinstance(dropped, str) else set(dropped)
+        dims -= {dropped} if isinstance(dropped, str) else set(dropped)
+        lazy: list[tuple[str, Axis, int]] = []
         for dim, (axis, size) in axes.items():
-            if dim in dropped or dim not in decoded.dims:
+            if dim not in dims:
                 continue
             if self.lazy_coords and axis.labels is None:
-                index = AffineIndex.along(dim, size, axis.scale, axis.translation)
-                decoded = decoded.assign_coords(xr.Coordinates.from_xindex(index))
-                decoded[dim].attrs.update({"units": axis.unit} if axis.unit else {})
+                lazy.append((dim, axis, size))
             else:
-                computed = coordinate(dim, axis, size)
+                decoded[dim] = coordinate(dim, axis, size)
                 # the values of a single element do not give the distance to the next
                 origin = Origin(store=self.opened, path=dim, scale=axis.scale)
-                computed.encoding["source"] = origin
-                decoded = decoded.assign_coords({dim: computed})
-        decoded.encoding["source"] = str(self.opened)
-        return decoded
+                decoded[dim].encoding["source"] = origin
+        dataset = xr.Dataset(decoded, attrs=attrs)
+        dataset = dataset.set_coords(coord_names & decoded.keys())
+        for dim, axis, size in lazy:
+            index = AffineIndex.along(dim, size, axis.scale, axis.translation)
+            dataset = dataset.assign_coords(xr.Coordinates.from_xindex(index))
+            dataset[dim].attrs.update({"units": axis.unit} if axis.unit else {})
+        dataset.encoding["source"] = str(self.opened)
+        return dataset
 
     def variable(self, placed: Placed) -> xr.Variable:
         """Make the lazy variable of an N5 dataset."""
         _warn_of_problems(self.opened, placed)
-        array = with_fast_path(
-            zarr.open_array(self.opened, path=placed.path, mode="r", zarr_format=3)
-        )
+        array: Any = with_fast_path(as_zarr(self.opened, placed.path, placed.view))
         attrs: dict[str, object] = {**placed.attributes}
         fill_value = attrs.get("_FillValue")
         if isinstance(fill_value, str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
-        wrapped = ZarrArrayWrapper(array)  # type: ignore[no-untyped-call] # xarray's
-        data = indexing.LazilyIndexedArray(wrapped)
+        data = indexing.LazilyIndexedArray(_Lazy(array))
         # encode with plain Zarr's codecs: what ds.to_zarr writes is then read without n5zarr
-        document = replace(placed.view, codecs="zarr", axis_order="C").document()
-        value = cpu.Buffer.from_bytes(json.dumps(document).encode())
-        plain = zarr.open_array(MemoryStore({"zarr.json": value}), mode="r", zarr_format=3)
+        codecs = standard_codecs(placed.view)
         encoding = {
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(placed.dims, array.chunks, strict=True)),
-            "compressors": plain.compressors,
-            "filters": plain.filters,
+            "compressors": tuple(c for c in codecs if isinstance(c, BytesBytesCodec)),
+            "filters": tuple(c for c in codecs if isinstance(c, ArrayArrayCodec)),
             "source": Origin(
                 store=self.opened,
                 path=placed.path,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import warnings
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import xarray as xr
 import zarr
 
 import n5zarr
@@ -201,7 +203,7 @@ def test_members_are_read_and_listed_once(container: Path, opened_files: Counter
     group: Any = opened(container)
     opened_files.clear()
     members = dict(group.members(None))
-    assert list(members) == ["em", "em/deep", "em/s0", "em/s1", "em/s2", "em/deep/a"]
+    assert list(members) == ["em", "em/deep", "em/deep/a", "em/s0", "em/s1", "em/s2"]
     documents = ["attributes.json", *(f"{name}/attributes.json" for name in members)]
     assert opened_files == dict.fromkeys([*documents, ".", "em", "em/deep"], 1)
 
@@ -216,6 +218,40 @@ def test_a_dataset_replaced_after_members_opened_it_is_not_read_as_the_old_one(
     )[...] = 1
     with pytest.raises(N5Error, match="replaced by another one"):
         array[...]
+
+
+ONE = ["attributes.json", "em/attributes.json", "em/s0/attributes.json"]
+DIMS = [f"em/{dim}/attributes.json" for dim in "zyx"]  # coordinates that might be stored
+
+
+@pytest.mark.usefixtures("no_loop")
+def test_the_engine_reads_each_document_once(container: Path, opened_files: Counter[str]) -> None:
+    found = xr.open_dataset(container, engine="n5", group="em/s0")
+    assert found["s0"].shape == (5, 7, 11)
+    assert opened_files == dict.fromkeys([*ONE, *DIMS], 1)
+    opened_files.clear()
+    found = xr.open_dataset(container, engine="n5", group="em")
+    assert set(found) == {"s0", "s1", "s2"}
+    levels = [f"em/s{i}/attributes.json" for i in range(3)]
+    assert opened_files == dict.fromkeys([*ONE[:2], *levels, "em", "em/deep/attributes.json"], 1)
+
+
+@pytest.mark.usefixtures("no_loop")
+def test_a_tree_is_read_once(container: Path, opened_files: Counter[str]) -> None:
+    assert len(xr.open_datatree(container, engine="n5").leaves) > 0
+    assert set(opened_files.values()) == {1}
+
+
+def test_coordinates_are_shown_with_each_document_read_once(
+    container: Path, opened_files: Counter[str]
+) -> None:
+    shutil.rmtree(container / "em" / "deep")  # zarr would open this group, too
+    opened_files.clear()
+    store = N5Store(container, coords=True)
+    found = xr.open_zarr(store, group="em", consolidated=False, chunks=None)
+    assert set(found.variables) == {"s0", "s1", "s2", "z", "y", "x"}
+    levels = [f"em/s{i}/attributes.json" for i in range(3)]
+    assert opened_files == dict.fromkeys([*ONE[:2], *levels, "em"], 1)
 
 
 def test_there_are_containers_to_compare() -> None:

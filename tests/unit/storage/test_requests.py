@@ -28,6 +28,7 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
+    each_once,
     list_each,
     read_each,
     read_key,
@@ -278,3 +279,51 @@ def test_a_store_without_synchronous_methods_says_so(tmp_path: Path) -> None:
     assert not storage.supports_sync
     with pytest.raises(N5UnsupportedError, match="ZipStore has no synchronous methods"):
         storage.run(read_key("k"), print)
+
+
+def repeating() -> Steps[list[object]]:
+    first = yield [Get("a"), Exists("b"), Get("c")]
+    again = yield [Get("a"), Get("d")]
+    nothing = yield [Get("a"), Get("c")]
+    settled = yield [Get("a", settled=True)]
+    return [first, again, nothing, settled]
+
+
+def test_each_key_is_read_once() -> None:
+    steps = each_once(repeating())
+    assert next(steps) == [Get("a"), Exists("b"), Get("c")]
+    assert steps.send([b"1", True, None]) == [Get("d")]
+    # the third batch asks for nothing new
+    assert steps.send([b"4"]) == [Get("a", settled=True)]
+    with pytest.raises(StopIteration) as done:
+        steps.send([b"5"])
+    assert done.value.value == [[b"1", True, None], [b"1", b"4"], [b"1", None], [b"5"]]
+
+
+def test_errors_of_storage_reach_a_flow_that_reads_once() -> None:
+    def flow() -> Steps[list[object]]:
+        kept = yield [Get("a")]
+        try:
+            yield [Get("bad"), Get("a")]
+        except KeyError:
+            return [kept, (yield [Get("a"), Exists("b")])]
+        return []
+
+    steps = each_once(flow())
+    next(steps)
+    assert steps.send([b"1"]) == [Get("bad")]
+    assert steps.throw(KeyError("bad")) == [Exists("b")]
+    with pytest.raises(StopIteration) as done:
+        steps.send([True])
+    assert done.value.value == [[b"1"], [b"1", True]]
+
+
+def test_what_a_flow_raises_passes_through() -> None:
+    def flow() -> Steps[None]:
+        yield [Get("a")]
+        raise ValueError
+
+    steps = each_once(flow())
+    next(steps)
+    with pytest.raises(ValueError):  # noqa: PT011 - it has no message
+        steps.send([b""])

@@ -1,0 +1,162 @@
+"""Walk through all nodes below a node, depth first, each document and listing asked for once.
+
+Storage is asked for what comes next in batches, since a server answers many requests at a time: the
+documents of the next nodes together, whichever groups they are in, and the listings of the next
+groups. So memory holds what was read ahead, and the names in the groups above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from n5zarr.container.nodes import Broken, names_of_nodes
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.path import join
+from n5zarr.storage.requests import List, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from n5zarr.container.memory import Node
+    from n5zarr.container.nodes import Nodes
+    from n5zarr.storage.requests import Entry
+
+__all__ = ["Found", "Walk"]
+
+_AHEAD = 512  # nodes whose documents are asked for together
+_LISTINGS = 64  # groups that are listed together
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """A node of a walk; storage has not been asked for it yet where ``is_read`` is false.
+
+    Parameters
+    ----------
+    path : str
+        Path in the container.
+    level : int
+        How many levels it is below the first node.
+    node : DatasetView, GroupAttributes, Broken or None
+        The node; None if nothing is there.
+    is_read : bool, optional
+        Whether storage has been asked for it.
+    children : list of Found, optional
+        What is directly below a group, once it is listed.
+    """
+
+    path: str
+    level: int
+    node: Node | Broken | None
+    is_read: bool = False
+    children: list[Found] | None = None
+
+    @property
+    def name(self) -> str:
+        """The last name of the path."""
+        return self.path.rpartition("/")[2]
+
+
+class Walk:
+    """A walk through a node and all nodes below it.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The container.
+    ask : callable
+        Runs a flow.
+    depth : int, optional
+        How many levels below the first node to walk; all by default.
+    """
+
+    def __init__(
+        self, nodes: Nodes, ask: Callable[[Steps[None]], None], depth: int | None = None
+    ) -> None:
+        self._nodes = nodes
+        self._ask = ask
+        self._depth = depth
+        self._pending: list[Found] = []  # the next one last
+
+    def run(self, path: str, node: Node | Broken) -> Iterator[tuple[Found, bool]]:
+        """Yield a node that has been read, and all nodes below it, depth first, sorted by name.
+
+        Yields
+        ------
+        Found, bool
+            The node, and whether it is the last one in its group.
+        """
+        self._pending = [Found(path, 0, node, is_read=True)]
+        while self._pending:
+            found = self._pending.pop()
+            self._read(found)
+            if found.node is None:
+                continue
+            if self._needs_listing(found):
+                self._ask(self._list([found, *islice(self._ahead(), _AHEAD)][:_AHEAD]))
+            yield found, self._is_last(found)
+            self._pending += reversed(found.children or [])
+
+    def _is_last(self, found: Found) -> bool:
+        """Whether no other node of the same group follows."""
+        for other in reversed(self._pending):
+            if other.level != found.level:
+                break
+            self._read(other)
+            if other.node is not None:
+                return False
+        return True
+
+    def _ahead(self) -> Iterator[Found]:
+        """Yield what comes next, as far as it is known."""
+        for found in reversed(self._pending):
+            yield found
+            yield from _below(found)
+
+    def _read(self, found: Found) -> None:
+        """Read a node unless it is read, and the next ones with it."""
+        if not found.is_read:
+            ahead = (f for f in islice(self._ahead(), _AHEAD) if not f.is_read and f is not found)
+            self._ask(self._read_all([found, *ahead]))
+
+    def _read_all(self, unread: Sequence[Found]) -> Steps[None]:
+        nodes = yield from self._nodes.each([found.path for found in unread])
+        bare = []
+        for found, node in zip(unread, nodes, strict=True):
+            found.node, found.is_read = node, True
+            if node is None:
+                bare.append(found)
+        # without a document, it is a group if there is anything in it: its listing tells both
+        listings = yield [List(f.path, few=f.level == self._depth) for f in bare]
+        for found, entries in zip(bare, listings, strict=True):
+            if entries is not None:
+                found.node = GroupAttributes(attributes={})
+                self._set_children(found, entries)
+
+    def _needs_listing(self, found: Found) -> bool:
+        is_group = isinstance(found.node, GroupAttributes)
+        return is_group and found.children is None and found.level != self._depth
+
+    def _list(self, window: Iterable[Found]) -> Steps[None]:
+        groups = list(islice(filter(self._needs_listing, window), _LISTINGS))
+        listings = yield [List(group.path) for group in groups]
+        for group, entries in zip(groups, listings, strict=True):
+            self._set_children(group, entries or [])
+
+    def _set_children(self, group: Found, entries: Sequence[Entry]) -> None:
+        if group.level == self._depth:
+            return
+        names, refused = names_of_nodes(group.path, entries)
+        level = group.level + 1
+        group.children = [Found(join(group.path, name), level, None) for name in names]
+        group.children += [
+            Found(join(group.path, name), level, broken, is_read=True) for name, broken in refused
+        ]
+
+
+def _below(found: Found) -> Iterator[Found]:
+    for child in found.children or ():
+        yield child
+        yield from _below(child)
