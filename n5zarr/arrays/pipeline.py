@@ -31,7 +31,7 @@ from n5zarr._zarr_private import (
     register_pipeline,
 )
 from n5zarr.arrays import kernel
-from n5zarr.arrays.batch import box_of_batch, fill_value_of
+from n5zarr.arrays.batch import BatchBox, box_of_batch, fill_value_of
 from n5zarr.arrays.coded_chunks import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
@@ -254,11 +254,6 @@ def _is_same(dataset: OpenDataset, spec: ArraySpec) -> bool:
     return view.chunk_shape == spec.shape and native == dtype
 
 
-def _has_dtype(array: np.ndarray, dataset: OpenDataset) -> bool:
-    """Whether an array has the elements of a dataset in any byte order; zarr does not compare."""
-    return array.dtype.newbyteorder("=") == dataset.view.data_type.dtype.newbyteorder("=")
-
-
 def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
     """Whether reading takes less time than handing it to a thread."""
     if isinstance(dataset.view.dataset.compression, Raw):
@@ -303,9 +298,7 @@ def _read_box(
     # the kernel does not tell which blocks are missing
     if reader.drop_axes or not batch[0][1].config.read_missing_chunks:
         return None
-    if not _has_dtype(reader.out, dataset):
-        return None
-    box = box_of_batch(batch, dataset.view.chunk_shape) if kernel.can_do(dataset) else None
+    box = _box(dataset, batch, reader.out)
     part = None if box is None else box.within(reader.out)
     if box is None or part is None:
         return None
@@ -332,12 +325,9 @@ def _write_local(
 
 def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] | None:
     """Write a batch with the kernel; see :func:`_read_box`."""
-    dataset = writer.dataset
-    box = box_of_batch(batch, dataset.view.chunk_shape) if kernel.can_do(dataset) else None
+    dataset, array = writer.dataset, writer.value.as_numpy_array()
+    box = _box(dataset, batch, array)
     if box is None:
-        return None
-    array = writer.value.as_numpy_array()
-    if not _has_dtype(array, dataset):
         return None
     part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
     if part is None:
@@ -345,6 +335,14 @@ def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] 
     fill_value, config = fill_value_of(batch[0]), batch[0][1].config
     keep_empty = config.write_empty_chunks
     return set(kernel.write_box(dataset, box.start, part, fill_value, keep_empty=keep_empty))
+
+
+def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) -> BatchBox | None:
+    """Return the box of a batch; None where the kernel cannot read into or write from an array."""
+    native = dataset.view.data_type.dtype.newbyteorder("=")
+    if not kernel.can_do(dataset) or array.dtype.newbyteorder("=") != native:
+        return None
+    return box_of_batch(batch, dataset.view.chunk_shape)
 
 
 def make_default() -> None:

@@ -479,3 +479,14 @@ def test_gzip_is_small_whatever_the_data(level: int) -> None:
             assert len(payload) <= 1.02 * size + 64 or data is labels
         again = n5zarr.encode_block(data, compression={"type": "gzip", "level": level})
         assert again == block
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["u2", ">u2", "i2", "f2", "u1", "f4", ">f8", "bool", "c16"])
+def test_an_output_of_another_type(container: Path, dtype: str, order: Any) -> None:
+    """zarr takes an output of any type, and converts the elements."""
+    array: Any = zarr.open_array(N5Store(container), path="gzip", mode="r")
+    out = np.zeros(SHAPE, dtype, order=order)
+    array.get_basic_selection(out=zarr.buffer.cpu.NDBuffer.from_numpy_array(out))
+    np.testing.assert_array_equal(out, values().astype(dtype))

@@ -1,0 +1,301 @@
+"""Importing n5zarr makes its pipeline zarr's default, and changes nothing for other stores."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr import N5Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OURS = "n5zarr.arrays.pipeline.N5CodecPipeline"
+ZARRS = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+FUSED = "zarr.core.codec_pipeline.FusedCodecPipeline"
+
+SHOW = """
+import json
+import zarr
+def configured():
+    return zarr.config.get("codec_pipeline.path")
+def name_of(array):
+    pipeline = type(array.async_array.codec_pipeline)
+    return f"{pipeline.__module__}.{pipeline.__qualname__}"
+def show(*found):
+    print(json.dumps(found))
+"""
+THIRD = """
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+from zarr.registry import register_pipeline
+class Third(BatchedCodecPipeline):
+    pass
+register_pipeline(Third)
+third = f"{Third.__module__}.{Third.__qualname__}"
+"""
+
+
+def run(code: str, *arguments: str, **environment: str) -> Any:
+    """Run a program in a new process; return what it shows."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SHOW + dedent(code), *arguments],
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = tmp_path_factory.mktemp("default") / "c.n5"
+    array: Any = n5zarr.create_array(root, path="a", shape=(5, 7), chunks=(3, 4), dtype="u2")
+    array[...] = np.arange(35).reshape(5, 7)
+    return str(root)
+
+
+# ---------------------------------------------------------------------- who chooses
+
+
+def test_importing_makes_it_the_default(container: str) -> None:
+    code = """
+        import sys
+        before = configured()
+        import n5zarr
+        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        show(before, configured(), name_of(array), int(array[...].sum()))
+    """
+    assert run(code, container) == [ZARRS, OURS, OURS, 595]
+
+
+def test_a_variable_chooses_another() -> None:
+    code = "import n5zarr; show(configured())"
+    assert run(code, ZARR_CODEC_PIPELINE__PATH=FUSED) == [FUSED]
+
+
+def test_a_variable_names_ours(container: str) -> None:
+    """Then there is nothing to replace, but who imports n5zarr finds it."""
+    code = """
+        import sys, n5zarr
+        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        show(name_of(array), name_of(zarr.zeros((3,))))
+    """
+    assert run(code, container, ZARR_CODEC_PIPELINE__PATH=OURS) == [OURS, ZARRS]
+
+
+@pytest.mark.parametrize("chosen", ["FUSED", "third"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_program_chooses_another(container: str, chosen: str, when: str) -> None:
+    choose = f'zarr.config.set({{"codec_pipeline.path": {chosen}}})'
+    first, then = (choose, "pass") if when == "before" else ("pass", choose)
+    code = f"""
+        import sys
+        FUSED = {FUSED!r}
+        {{third}}
+        {first}
+        import n5zarr
+        {then}
+        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        opened = n5zarr.open(sys.argv[1], path="a")
+        show(configured(), name_of(array), int(array[...].sum()), int(opened[...].sum()))
+    """
+    code = dedent(code).replace("{third}", THIRD)
+    name = FUSED if chosen == "FUSED" else "__main__.Third"
+    assert run(code, container) == [name, name, 595, 595]
+
+
+def test_it_can_be_switched_off(container: str) -> None:
+    code = """
+        import sys, n5zarr
+        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        show(configured(), name_of(array), int(array[...].sum()))
+    """
+    assert run(code, container, N5ZARR_PIPELINE="0") == [ZARRS, ZARRS, 595]
+    assert run(code, container, N5ZARR_PIPELINE="1") == [OURS, OURS, 595]
+
+
+def test_while_another_is_chosen(container: str) -> None:
+    code = f"""
+        import sys
+        with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
+            import n5zarr
+            inside = configured()
+        outside = configured()
+        store = n5zarr.N5Store(sys.argv[1])
+        n5zarr.arrays.pipeline.make_default()
+        with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
+            one = name_of(zarr.open_array(store, path="a", mode="r"))
+        two = name_of(zarr.open_array(store, path="a", mode="r"))
+        show(inside, outside, one, two)
+    """
+    assert run(code, container) == [FUSED, ZARRS, FUSED, OURS]
+
+
+def test_while_something_else_is_set() -> None:
+    code = """
+        with zarr.config.set({"array.order": "F"}):
+            import n5zarr
+            inside = configured()
+        show(inside, configured(), zarr.config.get("array.order"))
+    """
+    assert run(code) == [OURS, OURS, "C"]
+
+
+@pytest.mark.parametrize("how", ["reset", "refresh"])
+def test_resetting_gives_zarrs(container: str, how: str) -> None:
+    """A reset is a choice too: it asks for zarr's own configuration."""
+    code = f"""
+        import sys, n5zarr
+        array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        zarr.config.{how}()
+        again = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+        show(configured(), name_of(array), name_of(again), bool((array[...] == again[...]).all()))
+    """
+    assert run(code, container) == [ZARRS, OURS, ZARRS, True]
+
+
+def test_threads_that_import_at_once(container: str) -> None:
+    code = """
+        import sys
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Barrier
+        barrier = Barrier(8)
+        def work(k):
+            barrier.wait()
+            import n5zarr
+            array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+            return name_of(array), int(array[...].sum())
+        with ThreadPoolExecutor(8) as threads:
+            found = set(threads.map(work, range(8)))
+        show(configured(), sorted(found))
+    """
+    assert run(code, container) == [OURS, [[OURS, 595]]]
+
+
+# ---------------------------------------------------------------------- other stores
+
+ARRAYS = """
+import sys, tempfile, warnings
+from pathlib import Path
+from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, ZipStore
+warnings.filterwarnings("ignore", "Duplicate name")  # of a changed chunk in an archive
+folder = Path(tempfile.mkdtemp())
+stores = [MemoryStore(), LocalStore(folder / "l"), ZipStore(folder / "z.zip", mode="w")]
+stores += [WrapperStore(MemoryStore()), LoggingStore(MemoryStore(), "CRITICAL")]
+stores += [None, str(folder / "path")]
+arrays = []
+for k, store in enumerate(stores):
+    for options in [{}, {"shards": (4, 4)}, {"zarr_format": 2}]:
+        arrays.append(zarr.create_array(
+            store, name=f"a{len(arrays)}", shape=(8, 8), chunks=(2, 2), dtype="u2", **options))
+        arrays[-1][...] = 7
+        arrays[-1][1:5, 3] = 8
+shown = [name_of(array) for array in arrays]
+shown += [[type(c).__name__ for c in array.async_array.codec_pipeline] for array in arrays]
+sums = [int(array[...].sum()) for array in arrays]
+"""
+
+
+def test_arrays_of_other_stores_have_what_zarr_gives(container: str) -> None:
+    alone = run(ARRAYS + "show(shown, sums)")
+    imported = run("import n5zarr\n" + ARRAYS + "show(shown, sums)")
+    assert alone == imported
+    assert set(alone[1]) == {64 * 7 + 4}
+    wrapped = """
+        import sys, n5zarr
+        from zarr.storage import WrapperStore
+        array = zarr.open_array(WrapperStore(n5zarr.N5Store(sys.argv[1])), path="a", mode="r")
+        show(name_of(array), int(array[...].sum()))
+    """
+    assert run(wrapped, container) == [ZARRS, 595]
+
+
+def test_a_subclass_of_the_store(container: str) -> None:
+    code = """
+        import sys, n5zarr
+        class Own(n5zarr.N5Store):
+            pass
+        array = zarr.open_array(Own(sys.argv[1]), path="a", mode="r")
+        show(name_of(array), int(array[...].sum()))
+    """
+    assert run(code, container) == [OURS, 595]
+
+
+# ---------------------------------------------------------------------- other processes
+
+
+@pytest.fixture
+def pickles(container: str, tmp_path: Path) -> str:
+    """An array of a container, and one of another store, both made while the pipeline is on."""
+    with zarr.config.set({"codec_pipeline.path": OURS}):
+        ours = zarr.open_array(N5Store(container), path="a", mode="r")
+        other: Any = zarr.create_array(tmp_path / "other.zarr", shape=(3,), dtype="u2")
+    other[...] = 7
+    (tmp_path / "arrays.pickle").write_bytes(pickle.dumps(ours))
+    (tmp_path / "other.pickle").write_bytes(pickle.dumps(other))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_pickles_are_loaded_anywhere(pickles: str, switch: str) -> None:
+    code = """
+        import pickle, sys
+        from pathlib import Path
+        other = pickle.loads((Path(sys.argv[1]) / "other.pickle").read_bytes())
+        has_imported = "n5zarr" in sys.modules
+        array = pickle.loads((Path(sys.argv[1]) / "arrays.pickle").read_bytes())
+        show(has_imported, int(other[...].sum()), int(array[...].sum()), int(array[1:4, 2].sum()),
+             configured())
+    """
+    found = run(code, pickles, N5ZARR_PIPELINE=switch)
+    assert found == [False, 21, 595, 9 + 16 + 23, OURS if switch == "1" else ZARRS]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes(container: str, tmp_path: Path, method: str) -> None:
+    if method not in __import__("multiprocessing").get_all_start_methods():
+        pytest.skip("there are no such signals")  # on Windows
+    (tmp_path / "program.py").write_text(
+        dedent("""
+        import sys, warnings
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+        import zarr, n5zarr
+        warnings.simplefilter("ignore")  # Python's, of threads and fork
+        def work(array):
+            pipeline = type(array.async_array.codec_pipeline).__name__
+            path = zarr.config.get("codec_pipeline.path").rpartition(".")[2]
+            opened = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+            return pipeline, path, int(array[...].sum()), int(opened[1:].sum())
+        if __name__ == "__main__":
+            array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+            array[...]
+            with ProcessPoolExecutor(2, mp_context=get_context(sys.argv[2])) as pool:
+                print(sorted(set(pool.map(work, [array] * 4))))
+        """)
+    )
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py"), container, method],
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    name = OURS.rpartition(".")[2]
+    assert done.stdout.strip() == f"[('{name}', '{name}', 595, 574)]", done.stderr

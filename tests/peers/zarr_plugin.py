@@ -1,0 +1,115 @@
+"""A plugin for zarr's own tests: records what each does, with n5zarr imported, or on its stores.
+
+``N5ZARR_ZARR_WAY`` is ``plain``; or ``imported``: its pipeline is zarr's default in each test; or
+``store``: what the tests call ``MemoryStore`` and ``LocalStore`` are ``N5Store`` over them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import zarr.storage
+import zarr.storage._common
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zarr.abc.store import Store
+
+WAY = os.environ["N5ZARR_ZARR_WAY"]
+REPORT = Path(os.environ["N5ZARR_ZARR_REPORT"])
+N_CHARACTERS = 400  # of a message
+
+if WAY != "plain":
+    from n5zarr import N5Store
+    from n5zarr.arrays.pipeline import make_default
+
+    @pytest.fixture(autouse=True)
+    def _default_pipeline(reset_config: None) -> None:
+        """The tests reset the configuration, so that zarr has its own pipeline again."""
+        make_default()
+
+
+class _Target(type):
+    """Looks like a class of zarr's stores, and makes N5 stores over them."""
+
+    wrapped: type[Store]
+    zarr_format: Any = 3  # of the test that runs
+
+    def __call__(cls, *args: Any, read_only: bool = False, **kwargs: Any) -> N5Store:
+        inner = cls.wrapped(*args, **kwargs)
+        return N5Store(inner, read_only=read_only, zarr_format=_Target.zarr_format)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        inner = instance.store if isinstance(instance, N5Store) else instance
+        return isinstance(inner, cls.wrapped)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.wrapped, name)
+
+    async def open(cls, *args: Any, mode: str | None = None, **kwargs: Any) -> N5Store:
+        made = cls(*args, **kwargs)
+        if mode in ("r", "r+") and hasattr(made.store, "root") and not made.store.root.exists():
+            raise FileNotFoundError(f"{made.store.root} does not exist")  # as LocalStore.open
+        await made._ensure_open()
+        return made
+
+
+class MemoryTarget(metaclass=_Target):
+    wrapped = zarr.storage.MemoryStore
+
+
+class LocalTarget(metaclass=_Target):
+    wrapped = zarr.storage.LocalStore
+
+
+TARGETS = {"MemoryStore": MemoryTarget, "LocalStore": LocalTarget}
+
+if WAY == "store":
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zarr.storage, "MemoryStore", MemoryTarget)
+        import zarr.testing.strategies  # draws stores
+
+    for name, target in TARGETS.items():  # for paths, dictionaries and None
+        setattr(zarr.storage._common, name, target)
+
+    def pytest_collection_modifyitems(items: list[Any]) -> None:
+        """Replace the names that zarr's modules of tests have imported."""
+        for module in {item.module for item in items}:
+            for place in (module, __import__("tests.conftest", fromlist=[""])):
+                for name, target in TARGETS.items():
+                    if hasattr(place, name):
+                        setattr(place, name, target)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(item: Any) -> Iterator[None]:
+        """Show stores in the Zarr format that a test is about."""
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        found = [v for k, v in parameters.items() if k in ("zarr_format", "zarr_version")]
+        _Target.zarr_format = 2 if found[:1] in ([2], ["2"]) else 3
+        return (yield)
+
+
+_outcomes: dict[str, list[str]] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the outcome of a test, and the message of a failure."""
+    outcome: str = report.outcome
+    if hasattr(report, "wasxfail"):
+        outcome = "xfailed" if outcome == "skipped" else "xpassed"
+    known = _outcomes.get(report.nodeid, ["passed"])[0]
+    if report.nodeid not in _outcomes or known == "passed" != outcome:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        text = crash.message if crash else str(report.longrepr or "")
+        _outcomes[report.nodeid] = [outcome, text[:N_CHARACTERS]]
+
+
+def pytest_sessionfinish() -> None:
+    """Write the outcomes of all tests; with pytest-xdist, only its controller knows them."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        REPORT.write_text(json.dumps(_outcomes, indent=0, sort_keys=True), encoding="utf-8")
