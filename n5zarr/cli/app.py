@@ -30,19 +30,11 @@ import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.errors import N5Error, N5Warning
-from n5zarr.store.inspect import (
-    describe,
-    describe_each,
-    describe_tree,
-    find_damage,
-    find_leftovers,
-)
+from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from n5zarr.store.inspect import Described
 
 __all__ = ["app"]
 
@@ -185,23 +177,25 @@ def tree(
     with _errors_in_one_line(debug=debug):
         options = _storage_options(option)
         if as_json:
-            found = describe_tree(location, size=size, depth=depth, storage_options=options)
+            found = inspect.describe_tree(location, size=size, depth=depth, storage_options=options)
             _print_json(found)
         else:
-            _print_tree(describe_each(location, size=size, depth=depth, storage_options=options))
+            each = inspect.describe_each(location, size=size, depth=depth, storage_options=options)
+            _print_tree(each)
 
 
-def _print_tree(nodes: Iterable[Described]) -> None:
+def _print_tree(nodes: Iterable[inspect.Described]) -> None:
     """Print each node as soon as it is known."""
     console = _console()
-    guides_of = Tree.ASCII_GUIDES if console.options.ascii_only else Tree.TREE_GUIDES[0]
-    space, going_on, fork, end = map(str, guides_of)
+    is_terminal = console.is_terminal
+    guides = Tree.ASCII_GUIDES if console.options.ascii_only else Tree.TREE_GUIDES[0]
+    space, going_on, fork, end = map(str, guides)
     above: list[str] = []  # what is drawn below the nodes above
     for level, is_last, node in nodes:
         del above[max(level - 1, 0) :]
-        guides = "".join(above) + (end if is_last else fork) if level else ""
-        line = Text(guides) + _label(node)
-        if console.is_terminal:
+        drawn = "".join(above) + (end if is_last else fork) if level else ""
+        line = Text(drawn) + _label(node)
+        if is_terminal:
             console.print(line, soft_wrap=True)
         else:
             typer.echo(line.plain)
@@ -211,22 +205,16 @@ def _print_tree(nodes: Iterable[Described]) -> None:
 
 def _label(node: _Described) -> Text:
     name = Text(node["name"], _STYLES[node["kind"]])
-    match node["kind"]:
-        case "array":
-            parts = [
-                _tuple(node["shape_c"]) + _axes(node),
-                node["shown_as"],
-                node["compression"]["type"],
-                f"blocks {_tuple(node['chunk_shape_c'])}",
-            ]
-            if "n_bytes_stored" in node:
-                stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
-                parts += [stored, _bytes(node["n_bytes_stored"])]
-            return Text.assemble(name, f"  {'  '.join(parts)}")
-        case "object" | "broken" as kind:
-            return Text.assemble(name, f"  {kind}: {' '.join(node['error'].split())}")
-        case _:
-            return name
+    if "error" in node:
+        return Text.assemble(name, f"  {node['kind']}: {' '.join(node['error'].split())}")
+    if node["kind"] == "group":
+        return name
+    parts = [_tuple(node["shape_c"]) + _axes(node), node["shown_as"], node["compression"]["type"]]
+    parts.append(f"blocks {_tuple(node['chunk_shape_c'])}")
+    if "n_bytes_stored" in node:
+        stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
+        parts += [stored, _bytes(node["n_bytes_stored"])]
+    return Text.assemble(name, f"  {'  '.join(parts)}")
 
 
 @app.command()
@@ -247,9 +235,9 @@ def info(
     """
     with _errors_in_one_line(debug=debug):
         options = _storage_options(option)
-        description = describe(location, size=size, storage_options=options)
-        damage = list(find_damage(location, storage_options=options)) if verify else []
-        unfinished = find_leftovers(location) if verify else []
+        description = inspect.describe(location, size=size, storage_options=options)
+        damage = list(inspect.find_damage(location, storage_options=options)) if verify else []
+        unfinished = inspect.find_leftovers(location) if verify else []
         if verify:
             description["damaged_blocks"] = [str(err) for err in damage]
             description["unfinished_files"] = [*unfinished]
@@ -438,7 +426,7 @@ def demo(
     console = _console()
     with _errors_in_one_line(debug=debug):
         console.print("[bold]The container[/]  n5zarr tree SAMPLE\n")
-        _print_tree(describe_each(path))
+        _print_tree(inspect.describe_each(path))
         console.print("\n[bold]Reading it[/]\n")
         for line in report(path, output):
             console.print(escape(line), soft_wrap=True)

@@ -95,7 +95,7 @@ class Walk:
             if found.node is None:
                 continue
             if self._needs_listing(found):
-                self._ask(self._list([found, *islice(self._ahead(), _AHEAD)][:_AHEAD]))
+                self._ask(self._list([found, *islice(self._ahead(), _AHEAD - 1)]))
             yield found, self._is_last(found)
             self._pending += reversed(found.children or [])
 
@@ -118,7 +118,8 @@ class Walk:
     def _read(self, found: Found) -> None:
         """Read a node unless it is read, and the next ones with it."""
         if not found.is_read:
-            ahead = (f for f in islice(self._ahead(), _AHEAD) if not f.is_read and f is not found)
+            window = islice(self._ahead(), _AHEAD - 1)
+            ahead = (f for f in window if not f.is_read and f is not found)
             self._ask(self._read_all([found, *ahead]))
 
     def _read_all(self, unread: Sequence[Found]) -> Steps[None]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["ZarrStorage"]
 
 _SOMETHING = Entry("?", None)
+_AT_A_TIME = 32  # requests, as tensorstore's default; zarr's, of 10, is for whole blocks
 
 
 class ZarrStorage(Storage):
@@ -193,8 +194,8 @@ class ZarrStorage(Storage):
     async def _answer_together(
         self, requests: Sequence[Request], warn: Callable[[str], None]
     ) -> list[object]:
-        """Answer requests concurrently, as many at a time as zarr allows."""
-        limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
+        """Answer requests concurrently; documents and listings, of which a server sends many."""
+        limit = asyncio.Semaphore(max(_AT_A_TIME, zarr.config.get("async.concurrency") or 0))
 
         async def answer(request: Request) -> object:
             async with limit:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
+from n5zarr.store.inspect import Described
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 SAMPLE = n5zarr.sample_path()
@@ -39,6 +44,33 @@ def test_tree_shows_groups_and_datasets() -> None:
     ]
     assert "27 of 27 blocks" in run("tree", "--size", f"{SAMPLE}/labels")
     assert "s0" not in run("tree", "--depth", "1", SAMPLE)
+
+
+def test_tree_prints_while_it_reads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nodes(*_: object, **__: object) -> Iterator[Described]:
+        yield Described(0, True, {"kind": "group", "name": "c.n5"})
+        yield Described(1, False, {"kind": "group", "name": "a"})
+        yield Described(2, True, {"kind": "broken", "name": "b", "error": "one\ntwo"})
+        assert capsys.readouterr().out.splitlines() == [
+            "c.n5",
+            "├── a",
+            "│   └── b  broken: one two",
+        ]
+        yield Described(1, True, {"kind": "group", "name": "z"})
+
+    monkeypatch.setattr("n5zarr.store.inspect.describe_each", nodes)
+    app(["tree", "c.n5"], standalone_mode=False)
+    assert capsys.readouterr().out == "└── z\n"
+
+
+def test_tree_in_a_terminal_has_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = run("tree", SAMPLE)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    colored = run("tree", SAMPLE)
+    assert "\x1b[" in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
 
 
 def test_info_shows_shapes_in_both_orders() -> None:

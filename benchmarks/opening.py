@@ -1,0 +1,276 @@
+"""Opening, each time anew: one dataset, a group of many, and the tree of a container.
+
+One dataset with axes, in a container two levels deep, is opened by each tool, in turn, many times;
+printed is the median. The same array is there as N5 and, key by key, as Zarr v3. What is opened is
+read and compared with the source. Many nodes are then listed: from local files, and from a small S3
+server of its own process that answers after some time.
+
+``uv run --group bench python -m benchmarks.opening [--rounds N] [--nodes N] [--latency MS]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import shutil
+import statistics
+import tempfile
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+import numpy as np
+import tensorstore as ts
+import xarray as xr
+import z5py
+import zarr
+from zarr.storage import LocalStore
+from zarr_n5 import N5WrapperStore
+
+import n5zarr
+from benchmarks.presentation import copy_keys
+from n5zarr import N5Store
+from n5zarr.store.inspect import describe_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from n5zarr.storage.url import Backend
+
+PATH = "em/s0"
+IN_A_ROW = 20
+PAGE = 1000  # keys in one answer of S3
+
+
+def write(folder: Path) -> np.ndarray:
+    """Write one dataset as N5, and its keys as Zarr: alone, and with coordinates for xarray."""
+    values = np.random.default_rng(5).integers(0, 255, (50, 60, 70), "u1")
+    n5zarr.create_array(
+        folder / "c.n5", path=PATH, shape=values.shape, chunks=(32,) * 3, dtype="u1",
+        axes="zyx", units=["nm"] * 3, resolution=[4, 4, 4],
+    )[...] = values  # fmt: skip
+    asyncio.run(copy_keys(N5Store(folder / "c.n5"), folder / "c.zarr"))
+    opened = xr.open_dataset(folder / "c.n5", engine="n5", group=PATH)
+    opened.to_zarr(folder / "x.zarr", group="em", consolidated=False)
+    time.sleep(0.1)  # a file that was just written is read under a lock
+    return values
+
+
+def openings(folder: Path) -> dict[str, Callable[[], Any]]:
+    """Return the ways to open the dataset; each gives something that holds the values."""
+    n5, plain, coords = (str(folder / name) for name in ("c.n5", "c.zarr", "x.zarr"))
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{n5}/{PATH}/"}}
+    group: Any = n5zarr.open(n5)
+    return {
+        "n5zarr.open": lambda: n5zarr.open(n5, path=PATH),
+        "a member of n5zarr.open": lambda: group[PATH],
+        "zarr.open_array(N5Store)": lambda: zarr.open_array(N5Store(n5), path=PATH, mode="r"),
+        "tensorstore": lambda: ts.open(spec).result(),
+        "z5py": lambda: z5py.File(n5, "r")[PATH],
+        "zarr-n5": lambda: zarr.open_array(
+            N5WrapperStore(LocalStore(n5, read_only=True)), path=PATH
+        ),
+        "zarr.open_array, Zarr v3": lambda: zarr.open_array(plain, path=PATH, mode="r"),
+        "xr.open_dataset(engine='n5')": lambda: xr.open_dataset(n5, engine="n5", group=PATH),
+        "xr.open_zarr(N5Store(coords=True))": lambda: xr.open_zarr(
+            N5Store(n5, coords=True), group="em", consolidated=False, chunks=None
+        ),
+        "xr.open_zarr, Zarr v3": lambda: xr.open_zarr(
+            coords, group="em", consolidated=False, chunks=None
+        ),
+    }
+
+
+def values_of(opened: Any) -> np.ndarray:
+    if isinstance(opened, xr.Dataset):
+        return opened["s0"].to_numpy()
+    if isinstance(opened, ts.TensorStore):
+        return np.asarray(opened.read(order="F").result().T)
+    values = np.asarray(opened[...])
+    # zarr-n5 shows the axes in N5 order
+    return values.T if isinstance(getattr(opened, "store", None), N5WrapperStore) else values
+
+
+def medians(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Open in turn, some times in a row; give the median seconds of each way."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds // IN_A_ROW):
+        for name, way in ways.items():
+            for _ in range(IN_A_ROW):
+                start = time.perf_counter()
+                way()
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def write_many(root: Path, n: int) -> None:
+    """Write a container of many small datasets, without blocks."""
+    (root / "many").mkdir(parents=True)
+    (root / "attributes.json").write_text('{"n5":"4.0.0"}')
+    (root / "many" / "attributes.json").write_text("{}")
+    for i in range(n):
+        (root / "many" / f"d{i:05}").mkdir()
+        (root / "many" / f"d{i:05}" / "attributes.json").write_text(
+            '{"dataType":"uint8","compression":{"type":"gzip"},"blockSize":[32,32,32],'
+            '"dimensions":[70,60,50],"axes":["x","y","z"],"resolution":[4,4,4],'
+            f'"units":["nm","nm","nm"],"number":{i}}}'
+        )
+
+
+def serve(root: str, latency: float, port: Any) -> None:
+    """Answer GET, HEAD and lists of the files below a directory, as S3 does, after some time."""
+    files = {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(Path(root).rglob("*"))
+        if path.is_file()
+    }
+    names = sorted(files)
+
+    def listed(query: dict[str, str]) -> bytes:
+        prefix, after = query.get("prefix", ""), query.get("continuation-token", "")
+        keys: dict[str, bool] = {}
+        for name in names:
+            inner = name.removeprefix("lab/")
+            if inner.startswith(prefix):
+                first, slash, _ = inner[len(prefix) :].partition(query.get("delimiter", "\0"))
+                keys[prefix + first + slash] = bool(slash)
+        page = [key for key in keys if key > after][: PAGE + 1]
+        body = "".join(
+            f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
+            if keys[key]
+            else f"<Contents><Key>{escape(key)}</Key><Size>{len(files['lab/' + key])}</Size>"
+            '<ETag>"1"</ETag><LastModified>2026-11-21T00:00:00.000Z</LastModified></Contents>'
+            for key in page[:PAGE]
+        )
+        more = len(page) > PAGE
+        last = escape(page[PAGE - 1]) if more else ""
+        token = f"<NextContinuationToken>{last}</NextContinuationToken>"
+        return (
+            '<?xml version="1.0"?><ListBucketResult><Name>lab</Name>'
+            f"<KeyCount>{min(len(page), PAGE)}</KeyCount>"
+            f"<IsTruncated>{str(more).lower()}</IsTruncated>{token if more else ''}{body}"
+            "</ListBucketResult>"
+        ).encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            method, target, _ = line.decode().split()
+            while (await reader.readline()).strip():
+                pass
+            await asyncio.sleep(latency)
+            url = urlsplit(target)
+            query = {key: value[0] for key, value in parse_qs(url.query).items()}
+            name = unquote(url.path).strip("/")
+            data = listed(query) if "list-type" in query else files.get(name)
+            head = f"HTTP/1.1 {'404 Not Found' if data is None else '200 OK'}\r\n"
+            head += f'Content-Length: {len(data or b"")}\r\nETag: "1"\r\n'
+            head += "Last-Modified: Sat, 21 Nov 2026 00:00:00 GMT\r\n\r\n"
+            writer.write(head.encode() + (b"" if method == "HEAD" else data or b""))
+            await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def n_described(store: Any, n: int) -> tuple[int, float]:
+    """Walk through a container; give the number of nodes, and when the first two were known."""
+    start = time.perf_counter()
+    first, numbers = 0.0, 0
+    for i, node in enumerate(describe_each(store)):
+        if i == 2:
+            first = time.perf_counter() - start
+        numbers += node.description["kind"] == "array"
+    assert numbers == n
+    return numbers, first
+
+
+def many(folder: Path, n: int, latency: float) -> None:
+    root = folder / "lab" / "k.n5"
+    write_many(root, n)
+    print(f"\n| {n} datasets | seconds | first line after |")
+    print("|---|---|---|")
+    seconds, (_, first) = timed(lambda: n_described(root, n))
+    print(f"| `n5zarr tree`, local | {seconds:.2f} | {first:.3f} |")
+    group: Any = n5zarr.open(root, path="many")
+    seconds, members = timed(group.members)
+    assert len(members) == n
+    print(f"| `members()` of `n5zarr.open`, local | {seconds:.2f} | |")
+    plain: Any = zarr.open(N5Store(root), path="many", mode="r")
+    seconds, members = timed(plain.members)
+    assert len(members) == n
+    print(f"| `members()` of `zarr.open(N5Store)`, local | {seconds:.2f} | |")
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    server = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(str(folder), latency / 1000, theirs), daemon=True
+    )
+    server.start()
+    url = f"http://127.0.0.1:{ours.recv()}"
+    try:
+        backends: dict[Backend, dict[str, Any]] = {
+            "fsspec": {"anon": True, "endpoint_url": url},
+            "obstore": {
+                "endpoint": url, "skip_signature": True, "region": "us-east-1",
+                "client_options": {"allow_http": True},
+            },
+        }  # fmt: skip
+        for backend, options in backends.items():
+            store = N5Store("s3://lab/k.n5", storage_options=options, backend=backend, codecs="n5")
+            seconds, (_, first) = timed(partial(n_described, store, n))
+            where = f"S3 {latency:g} ms away, {backend}"
+            print(f"| `n5zarr tree`, {where} | {seconds:.1f} | {first:.2f} |", flush=True)
+    finally:
+        server.terminate()
+
+
+def thousand(folder: Path) -> None:
+    root = folder / "t.n5"
+    write_many(root, 1000)
+    seconds, found = timed(lambda: len(xr.open_dataset(root, engine="n5", group="many")))
+    assert found == 1000
+    print(f"\nxr.open_dataset of a group of 1000 datasets: {seconds:.2f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.opening")
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--latency", type=float, default=20, help="milliseconds")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        source = write(folder)
+        ways = openings(folder)
+        for name, way in ways.items():
+            np.testing.assert_array_equal(values_of(way()), source, err_msg=name)
+        medians(ways, IN_A_ROW)
+        seconds = medians(ways, options.rounds)
+        print("| opened by | us | of zarr.open_array on Zarr v3 |")
+        print("|---|---|---|")
+        for name, value in seconds.items():
+            ratio = value / seconds["zarr.open_array, Zarr v3"]
+            print(f"| {name} | {1e6 * value:.0f} | {ratio:.2f} |")
+        thousand(folder)
+        many(folder, options.nodes, options.latency)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

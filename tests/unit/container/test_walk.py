@@ -1,0 +1,148 @@
+"""A walk asks for each document and listing once, for many at a time, and for little ahead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from n5zarr.container.memory import Memory
+from n5zarr.container.nodes import Broken, Nodes
+from n5zarr.container.options import ViewOptions
+from n5zarr.container.walk import Walk
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.storage.requests import Entry, Get, List
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from n5zarr.container.walk import Found
+    from n5zarr.storage.requests import Request, Steps
+
+DATASET = b'{"dataType":"uint8","compression":{"type":"raw"},"blockSize":[2],"dimensions":[3]}'
+ROOT = GroupAttributes(attributes={})
+
+
+class Server:
+    """Keys on an object store, which has no directories without keys, and what was asked of it."""
+
+    def __init__(self, keys: dict[str, bytes]) -> None:
+        self.keys = keys
+        self.batches: list[Sequence[Request]] = []
+
+    def __call__(self, steps: Steps[None]) -> None:
+        try:
+            requests = next(steps)
+            while True:
+                if requests:
+                    self.batches.append(requests)
+                requests = steps.send([self.answer(request) for request in requests])
+        except StopIteration:
+            pass
+
+    def answer(self, request: Request) -> object:
+        if isinstance(request, Get):
+            return self.keys.get(request.key)
+        assert isinstance(request, List)
+        prefix = f"{request.path}/" if request.path else ""
+        names = {
+            key[len(prefix) :].partition("/")[::2] for key in self.keys if key.startswith(prefix)
+        }
+        entries = {name: bool(inner) for name, inner in sorted(names)}
+        return [Entry(name, is_dir) for name, is_dir in entries.items()] or None
+
+    @property
+    def asked(self) -> Counter[str]:
+        return Counter(str(request) for batch in self.batches for request in batch)
+
+
+def walk(server: Server, depth: int | None = None) -> Iterator[tuple[Found, bool]]:
+    return Walk(Nodes(ViewOptions(), Memory()), server, depth).run("", ROOT)
+
+
+def deep(n_groups: int, n_datasets: int) -> dict[str, bytes]:
+    keys = {"attributes.json": b"{}"}
+    for i in range(n_groups):
+        if i % 2:
+            keys[f"g{i:03}/attributes.json"] = b"{}"
+        for j in range(n_datasets):
+            keys[f"g{i:03}/d{j:03}/attributes.json"] = DATASET
+    return keys
+
+
+def test_nodes_come_depth_first_and_sorted() -> None:
+    server = Server(
+        {
+            "attributes.json": b"{}",
+            "b/attributes.json": b"{}",
+            "b/y/attributes.json": DATASET,
+            "b/y/0": b"block",
+            "b/x/deep/attributes.json": DATASET,
+            "a/attributes.json": b"{",
+            "c/readme.txt": b"no node of its own, but a group",
+            "z\\q/attributes.json": b"{}",
+        }
+    )
+    found = [(f.path, f.level, type(f.node), is_last) for f, is_last in walk(server)]
+    assert found == [
+        ("", 0, GroupAttributes, True),
+        ("a", 1, Broken, False),
+        ("b", 1, GroupAttributes, False),
+        ("b/x", 2, GroupAttributes, False),
+        ("b/x/deep", 3, DatasetView, True),
+        ("b/y", 2, DatasetView, True),
+        ("c", 1, GroupAttributes, False),
+        ("z\\q", 1, Broken, True),
+    ]
+
+
+@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 2000), (100, 30), (2000, 1), (3, 0)])
+def test_each_document_and_listing_is_asked_for_once(n_groups: int, n_datasets: int) -> None:
+    server = Server(deep(n_groups, n_datasets))
+    found = [f.path for f, _ in walk(server)]
+    assert found == sorted({key.rpartition("/")[0] for key in server.keys} | set(found))
+    asked = server.asked
+    assert max(asked.values()) == 1
+    groups = [path for path in found if path.count("/") == 0]
+    documents = [f for f in found if f]
+    assert sum("Get" in request for request in asked) == len(documents)
+    assert sum("List" in request for request in asked) == len(groups)
+
+
+@pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 5000), (200, 25), (5000, 1)])
+def test_many_are_asked_for_at_a_time(n_groups: int, n_datasets: int) -> None:
+    server = Server(deep(n_groups, n_datasets))
+    n_nodes = sum(1 for _ in walk(server))
+    assert n_nodes >= 5000
+    assert len(server.batches) < n_nodes / 20
+    assert max(map(len, server.batches)) <= 512
+
+
+def test_the_first_nodes_come_before_the_last_ones_are_asked_for() -> None:
+    server = Server(deep(1, 5000))
+    nodes = walk(server)
+    assert [next(nodes)[0].path for _ in range(3)] == ["", "g000", "g000/d000"]
+    assert sum(server.asked.values()) < 600
+
+
+def test_no_more_than_the_wanted_levels_are_listed() -> None:
+    server = Server(deep(4, 3))
+    assert [f.path for f, _ in walk(server, depth=1)] == ["", "g000", "g001", "g002", "g003"]
+    # those without a document are asked whether they are there
+    assert sorted(r for r in server.asked if "List" in r) == [
+        str(List("", few=False)), str(List("g000", few=True)), str(List("g002", few=True)),
+    ]  # fmt: skip
+    assert [f.path for f, _ in walk(server, depth=0)] == [""]
+
+
+def test_what_went_away_meanwhile_is_no_node_and_not_the_last_one() -> None:
+    server = Server(deep(2, 2))
+    nodes = walk(server)
+    next(nodes)
+    server.keys = {key: value for key, value in server.keys.items() if "d001" not in key}
+    rest = [(f.path, is_last) for f, is_last in nodes]
+    assert rest == [
+        ("g000", False), ("g000/d000", True), ("g001", True), ("g001/d000", True),
+    ]  # fmt: skip
