@@ -89,14 +89,11 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     attributes : mapping, optional
         Other attributes, stored as they are.
     axis_order : {"C", "F"}, optional
-        ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: shape is
-        ``dimensions``. An :class:`N5Store` keeps its own order.
+        ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: ``(x, y, z)`` does.
     overwrite : bool, optional
         Whether an existing node is removed first, with everything below it.
-    storage_options : dict, optional
-        For fsspec, with a URL.
-    durability : {"atomic", "durable", "overwrite"}, optional
-        How local files are written, see :class:`N5Store`; ``"atomic"`` by default.
+    storage_options, durability : optional
+        Of fsspec, with a URL; and as for :class:`N5Store`. One that is given keeps its own.
 
     Returns
     -------

@@ -65,12 +65,9 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     path : str, optional
         Node below ``store``.
     axis_order : {"C", "F"}, optional
-        ``"C"``: ``dimensions [x, y, z]`` are presented as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
-        z)``. An :class:`N5Store` keeps its own order.
-    storage_options : dict, optional
-        For fsspec, with a URL.
-    durability : {"atomic", "durable", "overwrite"}, optional
-        How local files are written, see :class:`N5Store`; ``"atomic"`` by default.
+        ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: ``(x, y, z)``.
+    storage_options, durability : optional
+        Of fsspec, with a URL; and as for :class:`N5Store`. One that is given keeps its own.
     dtype, ndim, shape, chunks, compression : optional
         Conditions that the array must meet, in the order of ``axis_order``; one that differs is
         refused. Only the given members of a compression are compared. With the modes ``"r"`` and

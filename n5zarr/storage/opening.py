@@ -42,16 +42,12 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
     ----------
     store : path, URL or zarr store
         The container.
-    storage_options : dict, optional
-        For the backend, with a URL.
-    backend : {"fsspec", "obstore"}, optional
-        Which library reads and writes a URL.
+    storage_options, backend : optional
+        Which library reads and writes a URL, and its options.
     read_only : bool, optional
         Whether the store opened for a URL refuses to write.
-    cache : CacheOptions, optional
-        How much of a remote container is kept in memory, and for how long.
-    forbidden_is_missing : bool, optional
-        Whether a "forbidden" answer means that a key is missing.
+    cache, forbidden_is_missing : optional
+        As for :class:`~n5zarr.N5Store`.
     durability : {"atomic", "durable", "overwrite"}, optional
         How local files are written.
 

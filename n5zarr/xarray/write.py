@@ -87,10 +87,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         Which part of existing datasets to write. ``"auto"`` finds it from the coordinates.
     append_dim : str, optional
         The dimension along which existing datasets grow.
-    storage_options : dict, optional
-        For fsspec, with a URL.
-    durability : {"atomic", "durable", "overwrite"}, optional
-        How local files are written, see :class:`~n5zarr.N5Store`; ``"atomic"`` by default.
+    storage_options, durability : optional
+        Of fsspec, with a URL; and as for :class:`~n5zarr.N5Store`. One that is given keeps its own.
 
     Returns
     -------

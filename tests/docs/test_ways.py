@@ -32,8 +32,10 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)}
 FLOW = ("store", "storage", "container")
 # helpers for names, orders and sizes, and the dispatch of requests, which each request passes
 EVERYWHERE = re.compile(
-    r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*|storage\.local\.LocalFiles\.answer"
-    r"|storage\.files\.(_.*|is_unfinished)|storage\.locks\..*)"
+    r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*"
+    r"|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*"
+    r"|storage\.files\.(_.*|is_unfinished|is_coming|unfinished_name)"
+    r"|storage\.writing\.(_.*|sync_directories|FileWriter\.(_.*|note_directory)))"
 )
 
 

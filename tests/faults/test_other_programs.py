@@ -9,8 +9,9 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from n5zarr.arrays import kernel
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5AttributesError
 from n5zarr.storage import files
+from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
 
 if TYPE_CHECKING:
@@ -275,3 +277,119 @@ def test_a_file_that_is_given_in_small_pieces_is_read_whole(
         found = files.read_reused(str(path), Scratch(), settled=settled)
         assert found is not None
         assert found.tobytes() == bytes(range(101))
+
+
+JAVA_ONCE = """
+    import fcntl, os, sys
+
+    path, content = sys.argv[1], open(sys.argv[2], "rb").read()
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    print("opened", flush=True)
+    sys.stdin.readline()
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    os.ftruncate(file, 0)
+    print("locked", flush=True)
+    sys.stdin.readline()
+    os.write(file, content)
+    os.close(file)
+    """
+
+
+def java_once(path: Path, content: bytes) -> subprocess.Popen[str]:
+    """Start a process that writes a file once, as Java does: it opens, locks, and writes."""
+    source = path.parent.parent / "java-content"
+    source.write_bytes(content)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(JAVA_ONCE), path, source],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    say(process, expected="opened")
+    return process
+
+
+def say(process: subprocess.Popen[str], *, expected: str = "", go_on: bool = False) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if go_on:
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+    if expected:
+        assert process.stdout.readline() == f"{expected}\n"
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
+def test_a_part_is_written_into_what_java_has_written(
+    tmp_path: Path, durability: Any, *, fast: bool
+) -> None:
+    """Java holds the lock of the block: n5zarr waits, and then keeps the rest of Java's block."""
+    root = tmp_path / "c.n5"
+    array = dataset(root, {"type": "raw"}, durability=durability)
+    array[:] = 2
+    path = root / "d/0/0/0"
+    content = path.read_bytes()
+    array[:] = 1
+    java = java_once(path, content)
+    say(java, go_on=True, expected="locked")
+
+    def go_on() -> None:
+        time.sleep(0.2)
+        say(java, go_on=True)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    with nullcontext() if fast else python_only():
+        array[3:5, 1:, 2:] = 3
+    thread.join()
+    end(java)
+    expected = np.full(SHAPE, 2)
+    expected[3:5, 1:, 2:] = 3
+    np.testing.assert_array_equal(array[:], expected)
+
+
+@pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
+def test_java_waits_while_a_part_is_written(tmp_path: Path, durability: Any) -> None:
+    """A rename replaces the file that Java has opened; what is overwritten is still Java's."""
+    path = tmp_path / "d" / "0"
+    path.parent.mkdir()
+    path.write_bytes(b"before")
+    processes = []
+
+    def change(old: bytes | None) -> bytes:
+        processes.append(java_once(path, b"of Java"))
+        assert old == b"before"
+        return b"after"
+
+    with FileWriter(durability, pytest.fail) as writer:
+        writer.update(str(path), change)
+    (java,) = processes
+    say(java, go_on=True, expected="locked")
+    say(java, go_on=True)
+    end(java)
+    assert path.read_bytes() == (b"of Java" if durability == "overwrite" else b"after")
+
+
+@pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
+def test_a_file_that_another_writer_has_just_created(tmp_path: Path, durability: Any) -> None:
+    """It is empty until that writer has its lock: no reader and no writer takes it for damaged."""
+    path = tmp_path / "d" / "0"
+    path.parent.mkdir()
+    java = java_once(path, b"of Java")
+    found: list[bytes | None] = []
+    thread = threading.Thread(target=lambda: found.append(files.read(path)))
+    thread.start()
+    time.sleep(0.05)
+    say(java, go_on=True, expected="locked")
+    say(java, go_on=True)
+    with FileWriter(durability, pytest.fail) as writer:
+        assert writer.update(str(path), lambda old: (old or b"") + b", ours") == b"of Java, ours"
+    thread.join()
+    assert found[0] in (b"of Java", b"of Java, ours")
+    end(java)

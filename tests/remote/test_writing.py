@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,14 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnsupportedError
+from n5zarr.storage.requests import Update, read_key
 from tests.remote import servers
 from tests.remote.conftest import S3, Place, client, fsspec_options, on_s3
+
+if TYPE_CHECKING:
+    from n5zarr.storage.requests import Steps
+
+ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 20
 
 
 @pytest.fixture(params=list(S3))
@@ -209,3 +216,32 @@ def test_a_service_without_conditional_writing(empty: Place) -> None:
     group.attrs["b"] = 2
     group.create_group("c")
     assert dict(zarr.open_group(empty.open(), mode="r").attrs) == {"a": 1, "b": 2}
+
+
+def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy) -> None:
+    """Four writers with stores of their own, each of a quarter of one object."""
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    place = on_s3("obstore", f"s3://{name}/c.n5", proxied_s3)
+
+    def write(number: int) -> None:
+        store = place.open()
+
+        def steps(value: int) -> Steps[bytes]:
+            def change(old: bytes | None) -> bytes:
+                quarters = bytearray(old or bytes(4 * 2))
+                quarters[2 * number : 2 * number + 2] = value.to_bytes(2)
+                return bytes(quarters)
+
+            (new,) = yield [Update("a/0/0", change)]
+            kept = yield from read_key("a/0/0")
+            assert kept is not None
+            assert kept[2 * number : 2 * number + 2] == value.to_bytes(2)
+            return bytes(new)
+
+        for value in range(1, ROUNDS + 1):
+            store.ask(steps(value))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert place.open().ask(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4

@@ -122,6 +122,13 @@ def test_an_update_is_given_the_old_value_and_answers_the_new(ask: Ask) -> None:
     assert ask(read_key("g/k")) == b"++"
 
 
+def test_an_update_that_gives_none_removes_the_key(ask: Ask) -> None:
+    assert ask(one_by_one(Update("g/k", lambda _: None))) == [None]
+    ask(one_by_one(Put("g/k", b"old")))
+    assert ask(one_by_one(Update("g/k", lambda _: None))) == [None]
+    assert ask(read_key("g/k")) is None
+
+
 def test_an_update_that_raises_writes_nothing(ask: Ask) -> None:
     def refuse(_: bytes | None) -> bytes:
         message = "refused"
