@@ -68,8 +68,9 @@ def _is_http(store: ObjectStore[ObstoreStore]) -> bool:
 
 
 def _name(full: str, path: str) -> str:
-    """Return the name of an entry, from its full path and that of its directory."""
-    return full.strip("/").removeprefix(f"{path}/" if path else "").strip("/")
+    """Return the name of an entry from its full path; ``""`` for the marker of the directory."""
+    inner = full.strip("/")
+    return "" if inner == path else inner.removeprefix(f"{path}/" if path else "").strip("/")
 
 
 async def update_object(
