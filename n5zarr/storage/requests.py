@@ -206,7 +206,7 @@ def each_once[T](steps: Steps[T]) -> Steps[T]:
             for request in requests:
                 if id(request) in is_new:
                     merged.append(next(answers))
-                    if isinstance(request, Get):
+                    if _is_plain_get(request):
                         known[request.key] = merged[-1]
                 elif isinstance(request, Get):
                     merged.append(known[request.key])
@@ -217,4 +217,4 @@ def each_once[T](steps: Steps[T]) -> Steps[T]:
 
 
 def _is_plain_get(request: Request) -> TypeGuard[Get]:
-    return isinstance(request, Get) and not request.settled
+    return isinstance(request, Get) and not request.settled and request.part is None
