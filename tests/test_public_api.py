@@ -103,6 +103,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "backend='fsspec'",
         "cache=None",
         "forbidden_is_missing=False",
+        "durability='atomic'",
     ),
     "n5zarr.create_array": (
         "store",
@@ -122,6 +123,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "axis_order='C'",
         "overwrite=False",
         "storage_options=None",
+        "durability=None",
     ),
     "n5zarr.decode_block": ("data", "*", "data_type", "compression", "axis_order='C'"),
     "n5zarr.encode_block": ("array", "*", "compression", "axis_order='C'"),
@@ -178,6 +180,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "path=''",
         "axis_order='C'",
         "storage_options=None",
+        "durability=None",
         "dtype=None",
         "ndim=None",
         "shape=None",
@@ -229,6 +232,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "region=None",
         "append_dim=None",
         "storage_options=None",
+        "durability=None",
     ),
 }
 
@@ -258,6 +262,7 @@ STORE_PROPERTIES = {
     "axis_order",
     "codecs",
     "coords",
+    "durability",
     "root",
     "store",
     "supports_consolidated_metadata",
