@@ -195,7 +195,8 @@ from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, Zi
 warnings.filterwarnings("ignore", "Duplicate name")  # of a changed chunk in an archive
 folder = Path(tempfile.mkdtemp())
 stores = [MemoryStore(), LocalStore(folder / "l"), ZipStore(folder / "z.zip", mode="w")]
-stores += [WrapperStore(MemoryStore()), LoggingStore(MemoryStore(), "CRITICAL"), None, str(folder / "path")]
+stores += [WrapperStore(MemoryStore()), LoggingStore(MemoryStore(), "CRITICAL")]
+stores += [None, str(folder / "path")]
 arrays = []
 for k, store in enumerate(stores):
     for options in [{}, {"shards": (4, 4)}, {"zarr_format": 2}]:
