@@ -17,8 +17,10 @@ from contextlib import nullcontext
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import dask.array
 import numpy as np
 import pytest
+import zarr
 
 import n5zarr
 from n5zarr import N5Store
@@ -62,7 +64,11 @@ def through_n5zarr(root: Path, name: str, durability: Durability) -> Any:
     return n5zarr.open(root, "r+", path=name, durability=durability)
 
 
-OPENINGS: list[Callable[[Path, str, Durability], Any]] = [through_n5zarr]
+def through_zarr(root: Path, name: str, durability: Durability) -> Any:
+    return zarr.open_array(N5Store(root, durability=durability), path=name, mode="r+")
+
+
+OPENINGS: list[Callable[[Path, str, Durability], Any]] = [through_n5zarr, through_zarr]
 
 
 class Case(NamedTuple):
@@ -189,6 +195,25 @@ def test_whole_blocks_and_parts_of_them(tmp_path: Path) -> None:
 
 def test_blocks_that_are_removed_while_parts_are_written(tmp_path: Path) -> None:
     run_in_processes(cases(tmp_path / "c.n5"), *[write_quarter_or_remove] * 3)
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize("opening", OPENINGS)
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_chunks_of_dask_that_are_not_aligned_with_blocks(
+    tmp_path: Path, durability: Durability, opening: Any, scheduler: str
+) -> None:
+    values = np.random.default_rng(1).integers(1, 2**16, (23, 29), "u2")
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=values.shape, chunks=(11, 13), dtype="u2",
+        compression={"type": "raw"},
+    )  # fmt: skip
+    for chunks in ((3, 5), (7, 2), (5, 29)):
+        array = opening(tmp_path / "c.n5", "a", durability)
+        pieces = dask.array.from_array(values, chunks=chunks)  # type: ignore[no-untyped-call]
+        dask.array.store(pieces, array, lock=False, scheduler=scheduler, num_workers=4)
+        np.testing.assert_array_equal(array[...], values)
+        values = values[::-1].copy()
 
 
 @pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])

@@ -103,6 +103,7 @@ class Proxy:
         self.refused: Callable[[Any], bool] = lambda headers: False
         self.code = ""  # what a spoiled answer of S3 says
         self.latency = 0.0
+        self.writing = threading.Lock()  # moto compares and writes in two steps, unlike S3
 
     def counts(self) -> dict[str, int]:
         """Count what was asked since the last time: GET, PUT, HEAD, LIST."""
@@ -165,9 +166,10 @@ class _Passing(BaseHTTPRequestHandler):
         headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
         if "content-length" not in map(str.lower, headers) and body:
             headers["Content-Length"] = str(len(body))
-        self.upstream.request(self.command, self.path, body, headers)
-        answer = self.upstream.getresponse()
-        data = answer.read()
+        with proxy.writing if self.command == "PUT" else contextlib.nullcontext():
+            self.upstream.request(self.command, self.path, body, headers)
+            answer = self.upstream.getresponse()
+            data = answer.read()
         self._answer(answer, data, fault)
 
     @override

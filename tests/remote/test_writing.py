@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
 
 ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 20
+N_PROCESS_ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 5
 
 
 @pytest.fixture(params=list(S3))
@@ -245,3 +247,41 @@ def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
     assert place.open().ask(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4
+
+
+class Elsewhere:
+    """A place as another process opens it."""
+
+    def __init__(self, place: Place) -> None:
+        self.url, self.options = place.url, place.options
+
+    def open(self, **options: Any) -> N5Store:
+        return N5Store(self.url, **(self.options | options))
+
+
+QUARTERS: list[Any] = [np.s_[:3, :4], np.s_[:3, 4:], np.s_[3:, :4], np.s_[3:, 4:]]
+
+
+def write_quarters(place: Elsewhere, number: int, codecs: str) -> None:
+    """Write one quarter of a block again and again; each must be there at once."""
+    array: Any = zarr.open_array(place.open(codecs=codecs), path="a", mode="r+")
+    for value in range(2, N_PROCESS_ROUNDS + 2):
+        array[QUARTERS[number]] = value
+        block = array[...]
+        assert (block[QUARTERS[number]] == value).all()
+        assert all(len(np.unique(block[quarter])) == 1 for quarter in QUARTERS)
+
+
+@pytest.mark.parametrize("codecs", ["zarr", "n5"])
+def test_four_processes_write_quarters_of_one_block_of_an_array(
+    s3_server: str, proxied_s3: servers.Proxy, codecs: str
+) -> None:
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    place = on_s3("obstore", f"s3://{name}/c.n5", proxied_s3)
+    n5zarr.create_array(place.open(), path="a", shape=(5, 7), chunks=(5, 7), dtype="u2")[...] = 1
+    context = get_context("spawn")
+    with ProcessPoolExecutor(4, mp_context=context) as pool:
+        list(pool.map(write_quarters, [Elsewhere(place)] * 4, range(4), [codecs] * 4))
+    array: Any = zarr.open_array(place.open(), path="a", mode="r")
+    assert (array[...] == N_PROCESS_ROUNDS + 1).all()
