@@ -22,7 +22,7 @@ from zarr.testing import strategies as zst
 from n5zarr import N5Store
 from tests.peers.zarr_suite import differences, is_wrong, run
 
-SOURCE = os.environ.get("N5ZARR_ZARR_SOURCE")
+SOURCE = os.environ.get("N5ZARR_ZARR_SOURCE", "")
 PIPELINES = [
     "n5zarr.arrays.pipeline.N5CodecPipeline",
     zarr.config.defaults[0]["codec_pipeline"]["path"],
@@ -54,7 +54,7 @@ def test_selections_that_zarr_draws(pipeline: str, data: st.DataObject) -> None:
         np.testing.assert_array_equal(array.oindex[axes], values[numpys])
 
 
-if SOURCE is not None:
+if SOURCE:
 
     def test_modules_of_zarr(tmp_path: Path) -> None:
         modules = ["tests/test_indexing.py", "tests/test_codec_pipeline.py"]
