@@ -43,8 +43,9 @@ def values() -> np.ndarray[Any, Any]:
 
 @pytest.fixture(scope="module", params=["kernel", "python"], autouse=True)
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Whether there is a compiled kernel."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Whether there is a compiled kernel; the pipeline is on, whatever the environment says."""
+    name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
+    with pytest.MonkeyPatch.context() as patch, zarr.config.set({"codec_pipeline.path": name}):
         if request.param == "python":
             patch.setattr(kernel, "can_do", lambda dataset: False)
         elif kernel._kernel is None:

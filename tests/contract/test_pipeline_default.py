@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from multiprocessing import get_all_start_methods
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -265,10 +266,8 @@ def test_pickles_are_loaded_anywhere(pickles: str, switch: str) -> None:
     assert found == [False, 21, 595, 9 + 16 + 23, OURS if switch == "1" else ZARRS]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", get_all_start_methods())
 def test_processes(container: str, tmp_path: Path, method: str) -> None:
-    if method not in __import__("multiprocessing").get_all_start_methods():
-        pytest.skip("there are no such signals")  # on Windows
     (tmp_path / "program.py").write_text(
         dedent("""
         import sys, warnings

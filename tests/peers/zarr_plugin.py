@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-WAY = os.environ["N5ZARR_ZARR_WAY"]
-REPORT = Path(os.environ["N5ZARR_ZARR_REPORT"])
+WAY = os.environ.get("N5ZARR_ZARR_WAY", "plain")
+REPORT = Path(os.environ.get("N5ZARR_ZARR_REPORT", os.devnull))
 N_CHARACTERS = 400  # of a message
 
 if WAY != "plain":
