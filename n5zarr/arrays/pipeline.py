@@ -209,10 +209,11 @@ class N5CodecPipeline(CodecPipeline):
         transform = self.careful.sync_transform
         is_able = transform is not None and isinstance(value, cpu.NDBuffer)
         is_able = is_able and not any(item[0].read_only for item in batch[:1])
-        parts = [item for item in batch if is_able and not item[4]]
+        # zarr may think that a chunk at the end is complete, which others have made larger
+        parts = [item for item in batch if is_able and not _covers_chunk(item)]
         if transform is not None and parts:
             await update_chunks(transform, parts, value, drop_axes)
-        whole = [item for item in batch if not is_able or item[4]]
+        whole = [item for item in batch if not is_able or _covers_chunk(item)]
         if whole:
             await self.careful.write(whole, value, drop_axes)
 
@@ -236,6 +237,13 @@ class N5CodecPipeline(CodecPipeline):
             if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
                 dataset = await store.run(dataset_at(store, path, anew=True))
         return dataset if dataset is not None and _is_same(dataset, spec) else None
+
+
+def _covers_chunk(item: BatchItem) -> bool:
+    """Whether all of a full-size chunk is written."""
+    _, spec, selection, _, is_complete = item
+    sizes = [part.stop - part.start for part in selection if isinstance(part, slice)]
+    return is_complete and sizes == list(spec.shape)
 
 
 def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> bool:

@@ -361,7 +361,7 @@ class BlockWriter:
         callable
             Takes and returns a block, header first, or None for none.
         """
-        _, spec, selection, value_selection, _ = item
+        _, spec, selection, value_selection, is_complete = item
         position = self.dataset.position(item[0].path)
 
         def decode(stored: Buffer, _: ArraySpec) -> NDBuffer:
@@ -387,7 +387,7 @@ class BlockWriter:
                     chunk_spec=spec,
                     chunk_selection=selection,
                     out_selection=value_selection,
-                    is_complete=False,
+                    is_complete=is_complete,
                     drop_axes=drop_axes,
                     decode=decode,
                     encode=encode,

@@ -189,11 +189,17 @@ class FileWriter:
             _remove(unfinished)
 
     def _link(self, unfinished: str, path: str) -> bool:
-        """Give a new file its name; without hard links, the file of another writer is replaced."""
+        """Give a new file its name; without hard links, the file of another writer is replaced.
+
+        A symbolic link to nothing is replaced: opening it says that there is no file, and making
+        the file says that there is one.
+        """
         try:
             os.link(unfinished, path)
         except FileExistsError:
-            return False
+            if os.path.exists(path) or not os.path.islink(path):
+                return False
+            os.replace(unfinished, path)
         except OSError:  # the file system has no hard links
             os.replace(unfinished, path)
         self._note(path)

@@ -13,7 +13,38 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["is_portable", "numcodecs_compressor", "same_codecs", "zarr_compressors"]
+__all__ = [
+    "is_portable",
+    "keeps_elements",
+    "keeps_elements_v2",
+    "numcodecs_compressor",
+    "same_codecs",
+    "zarr_compressors",
+]
+
+_COMPRESSORS = ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
+_LOSSLESS = {
+    "transpose", "bytes", "gzip", "zstd", "blosc", "crc32c",
+    *(f"numcodecs.{name}" for name in _COMPRESSORS),
+}  # fmt: skip
+
+
+def keeps_elements(codecs: Sequence[JSON]) -> bool:
+    """Whether a chain of Zarr v3 only says how elements become bytes: no filters, no shards.
+
+    Examples
+    --------
+    >>> keeps_elements(["bytes", {"name": "zstd"}]), keeps_elements(["numcodecs.delta", "bytes"])
+    (True, False)
+    """
+    return all(_name_and_configuration(codec)[0] in _LOSSLESS for codec in codecs)
+
+
+def keeps_elements_v2(encoding: Mapping[str, JSON]) -> bool:
+    """Whether compressor and filters of a ``.zarray`` only say how elements become bytes."""
+    compressor = encoding["compressor"]
+    name = compressor.get("id") if isinstance(compressor, Mapping) else None
+    return not encoding["filters"] and (compressor is None or name in _COMPRESSORS)
 
 
 def same_codecs(first: Sequence[JSON], second: Sequence[JSON]) -> bool:

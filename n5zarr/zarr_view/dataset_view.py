@@ -48,7 +48,7 @@ from n5zarr.format.order import (
     to_c,
     transposition,
 )
-from n5zarr.zarr_view.compressors import is_portable, same_codecs
+from n5zarr.zarr_view.compressors import is_portable, keeps_elements, keeps_elements_v2, same_codecs
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.record import Record
 
@@ -155,7 +155,11 @@ class DatasetView:
     def holds_elements(self) -> bool:
         """Whether blocks hold the elements of the Zarr array as they are, whatever its codecs."""
         is_plain = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
-        return is_plain and self.transcoded is None
+        if not is_plain or self.transcoded is None:
+            return is_plain
+        if self.zarr_format == 3:
+            return keeps_elements(self.v3_codecs)
+        return keeps_elements_v2(self.v2_encoding)
 
     @property
     def data_type(self) -> DataType:

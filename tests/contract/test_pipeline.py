@@ -18,6 +18,7 @@ import tensorstore as ts
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zarr.codecs import Crc32cCodec, GzipCodec, TransposeCodec, ZstdCodec
 from zarr.storage import MemoryStore
 
 import n5zarr
@@ -491,3 +492,64 @@ def test_an_output_of_another_type(container: Path, dtype: str, order: Any) -> N
     out = np.zeros(SHAPE, dtype, order=order)
     array.get_basic_selection(out=zarr.buffer.cpu.NDBuffer.from_numpy_array(out))
     np.testing.assert_array_equal(out, values().astype(dtype))
+
+
+# ---------------------------------------------------------------------- arrays that zarr creates
+
+LITTLE: dict[str, dict[str, Any]] = {
+    "v3": {"compressors": ZstdCodec(level=1)},
+    "v3, raw": {"compressors": None},
+    "v3, gzip and a checksum": {"compressors": [GzipCodec(level=1), Crc32cCodec()]},
+    "v3, transposed": {"filters": [TransposeCodec(order=(2, 0, 1))]},
+    "v2": {"zarr_format": 2},
+    "v2, little": {"zarr_format": 2, "dtype": "<u2", "order": "F"},
+}
+
+
+@pytest.mark.parametrize("options", LITTLE.values(), ids=LITTLE)
+def test_the_store_that_created_an_array_reads_blocks_too(
+    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """zarr's default codecs are little-endian: no codec of zarr's is needed for the elements."""
+    zarr_format = options.get("zarr_format", 3)
+    store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
+    given = {"dtype": "u2", "shape": SHAPE, "chunks": BLOCK} | options
+    array: Any = zarr.create_array(store, name="a", **given)
+
+    def fail(self: N5CodecPipeline) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(N5CodecPipeline, "careful", property(fail))
+    model = values()
+    array[...] = model
+    array[2:7, ::3, 4] = model[2:7, ::3, 4] = 5
+    np.testing.assert_array_equal(array[...], model)
+    np.testing.assert_array_equal(array.oindex[[1, 11], 3:9, [0, 10]], model[[1, 11]][:, 3:9, ::10])
+    monkeypatch.undo()
+    reopened = zarr.open_array(N5Store(tmp_path / "c.n5"), path="a", mode="r")
+    np.testing.assert_array_equal(reopened[...], model)
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "c.n5" / "a")}}
+    np.testing.assert_array_equal(ts.open(spec).result().read().result().T, model)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "bool", "c8", "f2", "M8[s]"])
+@pytest.mark.parametrize("is_created", [True, False])
+def test_what_another_writer_has_appended_stays(
+    tmp_path: Path, dtype: str, *, is_created: bool
+) -> None:
+    path = tmp_path / "c.n5"
+    made: Any = zarr.create_array(N5Store(path), name="a", shape=(6,), chunks=(4,), dtype=dtype)
+    array = made if is_created else zarr.open_array(N5Store(path), path="a", mode="r+")
+    other: Any = zarr.open_array(N5Store(path), path="a", mode="r+")
+    one = np.ones(2, "i8").astype(dtype)
+    other.resize((8,))
+    other[6:8] = one
+    array[4:6] = one  # all that it knows of the last chunk
+    found: Any = zarr.open_array(N5Store(path), path="a", mode="r")
+    np.testing.assert_array_equal(found[4:8], np.concatenate([one, one]))
+
+
+def test_one_element_written_as_an_array_of_one(tmp_path: Path) -> None:
+    array: Any = zarr.create_array(N5Store(tmp_path), name="a", shape=(6,), chunks=(1,), dtype="u2")
+    array[-6] = np.array([91])
+    assert array[...].tolist() == [91, 0, 0, 0, 0, 0]

@@ -414,3 +414,23 @@ def test_a_timer_that_writes_the_block_that_is_being_written(
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert written[0] > ROUNDS
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("where", [np.s_[:, :], np.s_[1:3, 2:5]], ids=["whole", "part"])
+def test_a_link_to_nothing_is_no_block(
+    tmp_path: Path, where: Any, durability: Durability, opening: Any
+) -> None:
+    made = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(5, 7), chunks=(5, 7), dtype="u2", attributes={"x": 1}
+    )
+    made[...] = 3
+    block = tmp_path / "c.n5" / "a" / "0" / "0"
+    block.unlink()
+    block.symlink_to(tmp_path / "gone")
+    array = opening(tmp_path / "c.n5", "a", durability)
+    array[where] = 9
+    expected = np.zeros((5, 7), "u2")
+    expected[where] = 9
+    np.testing.assert_array_equal(array[...], expected)
