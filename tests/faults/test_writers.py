@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 
-ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 15
+ROUNDS = 300 if os.environ.get("N5ZARR_STRESS") else 8
 PATIENCE = 100  # seconds
 SHAPE = (37, 41, 43)  # one block
 QUARTERS = [
