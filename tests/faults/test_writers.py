@@ -266,7 +266,7 @@ def test_a_killed_writer_leaves_no_lock(tmp_path: Path, durability: Durability) 
     array = case.open()
     context = multiprocessing.get_context("spawn")
     delays = random.Random(13)  # noqa: S311
-    for number in range(ROUNDS // 5):
+    for number in range(max(3, ROUNDS // 5)):
         ready = context.Event()
         writer = context.Process(target=write_for_ever, args=(case, ready))
         writer.start()
