@@ -17,7 +17,9 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays.array import N5Array, N5Group
+from n5zarr.arrays.nodes import standard_codecs
 from n5zarr.errors import N5Error, N5Warning
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,13 +92,13 @@ def described(node: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.relative_to(DATA).as_posix())
-@pytest.mark.parametrize("axis_order", ["C", "F"])
-def test_a_node_is_what_zarr_opens(path: Path, axis_order: Any) -> None:
-    store = N5Store(path, codecs="n5", read_only=True, axis_order=axis_order)
+@pytest.mark.parametrize(("axis_order", "mode"), [("C", "r"), ("F", "r"), ("C", "r+")])
+def test_a_node_is_what_zarr_opens(path: Path, axis_order: Any, mode: Any) -> None:
+    store = N5Store(path, codecs="n5", read_only=mode == "r", axis_order=axis_order)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", N5Warning)
-        expected: Any = zarr.open(store, mode="r", zarr_format=3)
-        found: Any = opened(path, axis_order=axis_order)
+        expected: Any = zarr.open(store, mode=mode, zarr_format=3)
+        found: Any = opened(path, mode, axis_order=axis_order)
         assert described(found) == described(expected)
         if not isinstance(expected, zarr.Group):
             return
@@ -105,11 +107,26 @@ def test_a_node_is_what_zarr_opens(path: Path, axis_order: Any) -> None:
             name: described(node) for name, node in theirs.items()
         }
         for name, node in ours.items():
-            assert described(opened(path, path=name, axis_order=axis_order)) == described(node)
+            alone = opened(path, mode, path=name, axis_order=axis_order)
+            assert described(alone) == described(node)
             assert described(found[name]) == described(node)
             assert isinstance(node, N5Group) == isinstance(theirs[name], zarr.Group)
         assert dict(found.groups()).keys() == dict(expected.groups()).keys()
         assert dict(found.arrays()).keys() == dict(expected.arrays()).keys()
+
+
+@pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.relative_to(DATA).as_posix())
+def test_copies_get_the_codecs_that_zarr_shows(path: Path) -> None:
+    store = N5Store(path, read_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found: Any = zarr.open(store, mode="r", zarr_format=3)
+        members: dict[str, Any] = {"": found}
+        members |= dict(found.members(None)) if isinstance(found, zarr.Group) else {}
+        for name, member in members.items():
+            view = store.node(name)
+            if isinstance(view, DatasetView):
+                assert standard_codecs(view) == member.metadata.inner_codecs
 
 
 @pytest.mark.parametrize("document", ["{", '{"dimensions":[1],"dataType":"x","compression":{}}'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -159,6 +160,13 @@ def test_the_deepest_nesting_that_java_reads_is_read(prefix: str) -> None:
         assert isinstance(parsed, list)
         (parsed,) = parsed
     assert parsed == 1
+
+
+@pytest.mark.parametrize("prefix", ["", "//\n"], ids=["standard", "lenient"])
+def test_many_brackets_are_not_many_levels(prefix: str) -> None:
+    wide: list[object] = [[] for _ in range(2 * MAX_DEPTH)]
+    for value in (wide, ["[{" * MAX_DEPTH]):
+        assert parse_json((prefix + json.dumps(value)).encode()) == value
 
 
 @pytest.mark.parametrize("prefix", ["", "//\n"], ids=["standard", "lenient"])
