@@ -28,6 +28,7 @@ from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.storage import files
 from n5zarr.storage.requests import Put, Remove, Update, Work
+from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,18 +74,27 @@ def write_blocks(
     list
         The items that are left to zarr's own way.
     """
+    dataset = writer.dataset
+    directory = dataset.directory
 
     def write(lot: Sequence[BatchItem]) -> list[BatchItem]:
         left = []
         for item in lot:
-            steps = writer.steps(item, drop_axes)
-            if steps is None:
+            position = dataset.position(item[0].path)
+            path = directory + "/".join(map(str, position))
+            if not dataset.in_grid(position):
                 left.append(item)
+            elif drop_axes or not writer.can_write(item):
+                file_writer.update(path, writer.change(item, drop_axes))
+            elif parts := writer.encode(item):
+                file_writer.write(path, *parts)
             else:
-                writer.dataset.store.run_sync(steps)
+                file_writer.remove(path)
         return left
 
-    return _share_out(write, items, n_workers if writer.is_worth_threads else 1)
+    # one for all blocks: it syncs each directory once
+    with FileWriter(dataset.durability, dataset.store.container.warn) as file_writer:
+        return _share_out(write, items, n_workers if writer.is_worth_threads else 1)
 
 
 def _share_out[Item, Result](

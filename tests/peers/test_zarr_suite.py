@@ -29,7 +29,7 @@ PIPELINES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore")  # zarr's strategies draw what zarr warns of
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=["ours", "zarrs"])
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
