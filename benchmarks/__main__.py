@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import random
 import shutil
 import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,6 +53,7 @@ ZARR_CODECS: dict[str, Any] = {
 PEERS = ("tensorstore", "z5py", "zarr-n5")
 BOXES = {"boxes of 100³": (100, 4), "boxes of 16³": (16, 16)}  # edge, number
 OTHER_DURABILITIES = ("overwrite", "durable")
+ENOUGH = 0.05  # seconds of a task in a row
 
 type Reader = Callable[[tuple[slice, ...]], np.ndarray]
 
@@ -205,14 +207,31 @@ def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callab
 
 
 def measure(tasks: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Run each in turn, several times, and give the median of seconds."""
+    """Run each in turn, in changing order, and give the median of seconds.
+
+    Short tasks run several times in a row, as ``timeit`` does: a program reads one box after the
+    other, and what another tool leaves behind, such as threads that end, delays the first.
+    """
     seconds: dict[str, list[float]] = {tool: [] for tool in tasks}
-    for _ in range(rounds):
-        for tool, task in tasks.items():
-            start = time.perf_counter()
-            task()
-            seconds[tool].append(time.perf_counter() - start)
+    in_a_row = {tool: max(1, round(ENOUGH / timed(task, 1))) for tool, task in tasks.items()}
+    for tool in shuffled(list(tasks), rounds):
+        seconds[tool].append(timed(tasks[tool], in_a_row[tool]))
     return {tool: statistics.median(found) for tool, found in seconds.items()}
+
+
+def timed(task: Callable[[], Any], n: int) -> float:
+    """Give the seconds of a task that runs ``n`` times in a row."""
+    start = time.perf_counter()
+    for _ in range(n):
+        task()
+    return (time.perf_counter() - start) / n
+
+
+def shuffled[Item](items: list[Item], rounds: int) -> Iterator[Item]:
+    """Yield all items in each round, in another order each time."""
+    rng = random.Random(5)
+    for _ in range(rounds):
+        yield from rng.sample(items, len(items))
 
 
 def boxes(edge: int, wanted: str = "boxes of 100³") -> list[tuple[slice, ...]]:
@@ -257,17 +276,16 @@ def write_tasks(case: Case, source: np.ndarray, folder: Path, rounds: int) -> li
     partial: dict[str, list[float]] = {}
     n_bytes = {}
     part = boxes(source.shape[0])[0]
-    for _ in range(rounds):
-        for tool, make in writers(case, source).items():
-            path = folder / f"{tool}.n5"
-            shutil.rmtree(path, ignore_errors=True)
-            fill = make(path)
-            start = time.perf_counter()
-            fill()
-            seconds.setdefault(tool, []).append(time.perf_counter() - start)
-            made = path.with_suffix(".zarr") if tool == "Zarr v3" else path
-            n_bytes[tool] = sum(p.stat().st_size for p in made.rglob("*") if p.is_file())
-            partial.setdefault(tool, []).append(write_part(tool, path, case, source, part))
+    for tool, make in shuffled(list(writers(case, source).items()), rounds):
+        path = folder / f"{tool}.n5"
+        shutil.rmtree(path, ignore_errors=True)
+        fill = make(path)
+        start = time.perf_counter()
+        fill()
+        seconds.setdefault(tool, []).append(time.perf_counter() - start)
+        made = path.with_suffix(".zarr") if tool == "Zarr v3" else path
+        n_bytes[tool] = sum(p.stat().st_size for p in made.rglob("*") if p.is_file())
+        partial.setdefault(tool, []).append(write_part(tool, path, case, source, part))
     for tool in seconds:
         # tensorstore refuses z5py's blosc, for a member that it does not know
         reader = "z5py" if tool == "z5py" else "tensorstore"

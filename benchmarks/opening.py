@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import multiprocessing
 import shutil
 import statistics
 import tempfile
@@ -21,8 +20,6 @@ import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
 
 import numpy as np
 import tensorstore as ts
@@ -34,17 +31,15 @@ from zarr_n5 import N5WrapperStore
 
 import n5zarr
 from benchmarks.presentation import copy_keys
+from benchmarks.s3_server import s3_server
 from n5zarr import N5Store
 from n5zarr.store.inspect import describe_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.storage.url import Backend
-
 PATH = "em/s0"
 IN_A_ROW = 20
-PAGE = 1000  # keys in one answer of S3
 
 
 def write(folder: Path) -> np.ndarray:
@@ -122,66 +117,6 @@ def write_many(root: Path, n: int) -> None:
         )
 
 
-def serve(root: str, latency: float, port: Any) -> None:
-    """Answer GET, HEAD and lists of the files below a directory, as S3 does, after some time."""
-    files = {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(Path(root).rglob("*"))
-        if path.is_file()
-    }
-    names = sorted(files)
-
-    def listed(query: dict[str, str]) -> bytes:
-        prefix, after = query.get("prefix", ""), query.get("continuation-token", "")
-        keys: dict[str, bool] = {}
-        for name in names:
-            inner = name.removeprefix("lab/")
-            if inner.startswith(prefix):
-                first, slash, _ = inner[len(prefix) :].partition(query.get("delimiter", "\0"))
-                keys[prefix + first + slash] = bool(slash)
-        page = [key for key in keys if key > after][: PAGE + 1]
-        body = "".join(
-            f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
-            if keys[key]
-            else f"<Contents><Key>{escape(key)}</Key><Size>{len(files['lab/' + key])}</Size>"
-            '<ETag>"1"</ETag><LastModified>2026-11-21T00:00:00.000Z</LastModified></Contents>'
-            for key in page[:PAGE]
-        )
-        more = len(page) > PAGE
-        last = escape(page[PAGE - 1]) if more else ""
-        token = f"<NextContinuationToken>{last}</NextContinuationToken>"
-        return (
-            '<?xml version="1.0"?><ListBucketResult><Name>lab</Name>'
-            f"<KeyCount>{min(len(page), PAGE)}</KeyCount>"
-            f"<IsTruncated>{str(more).lower()}</IsTruncated>{token if more else ''}{body}"
-            "</ListBucketResult>"
-        ).encode()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            method, target, _ = line.decode().split()
-            while (await reader.readline()).strip():
-                pass
-            await asyncio.sleep(latency)
-            url = urlsplit(target)
-            query = {key: value[0] for key, value in parse_qs(url.query).items()}
-            name = unquote(url.path).strip("/")
-            data = listed(query) if "list-type" in query else files.get(name)
-            head = f"HTTP/1.1 {'404 Not Found' if data is None else '200 OK'}\r\n"
-            head += f'Content-Length: {len(data or b"")}\r\nETag: "1"\r\n'
-            head += "Last-Modified: Sat, 21 Nov 2026 00:00:00 GMT\r\n\r\n"
-            writer.write(head.encode() + (b"" if method == "HEAD" else data or b""))
-            await writer.drain()
-        writer.close()
-
-    async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
-
-
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     found = work()
@@ -215,27 +150,14 @@ def many(folder: Path, n: int, latency: float) -> None:
     seconds, members = timed(plain.members)
     assert len(members) == n
     print(f"| `members()` of `zarr.open(N5Store)`, local | {seconds:.2f} | |")
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(str(folder), latency / 1000, theirs), daemon=True
-    )
-    server.start()
-    url = f"http://127.0.0.1:{ours.recv()}"
-    try:
-        backends: dict[Backend, dict[str, Any]] = {
-            "fsspec": {"anon": True, "endpoint_url": url},
-            "obstore": {
-                "endpoint": url, "skip_signature": True, "region": "us-east-1",
-                "client_options": {"allow_http": True},
-            },
-        }  # fmt: skip
-        for backend, options in backends.items():
-            store = N5Store("s3://lab/k.n5", storage_options=options, backend=backend, codecs="n5")
+    with s3_server(folder, latency) as options:
+        for backend in options:
+            store = N5Store(
+                "s3://lab/k.n5", storage_options=options[backend], backend=backend, codecs="n5"
+            )
             seconds, (_, first) = timed(partial(n_described, store, n))
             where = f"S3 {latency:g} ms away, {backend}"
             print(f"| `n5zarr tree`, {where} | {seconds:.1f} | {first:.2f} |", flush=True)
-    finally:
-        server.terminate()
 
 
 def thousand(folder: Path) -> None:

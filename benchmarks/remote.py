@@ -11,60 +11,32 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import multiprocessing
 import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorstore as ts
 import zarr
 from obstore.store import S3Store
-from zarr.storage import FsspecStore, LocalStore, ObjectStore
+from zarr.storage import FsspecStore, ObjectStore
 
 from benchmarks.__main__ import Case, Reader, boxes, measure, read_all, volume, writers
+from benchmarks.presentation import copy_keys
+from benchmarks.s3_server import s3_server
 from n5zarr import N5Store
+
+if TYPE_CHECKING:
+    from n5zarr.storage.url import Backend
 
 COMPRESSIONS = ("raw", "gzip", "zstd")
 
 
-def serve(directory: str, latency: float, port: Any) -> None:
-    """Answer GET and HEAD for files below a directory, as S3 does."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            method, path, _ = line.decode().split()
-            while (await reader.readline()).strip():
-                pass
-            await asyncio.sleep(latency)
-            file = Path(directory, unquote(path.partition("?")[0]).lstrip("/"))
-            data = file.read_bytes() if file.is_file() else b""
-            status = "200 OK" if file.is_file() else "404 Not Found"
-            head = f'HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\nETag: "1"\r\n'
-            head += "Last-Modified: Sat, 21 Nov 2026 00:00:00 GMT\r\n\r\n"
-            writer.write(head.encode() + (b"" if method == "HEAD" else data))
-            await writer.drain()
-        writer.close()
-
-    async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
-
-
-def readers(url: str) -> dict[str, Any]:
-    fsspec = {"anon": True, "endpoint_url": url}
-    objects: dict[str, Any] = {
-        "endpoint": url,
-        "skip_signature": True,
-        "region": "us-east-1",
-        "client_options": {"allow_http": True},
-    }
+def readers(options: dict[Backend, dict[str, Any]]) -> dict[str, Any]:
+    fsspec, objects = options["fsspec"], options["obstore"]
+    url = fsspec["endpoint_url"]
     stores = {
         "n5zarr, fsspec": N5Store("s3://lab/c.n5", storage_options=fsspec),
         "n5zarr, obstore": N5Store("s3://lab/c.n5", storage_options=objects, backend="obstore"),
@@ -89,41 +61,21 @@ def readers(url: str) -> dict[str, Any]:
     return {name: read(store) for name, store in stores.items()} | {"tensorstore": tensorstore()}
 
 
-def copy_keys(source: Path, to: Path) -> None:
-    """Make a Zarr hierarchy of the keys that the container is shown with."""
-    store = N5Store(source)
-    plain = LocalStore(to)
-
-    async def copy() -> None:
-        async for key in store.list():
-            value = await store.get(key, zarr.buffer.cpu.buffer_prototype)
-            if value is not None:
-                await plain.set(key, value)
-
-    asyncio.run(copy())
-
-
 def compare(folder: Path, latency: float, edge: int, rounds: int) -> None:
     """Print the speed of each tool, with a server of this latency in milliseconds."""
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    context = multiprocessing.get_context("spawn")
-    arguments = (str(folder), latency / 1000, theirs)
-    server = context.Process(target=serve, args=arguments, daemon=True)
-    server.start()
-    url = f"http://127.0.0.1:{ours.recv()}"
     wanted: dict[str, list[tuple[slice, ...]]] = {
         "whole": [(slice(None),) * 3],
         "boxes": boxes(edge),
     }
-    try:
+    source = volume("uint8", edge)
+    with s3_server(folder, latency) as options:
         for compression in COMPRESSIONS:
-            source = volume("uint8", edge)
             container = folder / "lab" / "c.n5"
             for name in (container, container.with_suffix(".zarr")):
                 shutil.rmtree(name, ignore_errors=True)
             writers(Case("uint8", 64, compression), source)["n5zarr"](container)()
-            copy_keys(container, container.with_suffix(".zarr"))
-            tools = readers(url)
+            asyncio.run(copy_keys(N5Store(container), container.with_suffix(".zarr")))
+            tools = readers(options)
             for task, selections in wanted.items():
                 for tool, read in tools.items():
                     for box in selections:
@@ -134,9 +86,6 @@ def compare(folder: Path, latency: float, edge: int, rounds: int) -> None:
                 speed = [f"{n_bytes / s / 1e6:.0f}" for s in seconds.values()]
                 cells = " | ".join([f"{latency:g}", compression, task, *speed])
                 print(f"| {cells} |", flush=True)
-    finally:
-        server.terminate()
-        server.join()
 
 
 def main() -> None:

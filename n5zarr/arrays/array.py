@@ -200,12 +200,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         if not isinstance(store, N5Store) or not is_local(store) or (to_write and store.read_only):
             return None
         dataset = store.run_sync(dataset_at(store, self.path, anew=to_write))
-        if dataset is None:
-            return None
-        view = dataset.view  # another program may have replaced the dataset meanwhile
-        native = view.data_type.dtype.newbyteorder("=")
-        is_same = view.chunk_shape == self.chunks and native == self.dtype
-        return dataset if is_same else None
+        return dataset if dataset is not None and dataset.holds(self.chunks, self.dtype) else None
 
     @property
     def _fill_value(self) -> object:

@@ -10,6 +10,8 @@ from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Steps
@@ -46,6 +48,11 @@ class OpenDataset(NamedTuple):
     def durability(self) -> Durability:
         """How blocks are written."""
         return self.store.storage.durability
+
+    def holds(self, chunk_shape: tuple[int, ...], dtype: np.dtype) -> bool:
+        """Whether an array has its chunks and elements: others may have replaced the dataset."""
+        native = self.view.data_type.dtype.newbyteorder("=")
+        return self.view.chunk_shape == chunk_shape and native == dtype.newbyteorder("=")
 
     def position(self, key: str) -> N5Tuple:
         """Return the grid position of the block of a chunk from the chunk's key."""

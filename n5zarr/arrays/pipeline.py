@@ -236,7 +236,8 @@ class N5CodecPipeline(CodecPipeline):
             dataset = await store.run(dataset_at(store, path))
             if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
                 dataset = await store.run(dataset_at(store, path, anew=True))
-        return dataset if dataset is not None and _is_same(dataset, spec) else None
+        dtype = spec.dtype.to_native_dtype()
+        return dataset if dataset is not None and dataset.holds(spec.shape, dtype) else None
 
 
 def _covers_chunk(item: BatchItem) -> bool:
@@ -252,14 +253,6 @@ def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> b
     return all(
         item[4] and dataset.extent(dataset.position(item[0].path)) == block_size for item in batch
     )
-
-
-def _is_same(dataset: OpenDataset, spec: ArraySpec) -> bool:
-    """Whether an array has the chunks and elements of a dataset, which others may have replaced."""
-    view = dataset.view
-    native = view.data_type.dtype.newbyteorder("=")
-    dtype = spec.dtype.to_native_dtype().newbyteorder("=")
-    return view.chunk_shape == spec.shape and native == dtype
 
 
 def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:

@@ -84,7 +84,7 @@ def write_blocks(
             path = directory + "/".join(map(str, position))
             if not dataset.in_grid(position):
                 left.append(item)
-            elif drop_axes or not writer.can_write(item):
+            elif not writer.writes_whole(item, drop_axes):
                 file_writer.update(path, writer.change(item, drop_axes))
             elif parts := writer.encode(item):
                 file_writer.write(path, *parts)
@@ -317,13 +317,13 @@ class BlockWriter:
         """Whether a block takes more work outside of the interpreter than a thread costs."""
         return not self._is_raw or self._view.full_n_bytes >= _SMALL_BLOCK
 
-    def can_write(self, item: BatchItem) -> bool:
+    def writes_whole(self, item: BatchItem, drop_axes: tuple[int, ...]) -> bool:
         """Whether the value holds a whole block, so that nothing of it has to be read first.
 
         zarr may think so of a block that others have made larger.
         """
         *_, value_selection, is_complete = item
-        if not is_complete or not isinstance(value_selection, tuple):
+        if drop_axes or not is_complete or not isinstance(value_selection, tuple):
             return False
         runs = [part for part in value_selection if _is_run(part)]
         shape = self.value.shape
@@ -340,7 +340,7 @@ class BlockWriter:
         if not self.dataset.in_grid(position):
             return None
         key = self.dataset.key(position)
-        if not drop_axes and self.can_write(item):
+        if self.writes_whole(item, drop_axes):
             return _write_whole(key, partial(self.encode, item))
         return _write_part(key, self.change(item, drop_axes))
 

@@ -85,10 +85,10 @@ def test_as_many_at_a_time_as_the_store_says(n: int | None, how: dict[str, Any])
     inner.n_most = 0
     for again in (array, pickle.loads(pickle.dumps(array))):
         np.testing.assert_array_equal(again[...], expected)
-    assert inner.n_most == (32 if n is None else n)
+    assert inner.n_most == (64 if n is None else n)
     inner.n_most = 0
     array[...] = expected + 1
-    assert inner.n_most == (32 if n is None else n)
+    assert inner.n_most == (64 if n is None else n)
     np.testing.assert_array_equal(array[...], expected + 1)
 
 
