@@ -43,7 +43,7 @@ class Watched(MemoryStore):
         self.asked.append((key, n_bytes))
         self.n_now += 1
         self.n_most = max(self.n_most, self.n_now)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.02)  # longer than 64 take to start
         self.n_now -= 1
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Buffer | None:
