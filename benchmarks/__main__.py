@@ -272,20 +272,21 @@ def read_all(read: Reader, selections: list[tuple[slice, ...]]) -> None:
 
 
 def write_tasks(case: Case, source: np.ndarray, folder: Path, rounds: int) -> list[Row]:
-    seconds: dict[str, list[float]] = {}
-    partial: dict[str, list[float]] = {}
+    tools = writers(case, source)
+    seconds: dict[str, list[float]] = {tool: [] for tool in tools}
+    partial: dict[str, list[float]] = {tool: [] for tool in tools}
     n_bytes = {}
     part = boxes(source.shape[0])[0]
-    for tool, make in shuffled(list(writers(case, source).items()), rounds):
+    for tool, make in shuffled(list(tools.items()), rounds):
         path = folder / f"{tool}.n5"
         shutil.rmtree(path, ignore_errors=True)
         fill = make(path)
         start = time.perf_counter()
         fill()
-        seconds.setdefault(tool, []).append(time.perf_counter() - start)
+        seconds[tool].append(time.perf_counter() - start)
         made = path.with_suffix(".zarr") if tool == "Zarr v3" else path
         n_bytes[tool] = sum(p.stat().st_size for p in made.rglob("*") if p.is_file())
-        partial.setdefault(tool, []).append(write_part(tool, path, case, source, part))
+        partial[tool].append(write_part(tool, path, case, source, part))
     for tool in seconds:
         # tensorstore refuses z5py's blosc, for a member that it does not know
         reader = "z5py" if tool == "z5py" else "tensorstore"
