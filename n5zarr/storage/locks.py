@@ -43,11 +43,12 @@ _IN_PROCESS = threading.RLock()  # where the locks of the system do not exclude 
 class _Lock:
     """A lock that this process holds or waits for."""
 
-    def __init__(self, file: int, *, to_write: bool) -> None:
+    def __init__(self, file: int, *, to_write: bool, gives_way: bool = False) -> None:
         status = os.fstat(file)
         self.file = file
         self.place = (status.st_dev, status.st_ino)
         self.to_write = to_write
+        self.gives_way = gives_way
         self.is_held = False
         self.is_changing = False  # its writer is writing into the file
         self.thread = threading.get_ident()
@@ -55,6 +56,14 @@ class _Lock:
     def is_interrupted(self) -> bool:
         """Whether code holds it that this code interrupts: it cannot go on before this ends."""
         return self.thread == threading.get_ident() and (self.is_held or _holds(self.file))
+
+    def is_stuck(self) -> bool:
+        """Whether code holds it that waits for another lock, in a handler that interrupts it."""
+        is_held = self.is_held or _holds(self.file)
+        return is_held and any(
+            lock.thread == self.thread and lock is not self and not lock.is_held
+            for lock in list(_locks)
+        )
 
     def others(self) -> list[_Lock]:
         """Find other locks of this process on the same file: of threads, or of interrupted code."""
@@ -136,7 +145,9 @@ def changing(file: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[None]:
+def writing(
+    file: int, path: object, warn: Callable[[str], None], *, gives_way: bool = False
+) -> Iterator[None]:
     """Hold an exclusive lock.
 
     Parameters
@@ -147,6 +158,9 @@ def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[No
         Name of the file, for messages.
     warn : callable
         Called with a message when the file system has no locks.
+    gives_way : bool, optional
+        Whether the file is only replaced or removed: of two who do that, either may be first. So
+        this thread does not wait for one that waits in a handler, perhaps for this thread.
 
     Raises
     ------
@@ -155,7 +169,7 @@ def writing(file: int, path: object, warn: Callable[[str], None]) -> Iterator[No
         it for a minute.
     """
     if hasattr(fcntl, "F_OFD_SETLK"):
-        with _registered(file, to_write=True) as lock:
+        with _registered(file, to_write=True, gives_way=gives_way) as lock:
             try:
                 _take_to_write(file, lock, path)
             except OSError as err:
@@ -182,6 +196,9 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
         if not lock.others():
             _wait(file, "F_WRLCK")  # another program holds it: queue for it
             break
+        others = [other for other in lock.others() if other.is_held or other.is_stuck()]
+        if lock.gives_way and others and all(o.gives_way and o.is_stuck() for o in others):
+            return
         if any(other.is_interrupted() for other in lock.others()) or time.monotonic() > end:
             if _try(file, "F_WRLCK"):  # released meanwhile
                 break
@@ -199,9 +216,9 @@ def _timeout(path: object | None) -> TimeoutError:
 
 
 @contextlib.contextmanager
-def _registered(file: int, *, to_write: bool) -> Iterator[_Lock]:
+def _registered(file: int, *, to_write: bool, gives_way: bool = False) -> Iterator[_Lock]:
     """Announce a lock to the other threads of this process before taking it."""
-    lock = _Lock(file, to_write=to_write)
+    lock = _Lock(file, to_write=to_write, gives_way=gives_way)
     _locks[lock] = None
     try:
         yield lock

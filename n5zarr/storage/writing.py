@@ -94,7 +94,7 @@ class FileWriter:
     def _rename(self, unfinished: str, path: str) -> bool:
         """Give a new file its name; False where another writer created the file meanwhile."""
         try:
-            with self._held(path, is_quiet=True) as file:
+            with self._held(path, replaces=True) as file:
                 if file is None:
                     return self._link(unfinished, path)
                 os.replace(unfinished, path)
@@ -156,7 +156,7 @@ class FileWriter:
         """
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             try:
-                with self._held(path, is_quiet=True) as file:
+                with self._held(path, replaces=True) as file:
                     if file is not None:
                         os.remove(path)
             except PermissionError:  # no lock for those who may not write the file; or Windows
@@ -164,7 +164,7 @@ class FileWriter:
             self._note(path)
 
     @contextlib.contextmanager
-    def _held(self, path: str, *, is_quiet: bool = False) -> Iterator[int | None]:
+    def _held(self, path: str, *, replaces: bool = False) -> Iterator[int | None]:
         """Hold the lock of a file, and give its descriptor; None where it is missing."""
         while True:
             try:
@@ -173,7 +173,8 @@ class FileWriter:
                 yield None
                 return
             try:
-                with writing(file, path, _ignore if is_quiet else self._warn):
+                warn = _ignore if replaces else self._warn
+                with writing(file, path, warn, gives_way=replaces):
                     if _is_current(file, path):
                         yield file
                         return

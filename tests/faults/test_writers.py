@@ -434,3 +434,37 @@ def test_a_link_to_nothing_is_no_block(
     expected = np.zeros((5, 7), "u2")
     expected[where] = 9
     np.testing.assert_array_equal(array[...], expected)
+
+
+def test_two_threads_that_are_interrupted_while_they_replace_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler in each, while it holds the lock of a file, replaces the file of the other."""
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    for path in paths:
+        Path(path).write_bytes(b"before")
+    replace, both, handled = os.replace, threading.Barrier(2), threading.local()
+
+    def with_handler(source: str, target: str) -> None:
+        if not hasattr(handled, "now"):
+            handled.now = True
+            both.wait(30)
+            other = paths[1 - paths.index(target)]
+            FileWriter("atomic", pytest.fail).write(other, b"by a handler")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", with_handler)
+    writers = [
+        threading.Thread(
+            target=FileWriter("atomic", pytest.fail).write, args=(path, b"by a thread")
+        )
+        for path in paths
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(30)  # half of the time after which a lock is given up
+    assert not any(writer.is_alive() for writer in writers)
+    for path in paths:  # either may be last
+        assert Path(path).read_bytes() in (b"by a thread", b"by a handler")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
