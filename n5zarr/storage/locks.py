@@ -160,7 +160,8 @@ def writing(
         Called with a message when the file system has no locks.
     gives_way : bool, optional
         Whether the file is only replaced or removed: of two who do that, either may be first. So
-        this thread does not wait for one that waits in a handler, perhaps for this thread.
+        this thread does not wait for one that waits in a handler, perhaps for this thread, nor for
+        the code that it interrupts.
 
     Raises
     ------
