@@ -59,8 +59,8 @@ class _Lock:
 
     def is_stuck(self) -> bool:
         """Whether code holds it that waits for another lock, in a handler that interrupts it."""
-        is_held = self.is_held or _holds(self.file)
-        return is_held and any(
+        # the file of another thread may be closed at any time: only its flag can be asked
+        return (self.is_held or self.is_interrupted()) and any(
             lock.thread == self.thread and lock is not self and not lock.is_held
             for lock in list(_locks)
         )
