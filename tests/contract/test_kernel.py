@@ -291,9 +291,11 @@ def test_it_is_used_whatever_is_missing(
             opened: Any = array
             np.testing.assert_array_equal(opened[0], [fill_value, 5, 5, 5, 5, 5, 5])
             np.testing.assert_array_equal(opened[3:], np.full((3, 7), fill_value))
-    kept: Any = made.with_config({"write_empty_chunks": True})
+    ours = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
+    with zarr.config.set({"codec_pipeline.path": ours}):  # also where it is switched off
+        kept: Any = made.with_config({"write_empty_chunks": True})
     assert isinstance(kept, N5Array)
-    assert type(kept.async_array.codec_pipeline) is type(made.async_array.codec_pipeline)
+    assert isinstance(kept.async_array.codec_pipeline, N5CodecPipeline)
     made[...] = fill_value
     assert not list((tmp_path / "c.n5" / "d").rglob("[0-9]/[0-9]"))
     kept[...] = fill_value
