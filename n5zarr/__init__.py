@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
     from n5zarr.store.blocks import read_block
     from n5zarr.store.location import sample_path
+    from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.pyramids import open_level, pyramid_levels
@@ -35,6 +36,7 @@ __all__ = [
     "N5Block",
     "N5BlockCodec",
     "N5Error",
+    "N5FSStore",
     "N5Store",
     "N5Warning",
     "create_array",
@@ -54,6 +56,7 @@ _MODULES = {
     "CacheOptions": "storage.cache",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
+    "N5FSStore": "store.n5_fs_store",
     "N5Store": "store.n5_store",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",

@@ -25,6 +25,7 @@ NAMES = {
         "N5Block",
         "N5BlockCodec",
         "N5Error",
+        "N5FSStore",
         "N5Store",
         "N5Warning",
         "create_array",
@@ -96,7 +97,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "*",
         "read_only=False",
         "codecs='zarr'",
-        "zarr_format=3",
+        "zarr_format=None",
         "axis_order='C'",
         "coords=False",
         "storage_options=None",
@@ -105,6 +106,20 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "forbidden_is_missing=False",
         "concurrency=None",
         "durability='atomic'",
+        "mode=None",
+        "fs=None",
+        "**options",
+    ),
+    "n5zarr.N5FSStore": (
+        "url",
+        "normalize_keys=False",
+        "*",
+        "mode='w'",
+        "dimension_separator=None",
+        "fs=None",
+        "check=False",
+        "create=False",
+        "**options",
     ),
     "n5zarr.create_array": (
         "store",
@@ -277,7 +292,7 @@ STORE_PROPERTIES = {
 # Helpers of the package itself: public to its modules, and no part of what users may rely on.
 STORE_INTERNALS = {
     "ask", "assuming", "container", "dataset_of", "locate", "node", "reopened", "run", "run_sync",
-    "storage",
+    "showing", "storage",
 }  # fmt: skip
 
 ACCESSOR_METHODS: dict[str, tuple[str, ...]] = {

@@ -199,7 +199,7 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
         store = self.store
         if not isinstance(store, N5Store) or not is_local(store) or (to_write and store.read_only):
             return None
-        dataset = store.run_sync(dataset_at(store, self.path, anew=to_write))
+        dataset = store.run_sync(dataset_at(store, self.path, 3, anew=to_write))
         return dataset if dataset is not None and dataset.holds(self.chunks, self.dtype) else None
 
     @property

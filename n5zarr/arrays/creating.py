@@ -22,23 +22,22 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
-    from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr._zarr_private import ZDType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
+    from n5zarr.storage.place import Location
 
 __all__ = ["create_array"]
 
 
 def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     *,
     path: str = "",
     shape: Sequence[int],
@@ -153,7 +152,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         chunks=block,
         dtype=zdtype,
         attributes={**(attributes or {}), **described},
-        zarr_format=opened.zarr_format,
+        zarr_format=opened.zarr_format or 3,
         overwrite=overwrite,
         **options,
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["OpenDataset", "dataset_at", "is_local"]
 
@@ -81,7 +82,9 @@ def is_local(store: N5Store) -> bool:
     return store.storage.root is not None
 
 
-def dataset_at(store: N5Store, path: str, *, anew: bool = False) -> Steps[OpenDataset | None]:
+def dataset_at(
+    store: N5Store, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+) -> Steps[OpenDataset | None]:
     """Read the dataset of an array, if its blocks hold the elements of the array unchanged.
 
     Parameters
@@ -90,6 +93,8 @@ def dataset_at(store: N5Store, path: str, *, anew: bool = False) -> Steps[OpenDa
         The container.
     path : str
         Path of the array, as the store shows it.
+    zarr_format : {2, 3}
+        Format of the array.
     anew : bool, optional
         Whether to read the document again: others may have made the dataset larger.
 
@@ -98,5 +103,5 @@ def dataset_at(store: N5Store, path: str, *, anew: bool = False) -> Steps[OpenDa
     OpenDataset or None
         None for an array that zarr's own way has to read or write.
     """
-    dataset = yield from store.dataset_of(path, anew=anew)
+    dataset = yield from store.dataset_of(path, zarr_format, anew=anew)
     return None if dataset is None else OpenDataset(store, *dataset)

@@ -17,24 +17,23 @@ from n5zarr.store.location import open_container
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
     from zarr import Group
-    from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
+    from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["open_node"]
 
 
 def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's does
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
     path: str = "",

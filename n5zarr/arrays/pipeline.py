@@ -14,7 +14,7 @@ import asyncio
 import math
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self, cast, override
 
 import numpy as np
@@ -230,12 +230,13 @@ class N5CodecPipeline(CodecPipeline):
         path = "/".join(store_path.path.split("/")[: -self.n_names])
         if to_write and store.read_only:
             return None
+        find = partial(dataset_at, store, path, self.metadata.zarr_format)
         if is_local(store):
-            dataset = store.run_sync(dataset_at(store, path, anew=to_write))
+            dataset = store.run_sync(find(anew=to_write))
         else:
-            dataset = await store.run(dataset_at(store, path))
+            dataset = await store.run(find())
             if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
-                dataset = await store.run(dataset_at(store, path, anew=True))
+                dataset = await store.run(find(anew=True))
         dtype = spec.dtype.to_native_dtype()
         return dataset if dataset is not None and dataset.holds(spec.shape, dtype) else None
 

@@ -6,6 +6,7 @@ from operator import lt
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from n5zarr.codecs.compress import usable
+from n5zarr.container.formats import in_format
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
@@ -47,6 +48,7 @@ class BlockLocation(NamedTuple):
         """Find the block of a chunk; None if there is no such array, or its rank differs."""
         if view is None:
             return None
+        view = in_format(view, chunk.zarr_format)
         coords = chunk.coords
         if view.ndim == 0 and coords in ((), (0,)):
             coords = ()

@@ -45,18 +45,20 @@ class Chunks:
         The groups and datasets of the container.
     name : str
         Name of the container, for messages.
-    has_stamps : bool
-        Whether storage can tell that another program has written a document.
     """
 
     nodes: Nodes
     name: str
-    has_stamps: bool
 
     @property
     def memory(self) -> Memory:
         """The memory of the store object: here the datasets."""
         return self.nodes.memory
+
+    @property
+    def has_stamps(self) -> bool:
+        """Whether storage can tell that another program has written a document."""
+        return self.nodes.has_stamps
 
     # ------------------------------------------------------------------ datasets
 

@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Protocol
 
 from n5zarr.container.chunks import Chunks
+from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Nodes, check_of_node
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.dataset_view import DatasetView
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Container", "KeyReader"]
 
@@ -43,7 +45,9 @@ class KeyReader(Protocol):
         """Whether a key has a value."""
         ...
 
-    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+    def dataset_of(
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+    ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
         ...
 
@@ -86,9 +90,9 @@ class Container:
         self.name = name
         self.options = options
         self.memory = Memory() if memory is None else memory
-        self.nodes = Nodes(options, self.memory)
+        self.nodes = Nodes(options, self.memory, has_stamps)
         self.hierarchy = Hierarchy(self.nodes)
-        self.chunks = Chunks(self.nodes, name, has_stamps)
+        self.chunks = Chunks(self.nodes, name)
 
     # ------------------------------------------------------------------ reading
 
@@ -102,10 +106,12 @@ class Container:
         """
         parsed = self.hierarchy.parse_key(key)
         try:
-            if isinstance(parsed, ChunkKey):
-                return (yield from self.chunks.read(parsed))
             if isinstance(parsed, MetadataKey):
                 return (yield from self._serve(parsed))
+            if isinstance(parsed, ChunkKey):
+                chunk = yield from self.chunks.read(parsed)
+                if chunk is not None or not self._may_be_a_file(parsed):
+                    return chunk
             return (yield from self.hierarchy.other_file(key))
         except N5Error as err:
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
@@ -132,14 +138,21 @@ class Container:
         """Whether a key has a value."""
         parsed = self.hierarchy.parse_key(key)
         try:
-            if isinstance(parsed, ChunkKey):
-                return (yield from self.chunks.exists(parsed))
             if isinstance(parsed, MetadataKey):
                 node = yield from self.chunks.node_anew(parsed.path)
                 return node is not None and self.hierarchy.has(parsed, node)
+            if isinstance(parsed, ChunkKey):
+                exists = yield from self.chunks.exists(parsed)
+                if exists or not self._may_be_a_file(parsed):
+                    return exists
             return (yield from self.hierarchy.other_file(key)) is not None
         except N5Error as err:
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
+
+    def _may_be_a_file(self, chunk: ChunkKey) -> bool:
+        """Whether a key may be that of a file in a group, which is called like a chunk of v2."""
+        is_v2 = self.options.zarr_format is None and chunk.zarr_format == 2
+        return is_v2 and isinstance(self.memory.node(chunk.path), GroupAttributes)
 
     def node(self, path: str) -> Steps[Node | None]:
         """Read the node at a path, anew.
@@ -161,13 +174,17 @@ class Container:
         """
         return (yield from self._locating(self.chunks.node_anew(path), path))
 
-    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+    def dataset_of(
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+    ) -> Steps[tuple[str, DatasetView] | None]:
         """Read a dataset if its blocks hold the elements of the Zarr array unchanged.
 
         Parameters
         ----------
         path : str
             Path of the array.
+        zarr_format : {2, 3}
+            Format of the array.
         anew : bool, optional
             Whether to read the document again: others may have resized the dataset.
 
@@ -178,6 +195,7 @@ class Container:
         """
         steps = self.chunks.dataset_anew if anew else self.chunks.dataset
         view = yield from self._locating(steps(path), path)
+        view = None if view is None else in_format(view, zarr_format)
         return None if view is None or not view.holds_elements else (path, view)
 
     # ------------------------------------------------------------------ listing
@@ -232,11 +250,13 @@ class Container:
         """
         parsed = self.hierarchy.parse_key(key)
         if parsed is None:
+            fixed = self.options.zarr_format
             message = (
-                f"key {key!r}: expected a Zarr v{self.options.zarr_format} document or chunk; N5 "
-                "holds no other values. A store shows one format: N5Store(..., zarr_format=...) "
-                "chooses it"
+                f"key {key!r}: expected a Zarr{f' v{fixed}' if fixed else ''} document or chunk; "
+                "N5 holds no other values"
             )
+            if fixed is not None:
+                message += f". The store shows one format: N5Store(..., zarr_format={fixed})"
             raise N5UnrepresentableError(message, kind="path", where=self.name)
         if isinstance(parsed, ChunkKey):
             steps = self.chunks.write(parsed, value)
@@ -245,7 +265,7 @@ class Container:
             served = self.memory.served.get(parsed)
             steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
         located = self._locating(steps, parsed.path)
-        return self._unless_exists(key, located) if only_new else located
+        return self._unless_exists(key, parsed, located) if only_new else located
 
     def update(self, key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
         """Replace a chunk by a function of it; see :meth:`Chunks.update`."""
@@ -255,8 +275,15 @@ class Container:
             raise N5UnrepresentableError(message, kind="path", where=self.name)
         return self._locating(self.chunks.update(chunk, change), chunk.path)
 
-    def _unless_exists(self, key: str, steps: Steps[None]) -> Steps[None]:
-        if not (yield from self.exists(key)):
+    def _unless_exists(
+        self, key: str, parsed: ChunkKey | MetadataKey, steps: Steps[None]
+    ) -> Steps[None]:
+        if self.options.zarr_format is None and isinstance(parsed, MetadataKey):
+            # the groups that Zarr makes above a new node must not change the format of others
+            exists = (yield from self.node(parsed.path)) is not None
+        else:
+            exists = yield from self.exists(key)
+        if not exists:
             yield from steps
 
     def _write_document(
@@ -271,7 +298,7 @@ class Container:
             document,
             served,
             # in v2 three keys share one `attributes.json`, which may exist without this key
-            only_new=only_new and key.name == "zarr.json",
+            only_new=only_new and (key.name == "zarr.json" or self.options.zarr_format is None),
         )
         self.memory.has_root = True
         if node is None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from n5zarr.container.container import Container
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["CoordsGroup", "CoordsView"]
 
@@ -144,12 +145,14 @@ class CoordsView:
             case None:
                 return False
 
-    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+    def dataset_of(
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+    ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array; None for a coordinate."""
         member = yield from self._member(path)
         if not isinstance(member, Placed):
             return None
-        return (yield from self.container.dataset_of(member.path, anew=anew))
+        return (yield from self.container.dataset_of(member.path, zarr_format, anew=anew))
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing below a path."""

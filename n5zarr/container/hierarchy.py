@@ -52,14 +52,22 @@ class Hierarchy:
 
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
         """Parse a Zarr key, also of arrays whose chunks have unusual names."""
-        parsed = parse_key(key, self.options.zarr_format)
+        fixed = self.options.zarr_format
+        parsed = parse_key(key, fixed or 3)
         if self.memory.chunk_names and not isinstance(parsed, MetadataKey):
             for path, names in list(self.memory.chunk_names.items()):
                 prefix = f"{path}/" if path else ""
                 coords = names.coords(key[len(prefix) :]) if key.startswith(prefix) else None
                 if coords is not None:
-                    return ChunkKey(path, coords)
-        return parsed
+                    return ChunkKey(path, coords, self.memory.created[path].zarr_format)
+        if fixed is not None or isinstance(parsed, MetadataKey):
+            return parsed
+        other = parse_key(key, 2)
+        if parsed is None or not isinstance(other, ChunkKey):
+            return parsed or other
+        # `a/c/1` is a chunk of `a` in v3, and of `a/c` in v2
+        array = self.memory.dataset(other.path)
+        return other if array is not None and array.zarr_format == 2 else parsed
 
     def other_file(self, key: str) -> Steps[bytes | None]:
         """Read a file in a group that belongs neither to N5 nor to Zarr, such as ``README.md``."""
@@ -72,32 +80,22 @@ class Hierarchy:
 
     def document(self, key: MetadataKey, node: Node) -> dict[str, JSON] | None:
         """Make a Zarr document; None if the node has no such document."""
+        if key.zarr_format != self.nodes.formats.of(node):
+            return None
         if isinstance(node, DatasetView):
             if key.name == ".zattrs":
                 # v2 has no dimension names: the attribute that gives them stays
                 return in_axis_order(node.dataset.attributes, self.options.axis_order) or None
             return node.document() if key.name in ("zarr.json", ".zarray") else None
-        match key.name:
-            case "zarr.json":
-                group = Record.from_json(node.record).extra
-                return {
-                    **group,
-                    "zarr_format": 3,
-                    "node_type": "group",
-                    "attributes": dict(node.attributes),
-                }
-            case ".zattrs":
-                return dict(node.attributes) or None
-            case ".zgroup":
-                return {"zarr_format": 2}
-            case _:
-                return None
+        return _group_document(key.name, node)
 
     def served(self, key: MetadataKey, node: Node | None) -> Steps[dict[str, JSON] | None]:
         """Make a Zarr document, with the metadata of the nodes below if Zarr consolidated them."""
         document = None if node is None else self.document(key, node)
         if not isinstance(node, GroupAttributes) or not self.is_consolidated(node):
             return document
+        if key.zarr_format != self.nodes.formats.of(node):
+            return None
         if key.name == ".zmetadata":
             metadata = yield from self._documents_below(key.path, node, own=True)
             return {"zarr_consolidated_format": 1, "metadata": metadata}
@@ -116,16 +114,17 @@ class Hierarchy:
     ) -> Steps[dict[str, JSON]]:
         """Make the documents of all nodes below a group: by key in v2, by path in v3.
 
-        With ``own``, also those of the group itself.
+        With ``own``, also those of the group itself. Nodes of the other format are left out.
         """
         documents: dict[str, JSON] = {}
+        zarr_format = self.nodes.formats.of(node)
         nodes: list[tuple[str, Node]] = [(path, node)] if own else []
         nodes += yield from self._nodes_below(path)
         for child, below in nodes:
             relative = child[len(path) :].removeprefix("/")
-            for name in METADATA_NAMES[self.options.zarr_format]:
+            for name in METADATA_NAMES[zarr_format]:
                 document = self.document(MetadataKey(child, name), below)
-                key = join(relative, name) if self.options.zarr_format == 2 else relative
+                key = join(relative, name) if zarr_format == 2 else relative
                 if document is not None:
                     documents[key] = document
         return documents
@@ -143,7 +142,7 @@ class Hierarchy:
         keys = self._metadata_keys(path, node)
         if isinstance(node, DatasetView):
             blocks = yield from self.nodes.grid_positions(path, node)
-            default = DEFAULT_NAMES[self.options.zarr_format]
+            default = DEFAULT_NAMES[self.nodes.formats.of(node)]
             names = self.memory.chunk_names.get(path, default)
             return keys + sorted(names.key(path, node.presented(g)) for g in blocks)
         for name, child in (yield from self.nodes.sound_children(path)):
@@ -151,13 +150,14 @@ class Hierarchy:
         return keys
 
     def _metadata_keys(self, path: str, node: Node) -> list[str]:
-        names = METADATA_NAMES[self.options.zarr_format]
+        names = METADATA_NAMES[self.nodes.formats.of(node)]
         return [join(path, name) for name in names if self.has(MetadataKey(path, name), node)]
 
     def has(self, key: MetadataKey, node: Node) -> bool:
         """Whether a node has a Zarr document of this name."""
         if key.name == ".zmetadata":
-            return isinstance(node, GroupAttributes) and self.is_consolidated(node)
+            is_shown = self.nodes.formats.of(node) == 2
+            return is_shown and isinstance(node, GroupAttributes) and self.is_consolidated(node)
         return self.document(key, node) is not None
 
     def keys_below(self, path: str) -> Steps[list[str]]:
@@ -203,3 +203,18 @@ class Hierarchy:
         prefix = f"{path}/" if path else ""
         below = yield from self.keys_below(path)
         return sorted({key[len(prefix) :].split("/")[0] for key in below}), {}
+
+
+def _group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None:
+    """Make a Zarr document of a group; None if it has no such document."""
+    match name:
+        case "zarr.json":
+            document = Record.from_json(group.record).extra
+            attributes = dict(group.attributes)
+            return {**document, "zarr_format": 3, "node_type": "group", "attributes": attributes}
+        case ".zattrs":
+            return dict(group.attributes) or None
+        case ".zgroup":
+            return {"zarr_format": 2}
+        case _:
+            return None

@@ -41,6 +41,11 @@ class Creation(NamedTuple):
     data_type: DataType
     block_size: N5Tuple
 
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format of the document."""
+        return 2 if self.document["zarr_format"] == 2 else 3
+
     def fits(self, dataset: DatasetAttributes) -> bool:
         """Whether the dataset still has these elements and blocks."""
         return (self.data_type, self.block_size) == (dataset.type_name, dataset.block_size)
@@ -74,6 +79,8 @@ class Memory:
         The documents with which arrays were created through this store object.
     chunk_names : dict, optional
         How the chunks of these arrays are named, if not by default.
+    formats : dict, optional
+        The Zarr formats that documents name, with their stamps.
     assumed : dict, optional
         Documents that a user gives in place of those in the container.
     coords_groups : dict, optional
@@ -91,6 +98,7 @@ class Memory:
     listed: dict[str, _Listed] = field(default_factory=dict)
     created: dict[str, Creation] = field(default_factory=dict)
     chunk_names: dict[str, ChunkNames] = field(default_factory=dict)
+    formats: dict[str, tuple[object, ZarrFormat | None]] = field(default_factory=dict)
     assumed: dict[str, bytes] = field(default_factory=dict)
     coords_groups: dict[str, object] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
@@ -142,7 +150,6 @@ class Memory:
         self,
         path: str,
         document: Mapping[str, Any],
-        zarr_format: ZarrFormat,
         creation: tuple[DataType, N5Tuple],
     ) -> None:
         """Remember the document with which an array is created, without members that may change.
@@ -153,8 +160,6 @@ class Memory:
             Path of the dataset.
         document : mapping
             The ``zarr.json`` or ``.zarray``.
-        zarr_format : {2, 3}
-            Format of the document.
         creation : DataType, tuple of int
             Data type and block size of the dataset.
         """
@@ -162,7 +167,7 @@ class Memory:
         kept = {key: value for key, value in document.items() if key not in drop}
         self.created[path] = Creation(kept, *creation)
         names = ChunkNames.of(document)
-        if names == DEFAULT_NAMES[zarr_format]:
+        if names == DEFAULT_NAMES[self.created[path].zarr_format]:
             self.chunk_names.pop(path, None)
         else:
             self.chunk_names[path] = names
@@ -175,7 +180,8 @@ class Memory:
         Documents that a user gave (``assumed``) stay.
         """
         by_path: tuple[MutableMapping[str, Any], ...] = (
-            self.nodes, self.listed, self.created, self.chunk_names, self.coords_groups
+            self.nodes, self.listed, self.created, self.chunk_names, self.coords_groups,
+            self.formats,
         )  # fmt: skip
         for kept in by_path:
             for known in [key for key in list(kept) if _is_below(key, path)]:

@@ -18,9 +18,11 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
+from n5zarr.container.formats import Formats
 from n5zarr.errors import N5AttributesError, N5Error, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -90,10 +92,18 @@ class Nodes:
     memory : Memory
         The memory of the store object: here how arrays were created, and documents that a user
         gave in place of those in the container.
+    has_stamps : bool, optional
+        Whether storage can tell that another program has written a document.
     """
 
     options: ViewOptions
     memory: Memory
+    has_stamps: bool = False
+
+    @cached_property
+    def formats(self) -> Formats:
+        """The Zarr formats of the nodes."""
+        return Formats(self.options.zarr_format, self.memory.formats, self.has_stamps)
 
     def check_version(self) -> Steps[None]:
         """Check the version of the container, once.
@@ -134,8 +144,14 @@ class Nodes:
         data = self.memory.assumed.get(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
-            return GroupAttributes(attributes={}) if implicit else None
+            return (yield from self.implicit_group(path)) if implicit else None
         return (yield from self.classify(path, data))
+
+    def implicit_group(self, path: str) -> Steps[GroupAttributes]:
+        """Make the group of a directory without a document."""
+        return self.formats.shown_as(
+            GroupAttributes(attributes={}), (yield from self.formats.above(path))
+        )
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
@@ -146,19 +162,26 @@ class Nodes:
             parsed = parse_attributes(document, is_root=not path)
             if isinstance(parsed, GroupAttributes):
                 yield from _warn_near_miss(path, document)
-                return _with_record(parsed)
+                return (yield from self._group(path, parsed))
             if parsed.may_be_group:
                 names = [entry.name for entry in (yield from list_each([path]))[0]]
                 holds_children = any(name.startswith("timepoint") for name in names)
                 if holds_children or not any(map(is_block_name, names)):
-                    return _as_group(document, is_root=not path)
+                    return (yield from self._group(path, _as_group(document, is_root=not path)))
             return (yield from self._dataset(path, parsed))
         except N5Error as err:
             raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
 
+    def _group(self, path: str, group: GroupAttributes) -> Steps[GroupAttributes]:
+        """Return a group with its attributes as Zarr wrote them, and its format in the record."""
+        record = Record.from_json(group.record)
+        restored = replace(group, attributes=restore_attributes(group.attributes, record))
+        return self.formats.shown_as(restored, (yield from self.formats.at(path, record)))
+
     def _dataset(self, path: str, parsed: DatasetAttributes) -> Steps[DatasetView]:
         """Make the view of a dataset; ignore members of its record that no longer fit it."""
         record = Record.from_json(parsed.record)
+        zarr_format = yield from self.formats.at(path, record)
         dataset = replace(parsed, attributes=restore_attributes(parsed.attributes, record))
         element = None
         if parsed.numpy_type is not None:
@@ -186,10 +209,10 @@ class Nodes:
             axis_order=self.options.axis_order,
             record=record,
             element=element,
-            given=None if created is None else created.document,
-            zarr_format=self.options.zarr_format,
+            given=created.document if created and created.zarr_format == zarr_format else None,
+            zarr_format=zarr_format,
         )
-        if element is None or self.options.zarr_format == 3:
+        if element is None or zarr_format == 3:
             return view
         data_type = record.data_type or parsed.data_type.value
         return replace(view, v2_fill=v2_fill(data_type, record.fill_value, view.v2_dtype))
@@ -233,7 +256,7 @@ class Nodes:
             if node is not None:
                 children.append((name, node))
             elif keys[name] is not None:
-                children.append((name, GroupAttributes(attributes={})))
+                children.append((name, (yield from self.implicit_group(join(path, name)))))
         return children + refused
 
     def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
@@ -267,7 +290,9 @@ class Nodes:
         for above, data in zip(paths, documents, strict=True):
             try:
                 document = None if data is None else (yield from _parsed(above, data))
-                attributes.append(_as_group(document, is_root=not above).attributes)
+                group = _as_group(document, is_root=not above)
+                record = Record.from_json(group.record)
+                attributes.append(restore_attributes(group.attributes, record))
             except N5Error as err:
                 check_of_node(err)
                 yield [Warn(f"no axes are taken from {join(above, ATTRIBUTES_JSON)}: {err}")]
@@ -361,14 +386,7 @@ def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
 def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
     """Make a group from a document, even if it has keys of a dataset."""
     members = document if isinstance(document, dict) else {}
-    return _with_record(group_attributes(members, is_root=is_root))
-
-
-def _with_record(group: GroupAttributes) -> GroupAttributes:
-    """Return a group with its attributes as Zarr wrote them."""
-    return replace(
-        group, attributes=restore_attributes(group.attributes, Record.from_json(group.record))
-    )
+    return group_attributes(members, is_root=is_root)
 
 
 def _describes_dataset(path: str, data: bytes) -> Steps[bool]:

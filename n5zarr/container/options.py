@@ -22,8 +22,8 @@ class ViewOptions:
     ----------
     codecs : {"zarr", "n5", "portable"}, optional
         Codecs of the arrays, see `n5zarr.zarr_view.dataset_view`.
-    zarr_format : {3, 2}, optional
-        Zarr format of documents and keys.
+    zarr_format : {3, 2} or None, optional
+        Zarr format of documents and keys; None for that in which each node was last written.
     axis_order : {"C", "F"}, optional
         ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
 
@@ -34,7 +34,9 @@ class ViewOptions:
     """
 
     codecs: Codecs = field(default="zarr", metadata={"known": get_args(Codecs.__value__)})
-    zarr_format: ZarrFormat = field(default=3, metadata={"known": get_args(ZarrFormat.__value__)})
+    zarr_format: ZarrFormat | None = field(
+        default=None, metadata={"known": (None, *get_args(ZarrFormat.__value__))}
+    )
     axis_order: AxisOrder = field(default="C", metadata={"known": get_args(AxisOrder.__value__)})
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr_private import spelled
@@ -119,8 +120,11 @@ def write_document(
     whole = _whole_document(key, document, axis_order)
     if whole.makes_group and (yield from _is_group(nodes, key.path)):
         whole = replace(whole, is_group=True)
+    whole = yield from _in_format(nodes, key, whole)
     old = None if served is None else json.loads(served)
     change = whole if old is None else _since(whole, key, document, old, axis_order)
+    if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
+        yield from _make_parents(nodes, key)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     applied: list[Change] = []
@@ -136,11 +140,22 @@ def write_document(
     (data,) = yield [Update(join(key.path, ATTRIBUTES_JSON), apply)]
     if not applied:
         return None
-    members = applied[-1].members
-    if isinstance(members, Members):
+    if isinstance(members := applied[-1].members, Members):
         creation = members.element.stored, members.block_size
-        nodes.memory.create(key.path, document, nodes.options.zarr_format, creation)
+        nodes.memory.create(key.path, document, creation)
     return (yield from nodes.classify(key.path, data))
+
+
+def _in_format(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
+    """Add to a change what it says of the Zarr format of the node."""
+    above = yield from nodes.formats.above(key.path)
+    return replace(
+        change,
+        zarr_format=key.zarr_format,
+        is_fixed=nodes.formats.fixed is not None,
+        above=above,
+        names_format=key.name in ("zarr.json", ".zarray", ".zgroup"),
+    )
 
 
 def _is_group(nodes: Nodes, path: str) -> Steps[bool]:
@@ -195,7 +210,7 @@ def _since(
         case ".zattrs":
             return replace(whole, base=in_axis_order(old, axis_order))
         case ".zgroup":
-            return replace(whole, makes_group=False)
+            return replace(whole, makes_group=not old)
         case ".zmetadata":
             return whole
         case ".zarray":
@@ -287,9 +302,29 @@ def remove_document(key: MetadataKey) -> Steps[None]:
         yield [Remove(path, prune=True)]
 
 
+def _make_parents(nodes: Nodes, key: MetadataKey) -> Steps[None]:
+    """Make the groups above a new node that are missing, in its format.
+
+    Zarr makes them too, at the same time as the node; but then it would depend on the order whether
+    they are new, or directories that are shown in the other format.
+    """
+    names = key.path.split("/") if key.path else []
+    is_new = (yield from nodes.node(key.path)) is None
+    for n in range(len(names) if is_new else 0):
+        path = "/".join(names[:n])
+        if (yield from nodes.node(path)) is None:
+            above = yield from nodes.formats.above(path)
+            made = Change(is_root=not path, zarr_format=key.zarr_format, above=above)
+            yield [Update(join(path, ATTRIBUTES_JSON), partial(_unless_there, made))]
+
+
+def _unless_there(change: Change, data: bytes | None) -> bytes:
+    return changed(data, change) if data is None else data
+
+
 def make_root() -> Steps[None]:
     """Write the version into a new container; leave a container that is not empty as it is."""
     document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
     if document is None and not entries:
         root = Change(is_root=True)
-        yield [Update(ATTRIBUTES_JSON, lambda data: changed(data, root) if data is None else data)]
+        yield [Update(ATTRIBUTES_JSON, partial(_unless_there, root))]

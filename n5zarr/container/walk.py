@@ -133,7 +133,7 @@ class Walk:
         listings = yield [List(f.path, few=f.level == self._depth) for f in bare]
         for found, entries in zip(bare, listings, strict=True):
             if entries is not None:
-                found.node = GroupAttributes(attributes={})
+                found.node = yield from self._nodes.implicit_group(found.path)
                 self._set_children(found, entries)
 
     def _needs_listing(self, found: Found) -> bool:

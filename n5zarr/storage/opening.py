@@ -14,6 +14,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.url import Backend, is_url, store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
@@ -27,9 +28,10 @@ __all__ = ["open_storage"]
 
 
 def open_storage(  # noqa: PLR0913 - what N5Store takes
-    store: str | os.PathLike[str] | Store,
+    store: object,
     *,
     storage_options: Mapping[str, object] | None = None,
+    fs: object = None,
     backend: Backend = "fsspec",
     read_only: bool = False,
     cache: CacheOptions | None = None,
@@ -40,10 +42,12 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
 
     Parameters
     ----------
-    store : path, URL or zarr store
-        The container.
+    store : path, URL, zarr store or mapping of fsspec's
+        The container; see :func:`~n5zarr.storage.place.place_of`.
     storage_options, backend : optional
         Which library reads and writes a URL, and its options.
+    fs : optional
+        The file system of fsspec's of a path.
     read_only : bool, optional
         Whether the store opened for a URL refuses to write.
     cache, forbidden_is_missing : optional
@@ -56,18 +60,8 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
-    if is_url(store):
-        opened_store = store_of_url(
-            str(store), storage_options, read_only=read_only, backend=backend
-        )
-    elif storage_options is not None or backend != "fsspec":
-        name = "backend" if storage_options is None else "storage_options"
-        message = f"{name}: expected only with a URL, got it with {store!r}"
-        raise N5UnrepresentableError(message, kind="option")
-    elif isinstance(store, Store):
-        opened_store = UrlStore.of(store) if type(store) is FsspecStore else store
-    else:
-        opened_store = LocalStore(Path(local_path(os.fspath(store))).expanduser())
+    place = place_of(store, storage_options, fs)
+    opened_store = _open_store(place, read_only=read_only, backend=backend)
     if forbidden_is_missing:
         opened_store = tolerant(opened_store)
     if not isinstance(opened_store, LocalStore):
@@ -78,7 +72,7 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
     if cache is not None:
         message = "cache: expected a remote container; the system caches local files itself"
         raise N5UnrepresentableError(message, kind="option")
-    store_writes = opened_store is store and not store.read_only
+    store_writes = opened_store is place.location and not opened_store.read_only
     root = Path(opened_store.root)
     return LocalFiles(
         root,
@@ -86,3 +80,20 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
         store_writes=store_writes,
         durability=durability,
     )
+
+
+def _open_store(place: Place, *, read_only: bool, backend: Backend) -> Store:
+    """Open the zarr store of a place."""
+    location, path, storage_options = place
+    if path:
+        message = f"store: expected the root of a container, got its node {path!r}; n5zarr.open"
+        raise N5UnrepresentableError(f"{message} opens nodes", kind="option")
+    if is_url(location):
+        return store_of_url(str(location), storage_options, read_only=read_only, backend=backend)
+    if storage_options is not None or backend != "fsspec":
+        name = "backend" if storage_options is None else "storage_options"
+        message = f"{name}: expected only with a URL, got it with {location!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    if isinstance(location, Store):
+        return UrlStore.of(location) if type(location) is FsspecStore else location
+    return LocalStore(Path(local_path(os.fspath(location))).expanduser())

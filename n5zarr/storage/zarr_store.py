@@ -14,6 +14,7 @@ from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr._zarr_private import on_own_loop, same_data
 from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.objects import entries_of_objects, objects_below, update_object
@@ -59,6 +60,7 @@ class ZarrStorage(Storage):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._locks = _KeyLocks()
+        self._asked: dict[tuple[int, str], asyncio.Task[memoryview | None]] = {}
 
     def __str__(self) -> str:
         return str(self._store)
@@ -67,8 +69,7 @@ class ZarrStorage(Storage):
         return {"_store": self._store}  # locks belong to a process
 
     def __setstate__(self, state: dict[str, Store]) -> None:
-        self._store = state["_store"]
-        self._locks = _KeyLocks()
+        self.__init__(state["_store"])  # type: ignore[misc] # locks and tasks of another process
 
     @property
     @override
@@ -206,6 +207,8 @@ class ZarrStorage(Storage):
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
         match request:
+            case Get(key, _, None) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
+                return await self._document(key)
             case Get(key, _, part):
                 value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
@@ -233,6 +236,26 @@ class ZarrStorage(Storage):
             case _:
                 assert_never(request)
         return None
+
+    async def _document(self, key: str) -> memoryview | None:
+        """Read a document: once for all who ask at the same moment.
+
+        Zarr asks for the documents of both formats together, which are one document in N5. The
+        request is sent after all of them have asked, so that none gets an older value.
+        """
+        loop = asyncio.get_running_loop()
+        place = id(loop), key
+
+        async def send() -> memoryview | None:
+            await asyncio.sleep(0)
+            self._asked.pop(place, None)
+            value = await self._store.get(key, cpu.buffer_prototype)
+            return None if value is None else memoryview(value.as_numpy_array())
+
+        asked = self._asked.get(place)
+        if asked is None or asked.get_loop() is not loop:
+            asked = self._asked[place] = asyncio.ensure_future(send())
+        return await asyncio.shield(asked)
 
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:

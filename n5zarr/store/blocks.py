@@ -24,19 +24,15 @@ from n5zarr.storage.requests import read_key
 from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
-    from zarr.abc.store import Store
-
+    from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["read_block"]
 
 
-def read_block(
-    store: str | os.PathLike[str] | Store, path: str, grid_position: Sequence[int]
-) -> Block | None:
+def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Block | None:
     """Read one block of a dataset as it is stored, whatever its mode.
 
     N5 spec, "File-system specification", items 5, 6 and 9: the block's file, which may be missing,

@@ -24,13 +24,11 @@ from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import Content, DatasetView
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
-
-    from zarr.abc.store import Store
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = [
@@ -44,7 +42,7 @@ __all__ = [
 
 
 def describe(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     path: str = "",
     *,
     size: bool = True,
@@ -189,7 +187,7 @@ def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, J
 
 
 def describe_tree(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     path: str = "",
     *,
     size: bool = False,
@@ -246,7 +244,7 @@ class Described(NamedTuple):
 
 
 def describe_each(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     path: str = "",
     *,
     size: bool = False,
@@ -291,7 +289,7 @@ def _is_object(node: Broken) -> bool:
 
 
 def find_damage(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     path: str = "",
     *,
     storage_options: Mapping[str, object] | None = None,
@@ -340,7 +338,7 @@ def _damage(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Error]:
             yield err.located(opened.container.chunks.block_name(path, position))
 
 
-def find_leftovers(store: str | os.PathLike[str] | Store) -> list[str]:
+def find_leftovers(store: Location) -> list[str]:
     """List the unfinished files that killed writers left in a local container.
 
     They are never read, and may be removed while no program is writing.

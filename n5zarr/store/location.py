@@ -18,6 +18,7 @@ from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
 )
 from n5zarr.format.path import join, local_path, normalize_path
+from n5zarr.storage.place import place_of
 from n5zarr.storage.url import is_chain, is_url, store_of_url, tolerant
 from n5zarr.store.n5_store import N5Store
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
+    from n5zarr.storage.place import Location
 
 __all__ = ["open_container", "sample_path", "split_root"]
 
@@ -140,7 +142,7 @@ async def _has_document_at(url: str, storage_options: Mapping[str, object] | Non
 
 
 def open_container(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
@@ -181,15 +183,18 @@ def open_container(
             message = f"durability: expected that of the store, {store.durability!r}, or none"
             raise N5UnrepresentableError(f"{message}, got {durability!r}", kind="option")
         return store, normalize_path(path)
+    location, below, storage_options = place_of(store, storage_options)
+    root: str | Store = location if isinstance(location, Store) else ""
     inner = ""
-    root: str | Store = store if isinstance(store, Store) else ""
-    if not isinstance(store, Store):
-        root, inner = split_root(store)
-        if _needs_documents(root):
+    if not isinstance(location, Store):
+        root, inner = (os.fspath(location), "") if below else split_root(location)
+        if not below and _needs_documents(root):
             root, inner = _split_by_documents(root, storage_options)
+    path = join(normalize_path(below), normalize_path(path))
     opened = N5Store(
         root,
         codecs="n5",
+        zarr_format=3,
         axis_order=axis_order,
         storage_options=storage_options,
         durability="atomic" if durability is None else durability,

@@ -12,7 +12,7 @@ import copy
 import json
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self, get_args, override
+from typing import TYPE_CHECKING, Literal, Self, get_args, override
 
 from zarr.abc.store import Store
 from zarr.buffer import cpu
@@ -26,7 +26,7 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.url import Backend
+from n5zarr.storage.url import Backend, is_url
 from n5zarr.store.buffers import as_buffer
 from n5zarr.store.mapping import StoreMapping
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Storage
+    from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
@@ -57,10 +58,11 @@ class N5Store(Store):
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    store : path, URL, zarr store or mapping of fsspec's
         The container: a local path, a URL that the backend reads, or any
-        :class:`zarr.abc.store.Store` whose keys are those of an N5 container. Must be the container
-        root; parents are not searched.
+        :class:`zarr.abc.store.Store` whose keys are those of an N5 container; also a
+        :class:`zarr.storage.StorePath`, a ``UPath``, or a mapping such as ``s3fs.S3Map``. Must be
+        the container root; parents are not searched.
     read_only : bool, optional
         Whether writing is refused.
     codecs : {"zarr", "n5", "portable"}, optional
@@ -68,7 +70,9 @@ class N5Store(Store):
         codec decodes whole blocks; errors then name the block. ``"portable"``: only codecs of the
         Zarr v3 specification; gzip with useZlib, bzip2, xz and lz4 are presented uncompressed.
     zarr_format : {3, 2}, optional
-        The version of the Zarr documents and keys that the store presents.
+        The version of the Zarr documents and keys that the store presents. By default each node is
+        presented in the format in which it was last written through Zarr, and nodes that were never
+        written through Zarr in that of the group above them, or as Zarr v3.
     axis_order : {"C", "F"}, optional
         ``"C"``: ``dimensions [x, y, z]`` are presented as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
         z)``.
@@ -93,6 +97,12 @@ class N5Store(Store):
         How local files are written. ``"atomic"``: by a rename; a killed writer leaves old blocks or
         new ones. ``"durable"``: also, they are on the disk when the call returns. ``"overwrite"``:
         in place, as Java does; the fastest, but a killed writer or a crash can leave torn blocks.
+    mode : {"r", "r+", "a", "w", "w-"}, optional
+        ``"r"`` is ``read_only=True``; the others change nothing: a store removes nothing.
+    fs : fsspec.AbstractFileSystem, optional
+        The file system of ``store``, which is a path in it then.
+    **options : optional
+        More of ``storage_options``, with a URL: ``N5Store("s3://bucket/a.n5", anon=True)``.
 
     Raises
     ------
@@ -114,11 +124,11 @@ class N5Store(Store):
 
     def __init__(  # noqa: PLR0913 - one keyword for each way of presenting a container
         self,
-        store: str | os.PathLike[str] | Store,
+        store: Location,
         *,
         read_only: bool = False,
         codecs: Codecs = "zarr",
-        zarr_format: ZarrFormat = 3,
+        zarr_format: ZarrFormat | None = None,
         axis_order: AxisOrder = "C",
         coords: bool = False,
         storage_options: Mapping[str, object] | None = None,
@@ -127,8 +137,16 @@ class N5Store(Store):
         forbidden_is_missing: bool = False,
         concurrency: int | None = None,
         durability: Durability = "atomic",
+        mode: Literal["r", "r+", "a", "w", "w-"] | None = None,
+        fs: object = None,
+        **options: object,
     ) -> None:
-        options = ViewOptions(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
+        if options and not is_url(store):
+            message = f"N5Store() got an unexpected keyword argument {next(iter(options))!r}"
+            raise TypeError(message)
+        check_option("mode", mode, (None, "r", "r+", "a", "w", "w-"))
+        read_only = read_only or mode == "r"
+        view = ViewOptions(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
         if isinstance(store, N5Store):
             message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
             raise N5UnrepresentableError(message, kind="option")
@@ -136,7 +154,8 @@ class N5Store(Store):
         check_option("durability", durability, get_args(Durability.__value__))
         storage = open_storage(
             store,
-            storage_options=storage_options,
+            storage_options={**(storage_options or {}), **options} if options else storage_options,
+            fs=fs,
             backend=backend,
             read_only=read_only,
             cache=cache,
@@ -145,15 +164,17 @@ class N5Store(Store):
         )
         super().__init__(read_only=read_only or storage.read_only or coords)
         self._concurrency = None if concurrency is None else check_concurrency(concurrency)
-        self._set_up(storage, options, Memory(), coords=coords)
+        self._set_up(storage, view, Memory(), coords=coords)
 
     def _set_up(
         self, storage: Storage, options: ViewOptions, memory: Memory, *, coords: bool
     ) -> None:
         """Set the attributes of this class: storage, container, and the view of its keys."""
-        if coords and options.zarr_format != 3:
+        if coords and options.zarr_format == 2:
             message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
             raise N5UnsupportedError(message, kind="option")
+        if coords:
+            options = replace(options, zarr_format=3)
         self._storage = storage
         self._container = Container(
             str(storage), options, has_stamps=storage.has_stamps, memory=memory
@@ -168,8 +189,8 @@ class N5Store(Store):
         return self._container.options.codecs
 
     @property
-    def zarr_format(self) -> ZarrFormat:
-        """The version of the Zarr documents and keys."""
+    def zarr_format(self) -> ZarrFormat | None:
+        """The version of the Zarr documents and keys; None for that of each node."""
         return self._container.options.zarr_format
 
     @property
@@ -249,6 +270,10 @@ class N5Store(Store):
         """Return a store that remembers nothing, so that arrays look as to a new reader."""
         return self._copy()
 
+    def showing(self, zarr_format: ZarrFormat) -> Self:
+        """Return a store that presents all nodes in one Zarr format."""
+        return self if self.zarr_format == zarr_format else self._copy(zarr_format=zarr_format)
+
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.
 
@@ -316,9 +341,11 @@ class N5Store(Store):
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""
         return self.ask(self._container.node(normalize_path(path)))
 
-    def dataset_of(self, path: str, *, anew: bool = False) -> Steps[tuple[str, DatasetView] | None]:
+    def dataset_of(
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+    ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array that this store shows; see :meth:`Container.dataset_of`."""
-        return self._view.dataset_of(path, anew=anew)
+        return self._view.dataset_of(path, zarr_format, anew=anew)
 
     @property
     def container(self) -> Container:

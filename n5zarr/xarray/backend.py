@@ -43,12 +43,12 @@ from n5zarr.xarray.options import Decoding
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-    from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.place import Location
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned"]
@@ -84,7 +84,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
 
     def open_dataset(  # type: ignore[override] # noqa: PLR0913 - xarray lists options singly
         self,
-        filename_or_obj: str | os.PathLike[str] | Store,
+        filename_or_obj: Location,
         *,
         mask_and_scale: bool = True,
         decode_times: bool = True,
@@ -144,7 +144,7 @@ decode_timedelta : optional
 
     def open_groups_as_dict(  # type: ignore[override] # as above
         self,
-        filename_or_obj: str | os.PathLike[str] | Store,
+        filename_or_obj: Location,
         *,
         group: str | None = None,
         axis_order: AxisOrder = "C",
@@ -163,7 +163,7 @@ decode_timedelta : optional
 
     def open_datatree(  # type: ignore[override] # as above
         self,
-        filename_or_obj: str | os.PathLike[str] | Store,
+        filename_or_obj: Location,
         **options: Unpack[GroupOptions],
     ) -> xr.DataTree:
         """Open everything below a group as a tree; a pyramid has one node for each level."""
@@ -238,7 +238,7 @@ class _Source:
     @classmethod
     def open(
         cls,
-        source: str | os.PathLike[str] | Store,
+        source: Location,
         group: str | None,
         axis_order: AxisOrder,
         convention: str | None,

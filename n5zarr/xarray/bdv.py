@@ -13,7 +13,6 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 import zarr
-from zarr.abc.store import Store
 
 from n5zarr.container.axes import read_description, read_placed
 from n5zarr.conventions.bdv import parse_xml
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -50,7 +50,7 @@ type _Levels = dict[str, dict[int, _View]]
 
 
 def open_bdv(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     *,
     path: str = "",
     xml: str | os.PathLike[str] | None = None,
@@ -98,7 +98,7 @@ def open_bdv(
     N5UnrepresentableError
         The time points of one setup differ in size (``kind="option"``).
     """
-    if not isinstance(store, Store) and os.fspath(store).endswith(".xml"):
+    if isinstance(store, str | os.PathLike) and os.fspath(store).endswith(".xml"):
         xml = os.fspath(store)
         store = _described_by(xml)
     opened, group = open_container(

@@ -16,13 +16,11 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
-
-    from zarr.abc.store import Store
 
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -56,7 +54,7 @@ class Level:
 
 
 def pyramid_levels(
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
@@ -146,7 +144,7 @@ def _level(placed: Placed) -> Level:
 
 
 def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that choose a level
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     resolution: Mapping[str, float] | None = None,
     *,
     path: str = "",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -26,14 +26,13 @@ from n5zarr.xarray.update import plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Hashable, Sequence
 
     from dask.delayed import Delayed
-    from zarr.abc.store import Store
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
+    from n5zarr.storage.place import Location
     from n5zarr.xarray.options import Chunks, Region, StorageOptions
 
 __all__ = ["to_n5"]
@@ -43,7 +42,7 @@ type Convention = Literal["cosem", "n5viewer", "neuroglancer", "ngff"]
 
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     data: xr.Dataset | xr.DataArray | xr.DataTree,
-    store: str | os.PathLike[str] | Store,
+    store: Location,
     *,
     group: str = "",
     convention: Convention = "cosem",
@@ -121,12 +120,12 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     if region is not None and append_dim is not None:
         message = "append_dim: expected either a region or a dimension to append along, got both"
         raise N5UnrepresentableError(message, kind="option")
-    opened, path = open_container(
-        store, group, storage_options=storage_options, durability=durability
-    )
-    if opened.axis_order != "C" or opened.zarr_format != 3 or opened.coords:
+    options: Any = {"storage_options": storage_options, "durability": durability}
+    opened, path = open_container(store, group, **options)
+    if opened.axis_order != "C" or opened.zarr_format == 2 or opened.coords:
         message = f"store: expected one that shows Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")
+    opened = opened.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
     targets = _targets(data, path)
     _check_chunks(chunks, targets)

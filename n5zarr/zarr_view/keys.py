@@ -124,13 +124,19 @@ class MetadataKey:
     path: str
     name: str
 
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format of the document."""
+        return 3 if self.name in METADATA_NAMES[3] else 2
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkKey:
-    """The key of a chunk: path of its node, and coordinates in Zarr's chunk grid."""
+    """The key of a chunk: path of its node, coordinates in Zarr's chunk grid, and its format."""
 
     path: str
     coords: tuple[int, ...]
+    zarr_format: ZarrFormat = 3
 
 
 def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | None:
@@ -156,9 +162,9 @@ def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | Non
     Examples
     --------
     >>> parse_key("em/s0/c/2/1/0", 3)
-    ChunkKey(path='em/s0', coords=(2, 1, 0))
+    ChunkKey(path='em/s0', coords=(2, 1, 0), zarr_format=3)
     >>> parse_key("em/s0/2.1.0", 2)
-    ChunkKey(path='em/s0', coords=(2, 1, 0))
+    ChunkKey(path='em/s0', coords=(2, 1, 0), zarr_format=2)
     >>> parse_key("zarr.json", 3)
     MetadataKey(path='', name='zarr.json')
     >>> parse_key("em/s0/.zarray", 3) is None
@@ -174,4 +180,4 @@ def parse_key(key: str, zarr_format: ZarrFormat) -> MetadataKey | ChunkKey | Non
     indices = chunk.group(2)  # v3: None for an array without dimensions
     separator = DEFAULT_NAMES[zarr_format].separator
     coords = tuple(map(int, indices.split(separator))) if indices else ()
-    return ChunkKey(chunk.group(1) or "", coords)
+    return ChunkKey(chunk.group(1) or "", coords, zarr_format)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.zarr_view.from_zarr import Members
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["KEEP", "Change", "changed", "names_n5"]
 
@@ -69,6 +70,14 @@ class Change:
         Whether Zarr creates a group; a dataset is not replaced by one.
     is_group : bool
         Whether a listing showed that the node is a group although its document describes a dataset.
+    zarr_format : {2, 3}, optional
+        Format of the document that Zarr writes; None to keep that of the node.
+    names_format : bool
+        Whether the node gets this format; otherwise only a new one does.
+    above : {2, 3}
+        The format of nodes that name none, here.
+    is_fixed : bool
+        Whether the store shows all nodes in this format, whatever they name.
     """
 
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
@@ -83,10 +92,20 @@ class Change:
     is_root: bool = False
     makes_group: bool = False
     is_group: bool = False
+    zarr_format: ZarrFormat | None = None
+    names_format: bool = True
+    above: ZarrFormat = 3
+    is_fixed: bool = False
 
     def is_of_array(self, raw: RawObject) -> bool:
         """Whether the document on disk is that of an array."""
         return describes_array(raw.values, is_group=self.is_group)
+
+    def is_of_other_format(self, record: Record) -> bool:
+        """Whether the node is shown in another format than that of the document."""
+        if self.zarr_format is None or self.is_fixed:
+            return False
+        return self.zarr_format != (record.zarr_format or self.above)
 
     def own_keys(self, raw: RawObject) -> tuple[str, ...]:
         """Name the keys of the document that are not users' attributes."""
@@ -125,13 +144,15 @@ def changed(data: bytes | None, change: Change) -> bytes:
     N5AttributesError
         The document on disk is not JSON, so its members cannot be kept (``kind="json"``).
     N5Error
-        A group is created on a dataset, or no such dataset is there to resize (``kind="changed"``).
+        A group is created on a dataset, an array on a node that is shown in another Zarr format, or
+        no such dataset is there to resize (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
     record = _record_nonfinite(raw, record)
     if data is None and change.is_root:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
+    change = _from_other_format(raw, record, change, is_new=data is None)
     if change.makes_group:
         _check_group(raw, change)
     record = _with_members(raw, record, change)
@@ -142,6 +163,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     if change.names != KEEP:
         record = _with_names(raw, record, change)
     record = _with_group_members(raw, record, change)
+    record = _with_format(record, change, is_new=data is None)
     recorded = record.to_json()
     if not recorded:
         raw.remove(ZARR_KEY)
@@ -169,6 +191,39 @@ def _check_group(raw: RawObject, change: Change) -> None:
             "first, or open it as what it is"
         )
         raise N5Error(message, kind="changed")
+
+
+def _from_other_format(raw: RawObject, record: Record, change: Change, *, is_new: bool) -> Change:
+    """Keep what a node holds that Zarr does not know, since it is shown in another format.
+
+    Raises
+    ------
+    N5Error
+        An array would be replaced, or a group by an array (``kind="changed"``).
+    """
+    if is_new or not change.is_of_other_format(record):
+        return change
+    is_array = change.is_of_array(raw)
+    makes_array = change.members not in (KEEP, None)
+    if change.names_format and (is_array or makes_array):
+        other = 5 - (change.zarr_format or 0)
+        message = (
+            f"expected nothing, or a Zarr v{change.zarr_format} node to change, got "
+            f"{'an array' if is_array else 'a group'} that is shown as Zarr v{other}: remove it "
+            f"first, or open the store with zarr_format={change.zarr_format} to see it so"
+        )
+        raise N5Error(message, kind="changed")
+    return replace(change, base={})
+
+
+def _with_format(record: Record, change: Change, *, is_new: bool) -> Record:
+    """Record the format in which the node was written, unless it goes without saying."""
+    if change.zarr_format is None or not (is_new or change.names_format):
+        return record
+    is_needed = change.zarr_format == 2 or change.above == 2
+    if change.is_fixed:
+        is_needed = record.zarr_format is not None
+    return replace(record, zarr_format=change.zarr_format if is_needed else None)
 
 
 def _resize(raw: RawObject, members: Members) -> None:
@@ -213,7 +268,7 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
         if not _same(raw.values.get(key), value):
             raw.set(key, value)
     if change.members is None:
-        return record.without_elements()
+        return replace(record.without_elements(), zarr_format=None)
     elements = change.members.record
     return replace(
         record,

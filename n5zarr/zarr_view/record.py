@@ -20,6 +20,8 @@ The record has only members that cannot be derived from N5's keys, and is absent
 ``consolidated``        true on a group whose metadata Zarr consolidated; they are made anew for
                         each request
 ``extra``               other members of a ``zarr.json`` that readers need not understand
+``zarr_format``         the format in which the node was last written: 2, or 3 below a node of
+                        format 2
 ======================  ==========================================================================
 
 N5's keys take precedence: if another program has changed ``dataType`` or the rank since, the
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Record", "json_pointers", "restore_attributes"]
 
@@ -62,6 +65,7 @@ class Record:
     nulls: Sequence[str] = field(default_factory=list)
     consolidated: bool = False
     extra: Mapping[str, JSON] = field(default_factory=dict)
+    zarr_format: ZarrFormat | None = None
 
     @classmethod
     def from_json(cls, value: JSON) -> Self:
@@ -133,6 +137,7 @@ _EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
     "nulls": ("a list of JSON pointers", _is_list_of(str)),
     "consolidated": ("true or false", lambda v: isinstance(v, bool)),
     "extra": ("an object", _is_object),
+    "zarr_format": ("2 or 3", lambda v: type(v) is int and v in (2, 3)),
 }
 
 

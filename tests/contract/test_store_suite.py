@@ -437,7 +437,8 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             ("foo", b"bar"),
             ("foo/0/0", CHUNK),
             ("c/0", CHUNK),
-            (".zgroup", b'{"zarr_format": 2}'),
+            (".zgroup", b"[]"),
+            (".zarray", b'{"zarr_format": 2}'),
         ],
     )
     async def test_what_is_no_zarr_is_refused(self, store: N5Store, key: str, value: bytes) -> None:

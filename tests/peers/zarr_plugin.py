@@ -16,8 +16,6 @@ import zarr.storage
 import zarr.storage._common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from zarr.abc.store import Store
 
 WAY = os.environ.get("N5ZARR_ZARR_WAY", "plain")
@@ -38,11 +36,10 @@ class _Target(type):
     """Looks like a class of zarr's stores, and makes N5 stores over them."""
 
     wrapped: type[Store]
-    zarr_format: Any = 3  # of the test that runs
 
     def __call__(cls, *args: Any, read_only: bool = False, **kwargs: Any) -> N5Store:
         inner = cls.wrapped(*args, **kwargs)
-        return N5Store(inner, read_only=read_only, zarr_format=_Target.zarr_format)
+        return N5Store(inner, read_only=read_only)
 
     def __instancecheck__(cls, instance: object) -> bool:
         inner = instance.store if isinstance(instance, N5Store) else instance
@@ -84,14 +81,6 @@ if WAY == "store":
                 for name, target in TARGETS.items():
                     if hasattr(place, name):
                         setattr(place, name, target)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(item: Any) -> Iterator[None]:
-        """Show stores in the Zarr format that a test is about."""
-        parameters = getattr(getattr(item, "callspec", None), "params", {})
-        found = [v for k, v in parameters.items() if k in ("zarr_format", "zarr_version")]
-        _Target.zarr_format = 2 if found[:1] in ([2], ["2"]) else 3
-        return (yield)
 
 
 _outcomes: dict[str, list[str]] = {}

@@ -72,8 +72,8 @@ ONLY_IMPORTED = [
 REASONS = {
     r"expected a regular grid": "N5 has no chunks of unequal sizes (rectilinear grids).",
     r"expected a Zarr v[23] document or chunk.*holds no other|ambiguous|does_not_unpickle": (
-        "A store shows one version of Zarr, and holds only documents and chunks: a test writes"
-        " documents of the other version, or other keys."
+        "A store shows a node in one version of Zarr, and holds only documents and chunks: a test"
+        " writes documents of both versions, or other keys."
     ),
     r"ContainsGroupError|GroupNotFoundError|keyword argument 'shape'|open_with_mode": (
         "In N5 every directory is a group, also one that a test makes for something else."
@@ -177,7 +177,6 @@ def page(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
         "",
         "What the tests call `MemoryStore` and `LocalStore`, and what zarr makes for paths and",
         "dictionaries, is an `N5Store` over it.",
-        "The store shows the version of Zarr that a test names.",
         "",
         "| module | passed | failed | skipped |",
         "|---|---|---|---|",

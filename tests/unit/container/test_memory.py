@@ -23,8 +23,9 @@ def full_memory() -> Memory:
     for path in PATHS:
         memory.keep(path, GROUP, 1)
         memory.served[MetadataKey(path, "zarr.json")] = b"{}"
-        memory.create(path, DOCUMENT | V2_NAMES, 3, (DataType.UINT8, N5Tuple((3, 2))))
+        memory.create(path, DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2))))
         memory.coords_groups[path] = object()
+        memory.formats[path] = (None, 2)
         memory.assumed[path] = b"{}"
     memory.keep_listed(dict.fromkeys(PATHS, GROUP))
     return memory
@@ -41,6 +42,7 @@ def test_forgetting_a_path_forgets_all_below_it_and_nothing_beside(
     memory.forget(path)
     for kept in (
         memory.nodes, memory.listed, memory.created, memory.chunk_names, memory.coords_groups,
+        memory.formats,
     ):  # fmt: skip
         assert tuple(kept) == left
     assert tuple(key.path for key in memory.served) == left
@@ -71,10 +73,10 @@ def test_forgetting_a_document_keeps_what_is_below(name: str, forgets_creation: 
 
 def test_a_creation_keeps_what_a_live_array_relies_on() -> None:
     memory = Memory()
-    memory.create("a", DOCUMENT, 3, (DataType.UINT8, N5Tuple((3, 2))))
+    memory.create("a", DOCUMENT, (DataType.UINT8, N5Tuple((3, 2))))
     assert memory.created["a"].document == {"zarr_format": 3, "codecs": []}
     assert memory.chunk_names == {}
-    memory.create("a", DOCUMENT | V2_NAMES, 3, (DataType.UINT8, N5Tuple((3, 2))))
+    memory.create("a", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2))))
     assert memory.chunk_names == {"a": ChunkNames("", ".")}
 
 

@@ -1,0 +1,111 @@
+"""Find the Zarr format as which each node is shown.
+
+A store may fix one format for all nodes. Otherwise each node is shown in the format in which it was
+last written through Zarr: its record names format 2, or 3 below a node of format 2. A node that
+names none follows the nearest group above that names one; without such a group it is Zarr v3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5AttributesError
+from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes
+from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Stamp, Steps, read_key
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from n5zarr.container.memory import Node
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
+    from n5zarr.zarr_view.record import Record
+
+__all__ = ["Formats", "in_format"]
+
+_FORMAT = "zarr_format"
+
+
+@dataclass(frozen=True)
+class Formats:
+    """The Zarr formats of the nodes of one container.
+
+    Parameters
+    ----------
+    fixed : {2, 3} or None
+        The format of all nodes; None for that in which each was last written.
+    known : dict
+        The formats that documents name, by path, with the stamps of the documents.
+    has_stamps : bool
+        Whether storage can tell that another program has written a document.
+    """
+
+    fixed: ZarrFormat | None
+    known: dict[str, tuple[object, ZarrFormat | None]]
+    has_stamps: bool
+
+    def of(self, node: Node) -> ZarrFormat:
+        """Return the format as which a node is shown."""
+        if self.fixed is not None:
+            return self.fixed
+        return node.zarr_format if isinstance(node, DatasetView) else (_named(node.record) or 3)
+
+    def shown_as(self, group: GroupAttributes, zarr_format: ZarrFormat) -> GroupAttributes:
+        """Return a group that is shown as a format."""
+        if zarr_format == self.of(group):
+            return group
+        record = group.record if isinstance(group.record, dict) else {}
+        return replace(group, record={**record, _FORMAT: zarr_format})
+
+    def at(self, path: str, record: Record) -> Steps[ZarrFormat]:
+        """Find the format of a node from its record, or from the groups above."""
+        if not self.has_stamps:
+            self.known[path] = None, record.zarr_format
+        if self.fixed is None and record.zarr_format is not None:
+            return record.zarr_format
+        return (yield from self.above(path))
+
+    def above(self, path: str) -> Steps[ZarrFormat]:
+        """Find the format of a node that names none.
+
+        On servers, only groups count that this store object has read: others would cost requests.
+        """
+        while path and self.fixed is None:
+            path = path.rpartition("/")[0]
+            named = yield from self._named_at(path)
+            if named is not None:
+                return named
+        return self.fixed or 3
+
+    def _named_at(self, path: str) -> Steps[ZarrFormat | None]:
+        """Read the format that the document of a group names; None if it names none."""
+        stamp, named = self.known.get(path, (None, None))
+        if not self.has_stamps:
+            return named
+        (now,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
+        if now == stamp:
+            return named
+        data = yield from read_key(join(path, ATTRIBUTES_JSON))
+        try:
+            document = parse_json(data) if data and _FORMAT.encode() in data else None
+        except N5AttributesError:  # raised where this node itself is opened
+            document = None
+        named = _named(document.get(ZARR_KEY)) if isinstance(document, dict) else None
+        self.known[path] = now, named
+        return named
+
+
+def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:
+    """Return a dataset as an array of a format."""
+    if zarr_format == view.zarr_format:
+        return view
+    is_given = view.given is not None and view.given.get("zarr_format") == zarr_format
+    return replace(view, zarr_format=zarr_format, given=view.given if is_given else None)
+
+
+def _named(record: JSON) -> ZarrFormat | None:
+    """Return the format that a record names."""
+    value = record.get(_FORMAT) if isinstance(record, dict) else None
+    return 2 if value == 2 else 3 if value == 3 else None

@@ -1,0 +1,144 @@
+"""What users give as the place of a container: paths, URLs, zarr's stores, and objects of fsspec.
+
+No package is imported for it: an object of a package that is not imported cannot be given.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zarr.abc.store import Store
+from zarr.storage import FsspecStore, StorePath
+
+from n5zarr._zarr_private import LocalStore
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import join
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+__all__ = ["Location", "Place", "place_of"]
+
+type Location = str | os.PathLike[str] | Store | StorePath | MutableMapping[str, bytes]
+"""What names a container or a node in it; the mappings are those of fsspec."""
+
+_PIPELINE = "|n5:"
+_PREFIX = "n5://"
+
+
+class Place(NamedTuple):
+    """A place in plain terms.
+
+    Parameters
+    ----------
+    location : str, PathLike or Store
+        A path, a URL, or a store of zarr's.
+    path : str
+        The node below it.
+    storage_options : mapping or None
+        For the backend, with a URL.
+    """
+
+    location: str | os.PathLike[str] | Store
+    path: str
+    storage_options: Mapping[str, object] | None
+
+
+def place_of(
+    given: object, storage_options: Mapping[str, object] | None = None, fs: object = None
+) -> Place:
+    """Read what a user gives as the place of a container or of a node in it.
+
+    Parameters
+    ----------
+    given : str, PathLike, Store, StorePath, UPath or FSMap
+        A path or URL, also with the prefix ``n5://``, or as a pipeline such as
+        ``s3://bucket/a.n5|n5:em/s0``; a store of zarr's, or a place in one; an object of
+        ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``.
+    storage_options : dict, optional
+        For the backend, with a URL.
+    fs : fsspec.AbstractFileSystem, optional
+        The file system of a path.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It is nothing of this kind, or options are given that it has itself (``kind="option"``).
+
+    Examples
+    --------
+    >>> place_of("s3://bucket/a.n5|n5:em/s0")
+    Place(location='s3://bucket/a.n5', path='em/s0', storage_options=None)
+    """
+    if fs is not None:
+        return _of_mapping(_as_mapping(given, fs, storage_options))
+    if isinstance(given, str):
+        location, _, path = given.partition(_PIPELINE)
+        return Place(location.removeprefix(_PREFIX) or ".", path.strip("/"), storage_options)
+    if _is_of(given, "fsspec.mapping", "FSMap"):
+        _refuse_options(given, storage_options)
+        return _of_mapping(given)
+    if _is_of(given, "upath", "UPath"):
+        return _of_upath(given, storage_options)
+    if isinstance(given, StorePath):
+        return _of_store_path(given, storage_options)
+    if isinstance(given, Store | os.PathLike):
+        return Place(given, "", storage_options)
+    message = (
+        "store: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
+        f"{type(given).__name__}"
+    )
+    raise N5UnrepresentableError(message, kind="option")
+
+
+def _is_of(value: object, module: str, name: str) -> bool:
+    """Whether a value is of a class of a module that may not be installed."""
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+
+
+def _refuse_options(given: object, storage_options: Mapping[str, object] | None) -> None:
+    if storage_options:
+        message = f"storage_options: expected none with {given!r}, which has options of its own"
+        raise N5UnrepresentableError(message, kind="option")
+
+
+def _as_mapping(given: object, fs: Any, storage_options: Mapping[str, object] | None) -> Any:  # noqa: ANN401 - fsspec has no types
+    """Return the mapping of a path in a file system of fsspec's."""
+    if not isinstance(given, str | os.PathLike) or not hasattr(fs, "get_mapper"):
+        message = f"fs: expected a file system of fsspec's and a path, got {fs!r} and {given!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    _refuse_options(fs, storage_options)
+    return fs.get_mapper(os.fspath(given).removeprefix(_PREFIX))
+
+
+def _of_mapping(mapping: Any) -> Place:  # noqa: ANN401 - fsspec has no types
+    protocols = mapping.fs.protocol
+    if {"file", "local"} & set([protocols] if isinstance(protocols, str) else protocols):
+        return Place(str(mapping.root), "", None)
+    return Place(FsspecStore.from_mapper(mapping), "", None)
+
+
+def _of_upath(path: Any, storage_options: Mapping[str, object] | None) -> Place:  # noqa: ANN401 - may not be installed
+    if path.protocol in ("", "file", "local"):
+        return Place(str(path.path), "", storage_options)
+    return Place(str(path), "", {**path.storage_options, **(storage_options or {})})
+
+
+def _of_store_path(place: StorePath, storage_options: Mapping[str, object] | None) -> Place:
+    """Return a place in a store of zarr's: as a path of local files, else as store and path."""
+    _refuse_options(place, storage_options)
+    if isinstance(place.store, LocalStore):
+        return Place(Path(place.store.root, place.path), "", None)
+    if isinstance(place.store, FsspecStore):
+        store = place.store
+        inner = FsspecStore(
+            store.fs,
+            read_only=store.read_only,
+            path=join(store.path, place.path),
+            allowed_exceptions=store.allowed_exceptions,
+        )
+        return Place(inner, "", None)
+    return Place(place.store, place.path, None)

@@ -1,0 +1,65 @@
+"""``N5FSStore``: :class:`~n5zarr.N5Store` with the name and arguments of zarr-python 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from n5zarr.container.options import check_option
+from n5zarr.store.n5_store import N5Store
+
+if TYPE_CHECKING:
+    from n5zarr.storage.place import Location
+
+__all__ = ["N5FSStore"]
+
+
+class N5FSStore(N5Store):
+    """An N5 container as a Zarr store, called as in zarr-python 2.
+
+    It is an :class:`~n5zarr.N5Store`, which new code should use.
+
+    Parameters
+    ----------
+    url : path, URL, zarr store or mapping of fsspec's
+        The container.
+    normalize_keys : bool, optional
+        Only false: N5's names are case-sensitive.
+    mode : {"w", "r", "r+", "a", "w-"}, optional
+        ``"r"`` refuses to write. With the others nothing is removed, as in zarr-python 2.
+    dimension_separator : {".", "/"}, optional
+        Without effect: blocks are in directories, one for each axis.
+    fs : fsspec.AbstractFileSystem, optional
+        The file system of ``url``, which is a path in it then.
+    check, create : bool, optional
+        Without effect: a container is created when something is written.
+    **options : optional
+        Other options of :class:`~n5zarr.N5Store`, and of the file system of a URL.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        An option has none of its valid values (``kind="option"``).
+
+    Examples
+    --------
+    >>> import zarr, n5zarr
+    >>> store = N5FSStore(n5zarr.sample_path(), mode="r")
+    >>> zarr.open(store, mode="r")["em/s1"].shape
+    (20, 48, 64)
+    """
+
+    def __init__(  # noqa: PLR0913 - as zarr-python 2
+        self,
+        url: Location,
+        normalize_keys: bool = False,  # noqa: FBT001, FBT002
+        *,
+        mode: Literal["r", "r+", "a", "w", "w-"] = "w",
+        dimension_separator: Literal[".", "/"] | None = None,
+        fs: object = None,
+        check: bool = False,
+        create: bool = False,
+        **options: Any,  # noqa: ANN401 - of two callees
+    ) -> None:
+        check_option("normalize_keys", normalize_keys, (False,))
+        check_option("dimension_separator", dimension_separator, (None, ".", "/"))
+        super().__init__(url, mode=mode, fs=fs, **options)
