@@ -48,7 +48,8 @@ class BlockLocation(NamedTuple):
         """Find the block of a chunk; None if there is no such array, or its rank differs."""
         if view is None:
             return None
-        view = in_format(view, chunk.zarr_format)
+        if view.zarr_format != chunk.zarr_format:
+            view = in_format(view, chunk.zarr_format)
         coords = chunk.coords
         if view.ndim == 0 and coords in ((), (0,)):
             coords = ()

@@ -195,7 +195,8 @@ class Container:
         """
         steps = self.chunks.dataset_anew if anew else self.chunks.dataset
         view = yield from self._locating(steps(path), path)
-        view = None if view is None else in_format(view, zarr_format)
+        if view is not None and view.zarr_format != zarr_format:
+            view = in_format(view, zarr_format)
         return None if view is None or not view.holds_elements else (path, view)
 
     # ------------------------------------------------------------------ listing

@@ -63,9 +63,8 @@ class Formats:
         """Find the format of a node from its record, or from the groups above."""
         if not self.has_stamps:
             self.known[path] = None, record.zarr_format
-        if self.fixed is None and record.zarr_format is not None:
-            return record.zarr_format
-        return (yield from self.above(path))
+        named = self.fixed or record.zarr_format
+        return named or (yield from self.above(path))
 
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Find the format of a node that names none.
@@ -99,8 +98,6 @@ class Formats:
 
 def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:
     """Return a dataset as an array of a format."""
-    if zarr_format == view.zarr_format:
-        return view
     is_given = view.given is not None and view.given.get("zarr_format") == zarr_format
     return replace(view, zarr_format=zarr_format, given=view.given if is_given else None)
 

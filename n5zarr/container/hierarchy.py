@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Hierarchy"]
 
@@ -52,22 +53,25 @@ class Hierarchy:
 
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
         """Parse a Zarr key, also of arrays whose chunks have unusual names."""
-        fixed = self.options.zarr_format
-        parsed = parse_key(key, fixed or 3)
+        zarr_format = self.options.zarr_format or self._format_of(key)
+        parsed = parse_key(key, zarr_format)
+        if parsed is None and self.options.zarr_format is None:
+            parsed = parse_key(key, 2)  # a chunk of v2 that is not known
         if self.memory.chunk_names and not isinstance(parsed, MetadataKey):
             for path, names in list(self.memory.chunk_names.items()):
                 prefix = f"{path}/" if path else ""
                 coords = names.coords(key[len(prefix) :]) if key.startswith(prefix) else None
                 if coords is not None:
                     return ChunkKey(path, coords, self.memory.created[path].zarr_format)
-        if fixed is not None or isinstance(parsed, MetadataKey):
-            return parsed
-        other = parse_key(key, 2)
-        if parsed is None or not isinstance(other, ChunkKey):
-            return parsed or other
-        # `a/c/1` is a chunk of `a` in v3, and of `a/c` in v2
-        array = self.memory.dataset(other.path)
-        return other if array is not None and array.zarr_format == 2 else parsed
+        return parsed
+
+    def _format_of(self, key: str) -> ZarrFormat:
+        """Return the format of a key: `a/c/1` is a chunk of `a` in v3, and of `a/c` in v2."""
+        path, _, name = key.rpartition("/")
+        known = self.memory.nodes.get(path)
+        array = None if known is None else known.node
+        is_v2 = isinstance(array, DatasetView) and array.zarr_format == 2
+        return 2 if name in METADATA_NAMES[2] or (is_v2 and name not in METADATA_NAMES[3]) else 3
 
     def other_file(self, key: str) -> Steps[bytes | None]:
         """Read a file in a group that belongs neither to N5 nor to Zarr, such as ``README.md``."""

@@ -117,12 +117,10 @@ def write_document(
     """
     _check_name(key.path)
     axis_order = nodes.options.axis_order
-    whole = _whole_document(key, document, axis_order)
-    if whole.makes_group and (yield from _is_group(nodes, key.path)):
-        whole = replace(whole, is_group=True)
-    whole = yield from _in_format(nodes, key, whole)
-    old = None if served is None else json.loads(served)
-    change = whole if old is None else _since(whole, key, document, old, axis_order)
+    whole = yield from _in_place(nodes, key, _whole_document(key, document, axis_order))
+    change = whole
+    if served is not None:
+        change = _since(whole, key, document, json.loads(served), axis_order)
     if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
         yield from _make_parents(nodes, key)
     if key.path and not nodes.memory.has_root:
@@ -146,11 +144,12 @@ def write_document(
     return (yield from nodes.classify(key.path, data))
 
 
-def _in_format(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
-    """Add to a change what it says of the Zarr format of the node."""
+def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
+    """Add to a change what it depends on: what the node is, and the Zarr format above it."""
     above = yield from nodes.formats.above(key.path)
     return replace(
         change,
+        is_group=change.makes_group and (yield from _is_group(nodes, key.path)),
         zarr_format=key.zarr_format,
         is_fixed=nodes.formats.fixed is not None,
         above=above,

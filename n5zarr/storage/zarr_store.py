@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Self, assert_never, override
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, assert_never, override
 from weakref import WeakValueDictionary
 
 import zarr
@@ -38,7 +39,7 @@ from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from zarr.abc.store import Store
 
@@ -60,7 +61,7 @@ class ZarrStorage(Storage):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._locks = _KeyLocks()
-        self._asked: dict[tuple[int, str], asyncio.Task[memoryview | None]] = {}
+        self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
     def __str__(self) -> str:
         return str(self._store)
@@ -207,10 +208,10 @@ class ZarrStorage(Storage):
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
         match request:
-            case Get(key, _, None) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
-                return await self._document(key)
             case Get(key, _, part):
-                value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
+                get = partial(self._store.get, key, cpu.buffer_prototype, _range_of(part))
+                is_document = key.rpartition("/")[2] == ATTRIBUTES_JSON
+                value = await (self._shared((Get, key, part), get) if is_document else get())
                 return None if value is None else memoryview(value.as_numpy_array())
             case Stamp() | FileThatNames():
                 return None
@@ -222,7 +223,8 @@ class ZarrStorage(Storage):
             case Exists(key):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
-                return await _entries(self._store, path, few=few) or None
+                find = partial(_entries, self._store, path, few=few)
+                return await self._shared((List, path, few), find) or None
             case Update(key, change):
                 async with self._locks.of(key):
                     return await _update(self._store, key, change)
@@ -237,24 +239,23 @@ class ZarrStorage(Storage):
                 assert_never(request)
         return None
 
-    async def _document(self, key: str) -> memoryview | None:
-        """Read a document: once for all who ask at the same moment.
+    async def _shared[T](self, what: object, send: Callable[[], Awaitable[T]]) -> T:
+        """Send a request once for all who ask for the same at the same moment.
 
         Zarr asks for the documents of both formats together, which are one document in N5. The
         request is sent after all of them have asked, so that none gets an older value.
         """
         loop = asyncio.get_running_loop()
-        place = id(loop), key
+        place = id(loop), what
 
-        async def send() -> memoryview | None:
+        async def send_it() -> T:
             await asyncio.sleep(0)
             self._asked.pop(place, None)
-            value = await self._store.get(key, cpu.buffer_prototype)
-            return None if value is None else memoryview(value.as_numpy_array())
+            return await send()
 
         asked = self._asked.get(place)
         if asked is None or asked.get_loop() is not loop:
-            asked = self._asked[place] = asyncio.ensure_future(send())
+            asked = self._asked[place] = asyncio.ensure_future(send_it())
         return await asyncio.shield(asked)
 
 

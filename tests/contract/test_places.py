@@ -115,7 +115,7 @@ def test_pipelines_name_nodes(
         with pytest.raises(N5UnrepresentableError, match="expected the root of a container"):
             N5Store(f"{place}|n5:em/s0")
     shown = CliRunner().invoke(app, ["info", "--json", f"{root}|n5:em/s0"])
-    assert json.loads(shown.output)["shape_c_order"] == [5, 7]
+    assert json.loads(shown.output)["shape_c"] == [5, 7]
     assert "s0" in CliRunner().invoke(app, ["tree", f"n5://{root}"]).output
 
 

@@ -121,7 +121,7 @@ def store(tmp_path: Path) -> N5Store:
     )[:] = 3  # fmt: skip
     for file in tmp_path.rglob("*"):
         os.utime(file, (1e9, 1e9))  # written long ago: no lock is needed to read it
-    store = N5Store(tmp_path / "c.n5")
+    store = N5Store(tmp_path / "c.n5", zarr_format=3)
     array = zarr.open_array(store, path="a")
     assert np.array_equal(array[:], np.full((5, 7, 11), 3))
     return store
