@@ -117,7 +117,8 @@ class Container:
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
-        node = yield from self.chunks.node_anew(key.path)
+        is_missing = key.zarr_format == 2 and (yield from self.nodes.formats.is_surely_v3(key.path))
+        node = None if is_missing else (yield from self.chunks.node_anew(key.path))
         return (yield from self.document(key, node))
 
     def document(self, key: MetadataKey, node: Node | None) -> Steps[bytes | None]:
@@ -263,6 +264,8 @@ class Container:
             steps = self.chunks.write(parsed, value)
         else:
             # now, not when storage gets to it: others may write through this container meanwhile
+            if self._is_of_other_format(parsed):
+                self.memory.served.setdefault(parsed, b"{}")  # for Zarr, it does not exist
             served = self.memory.served.get(parsed)
             steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
         located = self._locating(steps, parsed.path)
@@ -304,9 +307,17 @@ class Container:
         self.memory.has_root = True
         if node is None:
             return
+        if key.zarr_format == 2 and self._is_of_other_format(key):
+            # Zarr may be about to write the attributes, too
+            self.memory.served.setdefault(MetadataKey(key.path, ".zattrs"), b"{}")
         (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
         self.memory.keep(key.path, node, stamp)
         self.memory.served[key] = _without_consolidated(document, value)
+
+    def _is_of_other_format(self, key: MetadataKey) -> bool:
+        """Whether the node of a document was shown in the other format when it was last read."""
+        known = self.memory.node(key.path)
+        return known is not None and self.nodes.formats.of(known) != key.zarr_format
 
     def delete(self, key: str) -> Steps[None]:
         """Remove a document or a chunk, if there is one."""

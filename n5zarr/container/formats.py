@@ -66,6 +66,16 @@ class Formats:
         named = self.fixed or record.zarr_format
         return named or (yield from self.above(path))
 
+    def is_surely_v3(self, path: str) -> Steps[bool]:
+        """Whether a node, if there is one, is shown as Zarr v3: without parsing its document.
+
+        Zarr asks for the documents of both formats whenever it opens a node.
+        """
+        if self.fixed is not None or not self.has_stamps:
+            return False
+        named = yield from self._named_at(path)
+        return (named or (yield from self.above(path))) == 3
+
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Find the format of a node that names none.
 
