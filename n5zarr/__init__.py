@@ -15,12 +15,14 @@ from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
+    from n5zarr.arrays.opening import open_array, open_group
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
     from n5zarr.codecs.block import Block
     from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
     from n5zarr.store.blocks import read_block
+    from n5zarr.store.geometry import ArrayGeometry, geometry
     from n5zarr.store.location import sample_path
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ArrayGeometry",
     "Block",
     "CacheOptions",
     "N5Block",
@@ -42,8 +45,11 @@ __all__ = [
     "create_array",
     "decode_block",
     "encode_block",
+    "geometry",
     "open",
+    "open_array",
     "open_bdv",
+    "open_group",
     "open_level",
     "pyramid_levels",
     "read_block",
@@ -52,6 +58,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
     "CacheOptions": "storage.cache",
     "N5Block": "store.block_codec",
@@ -61,8 +68,11 @@ _MODULES = {
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "encode_block": "codecs.single_block",
+    "geometry": "store.geometry",
     "open": "arrays.opening",
+    "open_array": "arrays.opening",
     "open_bdv": "xarray.bdv",
+    "open_group": "arrays.opening",
     "open_level": "xarray.pyramids",
     "pyramid_levels": "xarray.pyramids",
     "read_block": "store.blocks",

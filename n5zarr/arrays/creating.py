@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import index
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
     from zarr.types import AnyArray
@@ -40,11 +40,12 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     store: Location,
     *,
     path: str = "",
-    shape: Sequence[int],
-    dtype: npt.DTypeLike,
+    shape: Sequence[int] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    data: npt.ArrayLike | None = None,
     chunks: Sequence[int] | Literal["auto"] = "auto",
     chunk_aspect_ratio: Sequence[float] | None = None,
-    compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
+    compression: Mapping[str, JSON] | str | None = "gzip",
     fill_value: object = None,
     axes: Sequence[str] | None = None,
     units: Sequence[str] | None = None,
@@ -65,19 +66,22 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         ``"new.n5/em/s0"``. An :class:`N5Store` is used as it is.
     path : str, optional
         Path of the dataset below ``store``.
-    shape : sequence of int
-        Extent in elements. It and all parameters for each axis are in the order of ``axis_order``.
-    dtype : dtype
-        One of N5's ten numeric types. Any other type of zarr's is stored in the nearest of them, or
-        as strings, together with a record of the original type.
+    shape : sequence of int, optional
+        Extent in elements; by default that of ``data``. It and all parameters for each axis are in
+        the order of ``axis_order``.
+    dtype : dtype, optional
+        One of N5's ten numeric types; by default that of ``data``. Any other type of zarr's is
+        stored in the nearest of them, or as strings, together with a record of the original type.
+    data : array_like, optional
+        The elements to write.
     chunks : sequence of int or "auto", optional
         Extent of a block in elements; ``"auto"`` takes about a million elements, as tensorstore
         does.
     chunk_aspect_ratio : sequence of float, optional
         Proportions of automatic blocks; cubes by default.
-    compression : mapping or None, optional
-        The ``compression`` object of ``attributes.json``; missing members take Java's defaults.
-        None is raw.
+    compression : mapping, str or None, optional
+        The ``compression`` object of ``attributes.json``, or its type; missing members take Java's
+        defaults. None is raw.
     fill_value : scalar, optional
         Value of the elements of missing blocks; zarr's default is 0 for numbers. Other N5 tools
         always read 0.
@@ -118,8 +122,12 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     >>> (where / "attributes.json").read_text()[77:]
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"units":["nm","nm","nm"],...,"axes":["x","y","z"]}'
     """
+    elements = None if data is None else np.asanyarray(data)
+    shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
-    parsed = parse_compression({"type": "raw"} if compression is None else compression)
+    parsed = parse_compression(
+        compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
+    )
     block = _block_size(chunks, extent, chunk_aspect_ratio)
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
@@ -156,7 +164,25 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         overwrite=overwrite,
         **options,
     )
-    return with_fast_path(array)
+    created = with_fast_path(array)
+    if elements is not None:
+        created[...] = elements
+    return created
+
+
+def _given_or_of(
+    elements: np.ndarray | None, shape: Sequence[int] | None, dtype: npt.DTypeLike | None
+) -> tuple[Sequence[int], npt.DTypeLike]:
+    """Return shape and dtype of a new array, by default those of its elements."""
+    if elements is None:
+        if shape is None or dtype is None:
+            message = f"expected shape and dtype, or data, got shape {shape} and dtype {dtype}"
+            raise N5UnrepresentableError(message, kind="option")
+        return shape, dtype
+    if shape is not None and tuple(map(index, shape)) != elements.shape:
+        message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
+        raise N5UnrepresentableError(message, kind="option")
+    return elements.shape, elements.dtype if dtype is None else dtype
 
 
 def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:

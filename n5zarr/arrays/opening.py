@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import zarr
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["open_node"]
+__all__ = ["open_array", "open_group", "open_node"]
 
 
 def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's does
@@ -47,6 +47,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     compression: Mapping[str, JSON] | None = None,
     assume_metadata: Mapping[str, JSON] | None = None,
     delete_existing: bool = False,
+    fill_missing: bool = True,
 ) -> AnyArray | Group:
     """Open an N5 group or dataset as a zarr group or array with the fast path.
 
@@ -77,6 +78,8 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     delete_existing : bool, optional
         Whether an existing node is removed first; with the modes ``"a"``, ``"w"`` and ``"w-"``
         only.
+    fill_missing : bool, optional
+        Whether missing blocks read as the fill value; otherwise reading one is an error.
 
     Returns
     -------
@@ -119,7 +122,117 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
         _check_wanted(opened, node, wanted, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    return with_fast_path(_open(opened, node, mode))
+    found = with_fast_path(_open(opened, node, mode))
+    if fill_missing:
+        return found
+    if not isinstance(found, zarr.Array):
+        message = "fill_missing: expected only with an array, got a group"
+        raise N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")
+    return found.with_config({"read_missing_chunks": False})
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of :func:`open_node` for arrays."""
+
+    axis_order: AxisOrder
+    storage_options: Mapping[str, object] | None
+    durability: Durability | None
+    dtype: npt.DTypeLike | None
+    ndim: int | None
+    shape: Sequence[int] | None
+    chunks: Sequence[int] | None
+    compression: Mapping[str, JSON] | None
+    assume_metadata: Mapping[str, JSON] | None
+    fill_missing: bool
+
+
+def open_array(
+    store: Location,
+    mode: Literal["r", "r+"] = "r",
+    *,
+    path: str = "",
+    **options: Unpack[OpenOptions],
+) -> AnyArray:
+    """Open an N5 dataset as a zarr array with the fast path.
+
+    Parameters
+    ----------
+    store, mode, path : optional
+        As for :func:`n5zarr.open`.
+    **options : optional
+        Those of :func:`n5zarr.open` for arrays.
+
+    Returns
+    -------
+    zarr.Array
+        The array.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5UnrepresentableError
+        The node is a group (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> n5zarr.open_array(n5zarr.sample_path(), path="em/s1").shape
+    (20, 48, 64)
+    """
+    found = open_node(store, mode, path=path, **options)
+    if isinstance(found, zarr.Array):
+        return found
+    message = "expected an array, got a group; n5zarr.open_group opens it"
+    raise N5UnrepresentableError(message, kind="option", where=str(found.store_path))
+
+
+def open_group(
+    store: Location,
+    mode: Literal["r", "r+", "a", "w", "w-"] = "r",
+    *,
+    path: str = "",
+    axis_order: AxisOrder = "C",
+    storage_options: Mapping[str, object] | None = None,
+    durability: Durability | None = None,
+) -> Group:
+    """Open an N5 group as a zarr group, whose arrays have the fast path.
+
+    Parameters
+    ----------
+    store, mode, path, axis_order, storage_options, durability : optional
+        As for :func:`n5zarr.open`.
+
+    Returns
+    -------
+    zarr.Group
+        The group.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5UnrepresentableError
+        The node is an array (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> sorted(n5zarr.open_group(n5zarr.sample_path(), path="em"))
+    ['s0', 's1', 's2']
+    """
+    found = open_node(
+        store,
+        mode,
+        path=path,
+        axis_order=axis_order,
+        storage_options=storage_options,
+        durability=durability,
+    )
+    if isinstance(found, zarr.Group):
+        return found
+    message = "expected a group, got an array; n5zarr.open_array opens it"
+    raise N5UnrepresentableError(message, kind="option", where=str(found.store_path))
 
 
 def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) -> AnyArray | Group:

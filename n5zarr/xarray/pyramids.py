@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from n5zarr.container.axes import read_layout
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.attributes import GroupAttributes
+from n5zarr.store.geometry import placed_levels
 from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["Level", "open_level", "pyramid_levels"]
-
-_LEVEL = re.compile(r"s[0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,32 +101,7 @@ def pyramid_levels(
 
 
 def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
-    node = opened.node(path)
-    if node is None:
-        message = f"{opened}: /{path}: expected a group of levels, got nothing there"
-        raise FileNotFoundError(message)
-    if not isinstance(node, GroupAttributes):  # a level: take its group
-        path = path.rpartition("/")[0]
-        node = opened.node(path)
-    # a dataset at the root has no group above it
-    group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
-    layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
-    named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
-    levels = list((named or layout.datasets).values())
-    ranks = {placed.view.ndim for placed in levels}
-    if not levels or len(ranks) > 1 or (not named and (layout.agrees or _differ_in_dims(levels))):
-        below = ", ".join(layout.groups) or "none"
-        message = (
-            f"{opened}: /{path}: expected datasets that are levels of one image, got "
-            f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
-        )
-        raise N5UnrepresentableError(message, kind="option")
-    # the finest level has most elements; the voxel sizes in attributes may be wrong
-    return sorted(map(_level, levels), key=lambda level: -math.prod(level.sizes.values()))
-
-
-def _differ_in_dims(levels: list[Placed]) -> bool:
-    return len({placed.dims for placed in levels}) > 1
+    return [_level(placed) for placed in placed_levels(opened, path, convention)]
 
 
 def _level(placed: Placed) -> Level:

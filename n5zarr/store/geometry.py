@@ -1,0 +1,195 @@
+"""``n5zarr.geometry``: names, units, scale and translation of a dataset or of all its levels."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import zarr
+
+from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.path import join, normalize_path
+from n5zarr.store.location import open_container
+from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.types import AnyArray
+
+    from n5zarr.container.axes import Placed
+    from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.place import Location
+
+__all__ = ["ArrayGeometry", "geometry", "placed_levels"]
+
+_LEVEL = re.compile(r"s[0-9]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayGeometry:
+    """Where the elements of an array are; one value for each axis, in the order shown.
+
+    The centre of element ``i`` is at ``scale * i + translation``.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset, below the root of the container.
+    shape : tuple of int
+        Extent in elements.
+    names : tuple of str
+        Names of the axes; ``dim_0`` and so on for those without one.
+    units : tuple of str or None
+        As written in the attributes.
+    scale, translation : tuple of float
+        Distance of elements and position of the first one, in ``units``; 1 and 0 for an axis
+        without positions.
+    convention : str or None
+        Name of the convention that the attributes follow; None if they say nothing.
+    levels : tuple of ArrayGeometry, optional
+        All levels of a pyramid, the finest first, if a group was asked for.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    names: tuple[str, ...]
+    units: tuple[str | None, ...]
+    scale: tuple[float, ...]
+    translation: tuple[float, ...]
+    convention: str | None
+    levels: tuple[ArrayGeometry, ...] = ()
+
+
+def geometry(
+    node: Location | AnyArray | zarr.Group,
+    path: str = "",
+    *,
+    axis_order: AxisOrder = "C",
+    convention: str | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> ArrayGeometry:
+    """Read names, units, scale and translation of the axes of a dataset.
+
+    Parameters
+    ----------
+    node : path, URL, zarr store, zarr.Array or zarr.Group
+        A container, a location in one, or an array or group of an :class:`~n5zarr.N5Store`.
+    path : str, optional
+        Node below ``node``: a dataset, or the group of a pyramid.
+    axis_order : {"C", "F"}, optional
+        Order of the axes, ``z, y, x`` or ``x, y, z``. Arrays and stores have their own.
+    convention : str, optional
+        The only convention to try.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    ArrayGeometry
+        That of the dataset; for a group, that of its finest level, with ``levels``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this path.
+    N5UnrepresentableError
+        The group has no levels, or the array is not of a container (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> found = n5zarr.geometry(n5zarr.sample_path(), "em")
+    >>> found.names, found.units, found.scale
+    (('z', 'y', 'x'), ('nm', 'nm', 'nm'), (20.0, 8.0, 8.0))
+    >>> [level.scale for level in found.levels]
+    [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
+    """
+    if isinstance(node, zarr.Array | zarr.Group):
+        opened, inner = _store_of(node), join(node.path, normalize_path(path))
+    else:
+        opened, inner = open_container(
+            node, path, axis_order=axis_order, storage_options=storage_options
+        )
+    found = opened.node(inner)
+    if found is None:
+        message = f"{opened}: /{inner}: expected a dataset or a group of levels, got nothing there"
+        raise FileNotFoundError(message)
+    if isinstance(found, DatasetView):
+        nodes = opened.container.nodes
+        return _described(opened.ask(read_placed(nodes, inner, found, convention)))
+    levels = tuple(map(_described, placed_levels(opened, inner, convention)))
+    return ArrayGeometry(**{**vars(levels[0]), "levels": levels})
+
+
+def _store_of(node: AnyArray | zarr.Group) -> N5Store:
+    store = node.store
+    if not isinstance(store, N5Store) or store.coords:
+        message = f"node: expected an array or a group of an N5Store, got one of {store!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return store
+
+
+def _described(placed: Placed) -> ArrayGeometry:
+    axes = [placed.axes.get(dim) for dim in placed.dims]
+    return ArrayGeometry(
+        path=placed.path,
+        shape=placed.view.shape,
+        names=placed.dims,
+        units=tuple(None if axis is None else axis.unit for axis in axes),
+        scale=tuple(1.0 if axis is None else axis.scale for axis in axes),
+        translation=tuple(0.0 if axis is None else axis.translation for axis in axes),
+        convention=None if placed.geometry is None else placed.geometry.convention,
+    )
+
+
+def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Placed]:
+    """Find the levels of a pyramid, the finest first.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    path : str
+        The group of the levels, or one of the levels.
+    convention : str or None
+        The only convention of axes to try.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this path.
+    N5UnrepresentableError
+        The group has no levels (``kind="option"``); the message lists the groups in it.
+    """
+    node = opened.node(path)
+    if node is None:
+        message = f"{opened}: /{path}: expected a group of levels, got nothing there"
+        raise FileNotFoundError(message)
+    if not isinstance(node, GroupAttributes):  # a level: take its group
+        path = path.rpartition("/")[0]
+        node = opened.node(path)
+    # a dataset at the root has no group above it
+    group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
+    layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
+    named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
+    levels = list((named or layout.datasets).values())
+    ranks = {placed.view.ndim for placed in levels}
+    if not levels or len(ranks) > 1 or (not named and (layout.agrees or _differ_in_dims(levels))):
+        below = ", ".join(layout.groups) or "none"
+        message = (
+            f"{opened}: /{path}: expected datasets that are levels of one image, got "
+            f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    # the finest level has most elements; the voxel sizes in attributes may be wrong
+    return sorted(levels, key=lambda placed: -math.prod(placed.view.shape))
+
+
+def _differ_in_dims(levels: list[Placed]) -> bool:
+    return len({placed.dims for placed in levels}) > 1
