@@ -316,6 +316,8 @@ class Container:
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:
         """Whether the node of a document was shown in the other format when it was last read."""
+        if self.options.zarr_format is not None:
+            return False
         known = self.memory.node(key.path)
         return known is not None and self.nodes.formats.of(known) != key.zarr_format
 

@@ -19,7 +19,7 @@ from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, List, Remove, Update, read_key
+from n5zarr.storage.requests import Get, List, Remove, Update, list_each, read_key
 from n5zarr.zarr_view.from_zarr import (
     Members,
     check_v3,
@@ -27,7 +27,7 @@ from n5zarr.zarr_view.from_zarr import (
     members_of_v3,
 )
 from n5zarr.zarr_view.keys import ChunkNames
-from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5
+from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5, other_format
 
 if TYPE_CHECKING:
     from n5zarr.container.memory import Node
@@ -118,11 +118,11 @@ def write_document(
     _check_name(key.path)
     axis_order = nodes.options.axis_order
     whole = yield from _in_place(nodes, key, _whole_document(key, document, axis_order))
+    if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
+        yield from _make_parents(nodes, key)
     change = whole
     if served is not None:
         change = _since(whole, key, document, json.loads(served), axis_order)
-    if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
-        yield from _make_parents(nodes, key)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     applied: list[Change] = []
@@ -145,13 +145,26 @@ def write_document(
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
-    """Add to a change what it depends on: what the node is, and the Zarr format above it."""
+    """Add to a change what it depends on: what the node is, and the Zarr format above it.
+
+    Raises
+    ------
+    N5Error
+        An array would be made of a group of the other format (``kind="changed"``).
+    """
     above = yield from nodes.formats.above(key.path)
+    is_fixed = nodes.formats.fixed is not None
+    is_there = False
+    if not is_fixed and 2 in (key.zarr_format, above):
+        is_there = yield from _holds_others(nodes, key)
+    if is_there and isinstance(change.members, Members):
+        raise other_format("a group", key.zarr_format)
     return replace(
         change,
         is_group=change.makes_group and (yield from _is_group(nodes, key.path)),
         zarr_format=key.zarr_format,
-        is_fixed=nodes.formats.fixed is not None,
+        is_fixed=is_fixed,
+        is_there=is_there,
         above=above,
         names_format=key.name in ("zarr.json", ".zarray", ".zgroup"),
     )
@@ -299,6 +312,16 @@ def remove_document(key: MetadataKey) -> Steps[None]:
     (left,) = yield [Update(path, lambda data: changed(data, change))]
     if left == b"{}" and key.name == ".zarray":
         yield [Remove(path, prune=True)]
+
+
+def _holds_others(nodes: Nodes, key: MetadataKey) -> Steps[bool]:
+    """Whether there is a group of the other format with nodes below it, and perhaps no document."""
+    node = yield from nodes.node(key.path)
+    if not isinstance(node, GroupAttributes) or nodes.formats.of(node) == key.zarr_format:
+        return False
+    # an empty directory may be one that is being made for another document of the same node
+    entries = (yield from list_each([key.path]))[0]
+    return any(entry.is_dir is not False for entry in entries)
 
 
 def _make_parents(nodes: Nodes, key: MetadataKey) -> Steps[None]:

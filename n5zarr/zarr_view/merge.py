@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.from_zarr import Members
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["KEEP", "Change", "changed", "names_n5"]
+__all__ = ["KEEP", "Change", "changed", "names_n5", "other_format"]
 
 KEEP: Literal["keep"] = "keep"
 """The value of a member of :class:`Change` that leaves its part of the document as it is."""
@@ -76,6 +76,8 @@ class Change:
         Whether the node gets this format; otherwise only a new one does.
     above : {2, 3}
         The format of nodes that name none, here.
+    is_there : bool
+        Whether there is a group of the other format, which may have no document.
     is_fixed : bool
         Whether the store shows all nodes in this format, whatever they name.
     """
@@ -95,6 +97,7 @@ class Change:
     zarr_format: ZarrFormat | None = None
     names_format: bool = True
     above: ZarrFormat = 3
+    is_there: bool = False
     is_fixed: bool = False
 
     def is_of_array(self, raw: RawObject) -> bool:
@@ -206,19 +209,24 @@ def _from_other_format(raw: RawObject, record: Record, change: Change, *, is_new
     is_array = change.is_of_array(raw)
     makes_array = change.members not in (KEEP, None)
     if change.names_format and (is_array or makes_array):
-        other = 5 - (change.zarr_format or 0)
-        message = (
-            f"expected nothing, or a Zarr v{change.zarr_format} node to change, got "
-            f"{'an array' if is_array else 'a group'} that is shown as Zarr v{other}: remove it "
-            f"first, or open the store with zarr_format={change.zarr_format} to see it so"
-        )
-        raise N5Error(message, kind="changed")
+        raise other_format("an array" if is_array else "a group", change.zarr_format)
     return replace(change, base={})
+
+
+def other_format(found: str, zarr_format: ZarrFormat | None) -> N5Error:
+    """Make the error of an array that is written where there is a node of the other format."""
+    message = (
+        f"expected nothing, or a Zarr v{zarr_format} node to change, got {found} that is shown as "
+        f"Zarr v{5 - (zarr_format or 0)}: remove it first, or open the store with "
+        f"zarr_format={zarr_format} to see it so"
+    )
+    return N5Error(message, kind="changed")
 
 
 def _with_format(record: Record, change: Change, *, is_new: bool) -> Record:
     """Record the format in which the node was written, unless it goes without saying."""
-    if change.zarr_format is None or not (is_new or change.names_format):
+    is_made = is_new and not change.is_there
+    if change.zarr_format is None or not (is_made or change.names_format):
         return record
     is_needed = change.zarr_format == 2 or change.above == 2
     if change.is_fixed:
