@@ -180,6 +180,9 @@ def open_array(
     >>> n5zarr.open_array(n5zarr.sample_path(), path="em/s1").shape
     (20, 48, 64)
     """
+    if mode not in ("r", "r+"):
+        message = f"mode: expected 'r' or 'r+', got {mode!r}; n5zarr.create_array creates arrays"
+        raise N5UnrepresentableError(message, kind="option")
     found = open_node(store, mode, path=path, **options)
     if isinstance(found, zarr.Array):
         return found

@@ -2,7 +2,8 @@
 
 A store may fix one format for all nodes. Otherwise each node is shown in the format in which it was
 last written through Zarr: its record names format 2, or 3 below a node of format 2. A node that
-names none follows the nearest group above that names one; without such a group it is Zarr v3.
+names none follows the nearest group above that names one. Without such a group, and on servers, it
+is Zarr v3.
 """
 
 from __future__ import annotations
@@ -61,8 +62,6 @@ class Formats:
 
     def at(self, path: str, record: Record) -> Steps[ZarrFormat]:
         """Find the format of a node from its record, or from the groups above."""
-        if not self.has_stamps:
-            self.known[path] = None, record.zarr_format
         named = self.fixed or record.zarr_format
         return named or (yield from self.above(path))
 
@@ -79,7 +78,8 @@ class Formats:
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Find the format of a node that names none.
 
-        On servers, only groups count that this store object has read: others would cost requests.
+        On servers it is Zarr v3: to read the groups above would cost requests, and what a node is
+        must not depend on what was read before.
         """
         while path and self.fixed is None:
             path = path.rpartition("/")[0]
@@ -90,9 +90,9 @@ class Formats:
 
     def _named_at(self, path: str) -> Steps[ZarrFormat | None]:
         """Read the format that the document of a group names; None if it names none."""
-        stamp, named = self.known.get(path, (None, None))
         if not self.has_stamps:
-            return named
+            return None
+        stamp, named = self.known.get(path, (None, None))
         (now,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
         if now == stamp:
             return named

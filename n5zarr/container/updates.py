@@ -117,7 +117,9 @@ def write_document(
     """
     _check_name(key.path)
     axis_order = nodes.options.axis_order
-    whole = yield from _in_place(nodes, key, _whole_document(key, document, axis_order))
+    whole = _whole_document(key, document, axis_order)
+    whole = replace(whole, is_known=served not in (None, b"{}"))
+    whole = yield from _in_place(nodes, key, whole)
     if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
         yield from _make_parents(nodes, key)
     change = whole

@@ -250,11 +250,14 @@ class ZarrStorage(Storage):
 
         async def send_it() -> T:
             await asyncio.sleep(0)
-            self._asked.pop(place, None)
+            if self._asked.get(place) is asyncio.current_task():
+                del self._asked[place]
             return await send()
 
         asked = self._asked.get(place)
-        if asked is None or asked.get_loop() is not loop:
+        if asked is None or asked.done() or asked.get_loop() is not loop:
+            for old in [key for key, task in self._asked.items() if task.done()]:
+                self._asked.pop(old, None)  # cancelled before they began
             asked = self._asked[place] = asyncio.ensure_future(send_it())
         return await asyncio.shield(asked)
 

@@ -78,6 +78,8 @@ class Change:
         The format of nodes that name none, here.
     is_there : bool
         Whether there is a group of the other format, which may have no document.
+    is_known : bool
+        Whether Zarr has read the document, or written it, and so knows what it changes.
     is_fixed : bool
         Whether the store shows all nodes in this format, whatever they name.
     """
@@ -98,6 +100,7 @@ class Change:
     names_format: bool = True
     above: ZarrFormat = 3
     is_there: bool = False
+    is_known: bool = False
     is_fixed: bool = False
 
     def is_of_array(self, raw: RawObject) -> bool:
@@ -204,11 +207,11 @@ def _from_other_format(raw: RawObject, record: Record, change: Change, *, is_new
     N5Error
         An array would be replaced, or a group by an array (``kind="changed"``).
     """
-    if is_new or not change.is_of_other_format(record):
+    if is_new or change.is_known or not change.is_of_other_format(record):
         return change
     is_array = change.is_of_array(raw)
     makes_array = change.members not in (KEEP, None)
-    if change.names_format and (is_array or makes_array):
+    if is_array or makes_array:
         raise other_format("an array" if is_array else "a group", change.zarr_format)
     return replace(change, base={})
 
@@ -227,6 +230,8 @@ def _with_format(record: Record, change: Change, *, is_new: bool) -> Record:
     """Record the format in which the node was written, unless it goes without saying."""
     is_made = is_new and not change.is_there
     if change.zarr_format is None or not (is_made or change.names_format):
+        return record
+    if change.is_fixed and change.is_known:
         return record
     is_needed = change.zarr_format == 2 or change.above == 2
     if change.is_fixed:
