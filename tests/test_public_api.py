@@ -101,7 +101,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "*",
         "read_only=False",
         "codecs='zarr'",
-        "zarr_format=None",
+        "zarr_format=3",
         "axis_order='C'",
         "coords=False",
         "storage_options=None",

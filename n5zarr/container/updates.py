@@ -117,14 +117,13 @@ def write_document(
     """
     _check_name(key.path)
     axis_order = nodes.options.axis_order
-    whole = _whole_document(key, document, axis_order)
-    whole = replace(whole, is_known=served not in (None, b"{}"))
+    is_known = served not in (None, b"{}")
+    whole = replace(_whole_document(key, document, axis_order), is_known=is_known)
     whole = yield from _in_place(nodes, key, whole)
     if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
         yield from _make_parents(nodes, key)
-    change = whole
-    if served is not None:
-        change = _since(whole, key, document, json.loads(served), axis_order)
+    old = None if served is None else json.loads(served)
+    change = whole if old is None else _since(whole, key, document, old, axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     applied: list[Change] = []
@@ -141,8 +140,7 @@ def write_document(
     if not applied:
         return None
     if isinstance(members := applied[-1].members, Members):
-        creation = members.element.stored, members.block_size
-        nodes.memory.create(key.path, document, creation)
+        nodes.memory.create(key.path, document, (members.element.stored, members.block_size))
     return (yield from nodes.classify(key.path, data))
 
 

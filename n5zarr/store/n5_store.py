@@ -69,8 +69,8 @@ class N5Store(Store):
         ``"zarr"``: standard codecs, full-size blocks are passed through. ``"n5"``: n5zarr's own
         codec decodes whole blocks; errors then name the block. ``"portable"``: only codecs of the
         Zarr v3 specification; gzip with useZlib, bzip2, xz and lz4 are presented uncompressed.
-    zarr_format : {3, 2}, optional
-        The version of the Zarr documents and keys that the store presents. By default each node is
+    zarr_format : {3, 2} or None, optional
+        The version of the Zarr documents and keys that the store presents. With None each node is
         presented in the format in which it was last written through Zarr, and nodes that were never
         written through Zarr in that of the group above them, or as Zarr v3.
     axis_order : {"C", "F"}, optional
@@ -128,7 +128,7 @@ class N5Store(Store):
         *,
         read_only: bool = False,
         codecs: Codecs = "zarr",
-        zarr_format: ZarrFormat | None = None,
+        zarr_format: ZarrFormat | None = 3,
         axis_order: AxisOrder = "C",
         coords: bool = False,
         storage_options: Mapping[str, object] | None = None,

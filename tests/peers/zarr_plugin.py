@@ -39,7 +39,7 @@ class _Target(type):
 
     def __call__(cls, *args: Any, read_only: bool = False, **kwargs: Any) -> N5Store:
         inner = cls.wrapped(*args, **kwargs)
-        return N5Store(inner, read_only=read_only)
+        return N5Store(inner, read_only=read_only, zarr_format=None)
 
     def __instancecheck__(cls, instance: object) -> bool:
         inner = instance.store if isinstance(instance, N5Store) else instance

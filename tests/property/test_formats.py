@@ -45,7 +45,7 @@ class Containers(RuleBasedStateMachine):
     def start(self) -> None:
         self.root = Path(tempfile.mkdtemp()) / "c.n5"
         self.nodes: dict[str, Node] = {}
-        self.store = N5Store(self.root)
+        self.store = N5Store(self.root, zarr_format=None)
 
     def teardown(self) -> None:
         if hasattr(self, "root"):
@@ -138,7 +138,7 @@ class Containers(RuleBasedStateMachine):
 
     @rule()
     def open_anew(self) -> None:
-        self.store = N5Store(self.root)
+        self.store = N5Store(self.root, zarr_format=None)
 
     # ------------------------------------------------------------------ another program writes
 
@@ -167,7 +167,7 @@ class Containers(RuleBasedStateMachine):
     def each_node_is_shown_once(self) -> None:
         if not hasattr(self, "root"):
             return
-        for store in (self.store, N5Store(self.root, read_only=True)):
+        for store in (self.store, N5Store(self.root, read_only=True, zarr_format=None)):
             for path, node in self.nodes.items():
                 expected = self.format_of(path)
                 found: Any = zarr.open(store, path=path, mode="r")
@@ -185,7 +185,7 @@ class Containers(RuleBasedStateMachine):
         if not hasattr(self, "root"):
             return
         listed = {2: set[str](), 3: set[str]()}
-        for key in sync(_keys(N5Store(self.root))):
+        for key in sync(_keys(N5Store(self.root, zarr_format=None))):
             path, _, name = key.rpartition("/")
             for zarr_format, names in DOCUMENTS.items():
                 if name in names:

@@ -207,7 +207,7 @@ def test_a_chunk_that_is_written_at_the_edge_is_truncated(
 
 def test_what_is_no_key_of_zarr_is_not_written(container: Container, answers: Answers) -> None:
     before = dict(answers.values)
-    with pytest.raises(N5UnrepresentableError, match="key 'a/README': expected a Zarr document"):
+    with pytest.raises(N5UnrepresentableError, match="key 'a/README': expected a Zarr v3 document"):
         answers(container.write("a/README", memoryview(b"?")))
     with pytest.raises(N5UnrepresentableError, match=r"chunk .* expected a chunk of an array"):
         answers(container.write("a/c/9/9", memoryview(b"?" * 12)))
@@ -292,7 +292,7 @@ def test_a_warning_is_given_once(container: Container) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value", "known"),
-    [("codecs", "x", "'zarr', 'n5', 'portable'"), ("zarr_format", 4, "None, 2, 3"),
+    [("codecs", "x", "'zarr', 'n5', 'portable'"), ("zarr_format", 4, "2, 3, None"),
      ("axis_order", "c", "'C', 'F'")],
 )  # fmt: skip
 def test_an_unknown_option_is_refused_with_those_that_are_known(
