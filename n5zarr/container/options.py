@@ -35,7 +35,7 @@ class ViewOptions:
 
     codecs: Codecs = field(default="zarr", metadata={"known": get_args(Codecs.__value__)})
     zarr_format: ZarrFormat | None = field(
-        default=3, metadata={"known": (*get_args(ZarrFormat.__value__), None)}
+        default=None, metadata={"known": (*get_args(ZarrFormat.__value__), None)}
     )
     axis_order: AxisOrder = field(default="C", metadata={"known": get_args(AxisOrder.__value__)})
 

@@ -128,7 +128,7 @@ class N5Store(Store):
         *,
         read_only: bool = False,
         codecs: Codecs = "zarr",
-        zarr_format: ZarrFormat | None = 3,
+        zarr_format: ZarrFormat | None = None,
         axis_order: AxisOrder = "C",
         coords: bool = False,
         storage_options: Mapping[str, object] | None = None,
