@@ -1,0 +1,398 @@
+"""Programs of the field over N5, each in a few lines as its users write them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.storage import LocalStore
+
+import n5zarr
+from n5zarr import N5Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
+z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
+
+SHAPE, BLOCK = (7, 11, 13), (3, 4, 5)
+VALUES = np.arange(7 * 11 * 13, dtype="u2").reshape(SHAPE)
+SCALE, OFFSET = (40, 8, 4), (80, 16, 12)  # in nm; z, y, x
+
+pytestmark = [
+    pytest.mark.filterwarnings(message)
+    for message in (
+        "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning",  # anndata
+        "ignore:zarr v3 will become the only option:DeprecationWarning",  # anndata
+        "ignore:using axis names to define which axes are channels:DeprecationWarning",  # funlib
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some programs read pyproject.toml of the working directory, and fail on ours, or log there."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "c.n5"
+
+
+def program(name: str) -> Any:
+    return pytest.importorskip(name, reason="program: uv sync installs it")
+
+
+def read_by_tensorstore(root: Path, path: str) -> np.ndarray:
+    kvstore = {"driver": "file", "path": str(root / path)}
+    opened = tensorstore.open({"driver": "n5", "kvstore": kvstore}).result()
+    return np.asarray(opened.read().result().transpose())
+
+
+def read_by_z5py(root: Path, path: str) -> np.ndarray:
+    return np.asarray(z5py.File(str(root), "r")[path][:])
+
+
+def test_z5py_and_tensorstore_agree(root: Path) -> None:
+    """That the two readers above give the order of numpy."""
+    with z5py.File(str(root), use_zarr_format=False) as file:
+        file.create_dataset("x", data=VALUES, chunks=BLOCK)
+    np.testing.assert_array_equal(read_by_tensorstore(root, "x"), VALUES)
+    np.testing.assert_array_equal(read_by_z5py(root, "x"), VALUES)
+
+
+# ---------------------------------------------------------------------- anndata
+
+
+@pytest.fixture(params=[2, 3])
+def zarr_format(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def cells(root: Path, zarr_format: int) -> np.ndarray:
+    """What anndata writes: numbers, dense and sparse, text and categories."""
+    anndata, sparse, pandas = program("anndata"), program("scipy.sparse"), program("pandas")
+    x = np.asarray(VALUES[3] % 7, "f4") * (VALUES[3] % 3 == 0)
+    data = anndata.AnnData(
+        x,
+        obs=pandas.DataFrame(
+            {"kind": pandas.Categorical(list("abcabcabcab")), "n": np.arange(11)},
+            index=[f"cell {k}" for k in range(11)],
+        ),
+        layers={"csr": sparse.csr_matrix(x), "csc": sparse.csc_matrix(x)},
+        obsm={"pca": VALUES[:2, :, 3].T.astype("f8")},
+        uns={"of": {"text": "grüße", "list": np.arange(5)}},
+    )
+    with anndata.settings.override(zarr_write_format=zarr_format):
+        data.write_zarr(N5Store(root))
+    return x
+
+
+def test_anndata_reads_what_it_wrote(root: Path, cells: np.ndarray, zarr_format: int) -> None:
+    found = program("anndata").read_zarr(N5Store(root, mode="r"))
+    assert zarr.open_group(N5Store(root), mode="r").metadata.zarr_format == zarr_format
+    np.testing.assert_array_equal(found.X, cells)
+    assert (found.layers["csr"].format, found.layers["csc"].format) == ("csr", "csc")
+    for name in ("csr", "csc"):
+        np.testing.assert_array_equal(found.layers[name].toarray(), cells)
+    np.testing.assert_array_equal(found.obsm["pca"], VALUES[:2, :, 3].T)
+    assert list(found.obs["kind"]) == list("abcabcabcab")
+    assert found.obs["kind"].dtype == "category"
+    assert list(found.obs_names) == [f"cell {k}" for k in range(11)]
+    assert (found.uns["of"]["text"], found.uns["of"]["list"].tolist()) == ("grüße", [0, 1, 2, 3, 4])
+
+
+def test_anndata_reads_lazily(root: Path, cells: np.ndarray) -> None:
+    lazy = program("anndata.experimental").read_lazy(N5Store(root, mode="r"))
+    np.testing.assert_array_equal(lazy.X[2:7].compute(), cells[2:7])
+    np.testing.assert_array_equal(lazy.layers["csr"][2:7].compute().toarray(), cells[2:7])
+    np.testing.assert_array_equal(lazy[:, 3:5].layers["csc"].compute().toarray(), cells[:, 3:5])
+    backed = program("anndata.io").sparse_dataset(
+        zarr.open_group(N5Store(root), path="layers/csr", mode="r")
+    )
+    np.testing.assert_array_equal(backed[2:5].toarray(), cells[2:5])
+
+
+def test_others_read_the_numbers_of_anndata(root: Path, cells: np.ndarray) -> None:
+    data = program("scipy.sparse").csr_matrix(cells)
+    for read in (read_by_tensorstore, read_by_z5py):
+        np.testing.assert_array_equal(read(root, "X"), cells)
+        np.testing.assert_array_equal(read(root, "layers/csr/data"), data.data)
+        np.testing.assert_array_equal(read(root, "layers/csr/indptr"), data.indptr)
+
+
+def test_anndata_adds_to_a_container_of_others(root: Path, zarr_format: int) -> None:
+    anndata = program("anndata")
+    with z5py.File(str(root), use_zarr_format=False) as file:
+        file.create_dataset("em/s0", data=VALUES, chunks=BLOCK)
+    group = zarr.open_group(N5Store(root), path="table", mode="a", zarr_format=zarr_format)  # type: ignore[arg-type]
+    with anndata.settings.override(zarr_write_format=zarr_format):
+        program("anndata.io").write_elem(group, "x", VALUES[2])
+    found = program("anndata.io").read_elem(zarr.open_group(N5Store(root), mode="r")["table/x"])
+    np.testing.assert_array_equal(found, VALUES[2])
+    np.testing.assert_array_equal(read_by_z5py(root, "em/s0"), VALUES)
+
+
+# ---------------------------------------------------------------------- ome-zarr
+
+
+@pytest.fixture(params=["0.4", "0.5"])
+def ome_format(request: pytest.FixtureRequest) -> Any:
+    return program("ome_zarr.format").format_from_version(request.param)
+
+
+def transforms(*scale: float) -> list[dict[str, Any]]:
+    return [{"type": "scale", "scale": list(scale)}]
+
+
+@pytest.fixture
+def image(root: Path, ome_format: Any) -> list[np.ndarray]:
+    """A pyramid that ome-zarr writes into a group of a container."""
+    levels = [VALUES, VALUES[:, ::2, ::2]]
+    group = zarr.open_group(N5Store(root), path="im", mode="w", zarr_format=ome_format.zarr_format)
+    program("ome_zarr.writer").write_multiscale(
+        levels,
+        group,
+        fmt=ome_format,
+        axes=[{"name": n, "type": "space", "unit": "nanometer"} for n in "zyx"],
+        coordinate_transformations=[transforms(40, 8, 4), transforms(40, 16, 8)],
+        storage_options={"chunks": BLOCK},
+    )
+    return levels
+
+
+def test_ome_zarr_writes_a_pyramid(root: Path, image: list[np.ndarray], ome_format: Any) -> None:
+    group = zarr.open_group(N5Store(root), path="im", mode="r")
+    assert group.metadata.zarr_format == ome_format.zarr_format
+    attributes: Any = dict(group.attrs)
+    if ome_format.version == "0.5":
+        attributes = attributes["ome"]
+    paths = [level["path"] for level in attributes["multiscales"][0]["datasets"]]
+    for path, level in zip(paths, image, strict=True):
+        array: Any = group[path]
+        np.testing.assert_array_equal(array[...], level)
+        np.testing.assert_array_equal(read_by_tensorstore(root, f"im/{path}"), level)
+        np.testing.assert_array_equal(read_by_z5py(root, f"im/{path}"), level)
+    found = n5zarr.geometry(root, "im")
+    assert [level.scale for level in found.levels] == [(40, 8, 4), (40, 16, 8)]
+    assert (found.names, found.units) == (("z", "y", "x"), ("nm", "nm", "nm"))
+
+
+def test_ome_zarr_reads_the_copied_keys(
+    tmp_path: Path, root: Path, image: list[np.ndarray]
+) -> None:
+    """Its reader takes paths and stores of files only; the keys of an N5Store are a hierarchy."""
+    store = N5Store(root / "im", mode="r")
+    for key, value in store.mapping().items():
+        (tmp_path / "copy" / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "copy" / key).write_bytes(value)
+    location = program("ome_zarr.io").ZarrLocation(LocalStore(tmp_path / "copy", read_only=True))
+    (node,) = program("ome_zarr.reader").Reader(location)()
+    for found, level in zip(node.data, image, strict=True):
+        np.testing.assert_array_equal(found.compute(), level)
+
+
+def test_ome_zarr_writes_an_image(root: Path, ome_format: Any) -> None:
+    group = zarr.open_group(N5Store(root), mode="w", zarr_format=ome_format.zarr_format)
+    options = {"chunks": BLOCK}
+    writer = program("ome_zarr.writer")
+    writer.write_image(VALUES, group, fmt=ome_format, axes="zyx", storage_options=options)
+    arrays: Any = dict(zarr.open_group(N5Store(root), mode="r").arrays())
+    (full,) = (name for name, array in arrays.items() if array.shape == SHAPE)
+    np.testing.assert_array_equal(arrays[full][...], VALUES)
+    np.testing.assert_array_equal(read_by_tensorstore(root, full), VALUES)
+
+
+# ---------------------------------------------------------------------- BigDataViewer: pybdv
+
+
+@pytest.mark.filterwarnings("ignore:Setup 0 and timepoint 0 are present")
+def test_pybdv_and_n5zarr_work_on_one_container(tmp_path: Path, root: Path) -> None:
+    pybdv = program("pybdv")
+    values = np.arange(14 * 22 * 26, dtype="i2").reshape(14, 22, 26)  # halved, they are prime
+    pybdv.make_bdv(
+        values, str(root), downscale_factors=[[2, 2, 2]], downscale_mode="max",
+        resolution=[0.5, 0.2, 0.1], unit="um", chunks=BLOCK,
+    )  # fmt: skip
+    group: Any = zarr.open_group(N5Store(root), path="setup0/timepoint0", mode="r+")
+    np.testing.assert_array_equal(group["s0"][...], values)
+    np.testing.assert_array_equal(group["s1"][...], values[1::2, 1::2, 1::2])
+    assert n5zarr.geometry(root, "setup0/timepoint0/s1").scale == (1.0, 0.4, 0.2)
+    stacked = n5zarr.open_bdv(tmp_path / "c.n5")
+    assert "setup" in repr(stacked)
+
+    group["s0"][...] = 0
+    group["s1"][...] = 0
+    box, halved = np.s_[2:8, 4:10, 6:20], np.s_[1:4, 2:5, 3:10]
+    dataset = program("pybdv.bdv_datasets").BdvDataset(
+        str(root), 0, 0, downscale_mode="max", n_threads=1
+    )
+    dataset[box] = values[box]
+    expected = np.zeros_like(values)
+    expected[box] = values[box]
+    np.testing.assert_array_equal(group["s0"][...], expected)
+    np.testing.assert_array_equal(group["s1"][halved], expected[1::2, 1::2, 1::2][halved])
+
+
+# ---------------------------------------------------------------------- funlib, daisy, gunpowder
+
+
+def test_funlib_persistence(root: Path) -> None:
+    persistence, geometry = program("funlib.persistence"), program("funlib.geometry")
+    made = persistence.prepare_ds(
+        N5Store(root), SHAPE, path="f/x", offset=OFFSET, voxel_size=SCALE,
+        axis_names=["z", "y", "x"], units=["nm"] * 3, chunk_shape=BLOCK, dtype="u2",
+    )  # fmt: skip
+    made[made.roi] = VALUES
+    found = persistence.open_ds(N5Store(root, mode="r"), path="f/x")
+    assert (tuple(found.voxel_size), tuple(found.offset)) == (SCALE, OFFSET)
+    assert (found.axis_names, found.units) == (["z", "y", "x"], ["nm"] * 3)
+    box = geometry.Roi((120, 32, 20), (80, 24, 16))
+    np.testing.assert_array_equal(found[box], VALUES[1:3, 2:5, 2:6])
+    np.testing.assert_array_equal(read_by_tensorstore(root, "f/x"), VALUES)
+    np.testing.assert_array_equal(read_by_z5py(root, "f/x"), VALUES)
+    shown = n5zarr.geometry(root, "f/x")
+    assert (shown.scale, shown.translation, shown.convention) == (SCALE, OFFSET, "funlib")
+
+
+def test_funlib_persistence_keeps_what_is_there(root: Path) -> None:
+    persistence = program("funlib.persistence")
+    n5zarr.create_array(
+        root, path="x", data=VALUES, chunks=BLOCK,
+        attributes={"voxel_size": list(SCALE), "offset": list(OFFSET), "kept": 1},
+    )  # fmt: skip
+    found = persistence.prepare_ds(
+        N5Store(root), SHAPE, path="x", offset=OFFSET, voxel_size=SCALE, chunk_shape=BLOCK,
+        dtype="u2", mode="a",
+    )  # fmt: skip
+    np.testing.assert_array_equal(found[found.roi], VALUES)
+    assert n5zarr.open_array(root, path="x").attrs["kept"] == 1
+    with pytest.raises(PermissionError):
+        persistence.prepare_ds(N5Store(root), (7, 11, 17), path="x", dtype="u2", mode="a")
+
+
+def twice(block: Any) -> None:
+    """Runs in daisy's workers."""
+    scale = np.array(SCALE)
+    start, end = np.array(block.write_roi.begin) // scale, np.array(block.write_roi.end) // scale
+    box = tuple(map(slice, start.tolist(), end.tolist()))
+    source: Any = zarr.open(N5Store(os.environ["DAISY_TEST_ROOT"], mode="r"))
+    target: Any = zarr.open(N5Store(os.environ["DAISY_TEST_ROOT"]), mode="r+")
+    target["out"][box] = source["in"][box] * 2
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_daisy(root: Path, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    daisy = program("daisy")
+    monkeypatch.setenv("DAISY_TEST_ROOT", str(root))
+    n5zarr.create_array(root, path="in", data=VALUES, chunks=BLOCK)
+    n5zarr.create_array(root, path="out", shape=SHAPE, chunks=BLOCK, dtype="u2")
+    scale = daisy.Coordinate(SCALE)
+    block = daisy.Roi((0, 0, 0), daisy.Coordinate(2, 4, 5) * scale)  # workers share blocks of N5
+    task = daisy.Task(
+        "twice", total_roi=daisy.Roi((0, 0, 0), daisy.Coordinate(SHAPE) * scale),
+        read_roi=block, write_roi=block, process_function=twice, read_write_conflict=False,
+        fit="shrink", max_workers=2,
+    )  # fmt: skip
+    assert daisy.run_blockwise([task], multiprocessing=parallel, progress=False)
+    np.testing.assert_array_equal(read_by_tensorstore(root, "out"), VALUES * 2)
+
+
+def copied_by_gunpowder(gp: Any, source_class: Any, root: Path) -> Any:
+    """Copy ``raw`` to ``copy``, in pieces, and give what is known of ``raw``."""
+    raw, step = gp.ArrayKey("RAW"), gp.BatchRequest()
+    step.add(raw, (120, 32, 20))
+    known = {raw: gp.ArraySpec(interpolatable=True)}
+    pipeline = (
+        source_class(N5Store(root, mode="r"), {raw: "raw"}, known)
+        + gp.ZarrWrite({raw: "copy"}, store=N5Store(root), compression_type="gzip")
+        + gp.Scan(step)
+    )
+    with gp.build(pipeline):
+        pipeline.request_batch(gp.BatchRequest())
+        return pipeline.spec[raw]
+
+
+def test_gunpowder(root: Path) -> None:
+    gp = program("gunpowder")
+    attributes: Any = {"resolution": list(SCALE), "offset": list(OFFSET)}
+    n5zarr.create_array(root, path="raw", data=VALUES, chunks=BLOCK, attributes=attributes)
+    spec = copied_by_gunpowder(gp, gp.ZarrSource, root)
+    assert (tuple(spec.voxel_size), tuple(spec.roi.offset)) == (SCALE, OFFSET)
+    array: Any = zarr.open_array(N5Store(root), path="copy", mode="r")
+    np.testing.assert_array_equal(array[...], VALUES)
+    assert {name: list(array.attrs[name]) for name in attributes} == attributes
+    np.testing.assert_array_equal(read_by_tensorstore(root, "copy"), VALUES)
+    np.testing.assert_array_equal(read_by_z5py(root, "copy"), VALUES)
+
+
+def test_gunpowder_with_the_order_of_n5(root: Path) -> None:
+    """Its releases for zarr 2 reversed the attributes in N5, as Paintera; those for zarr 3 do not.
+
+    One method brings that back.
+    """
+    gp = program("gunpowder")
+
+    class N5Source(gp.ZarrSource):  # type: ignore[misc]
+        def _rev_metadata(self) -> bool:
+            return isinstance(zarr.open_group(self.store, mode="r").store, N5Store)
+
+    attributes: Any = {"resolution": list(SCALE[::-1]), "offset": list(OFFSET[::-1])}
+    n5zarr.create_array(root, path="raw", data=VALUES, chunks=BLOCK, attributes=attributes)
+    spec = copied_by_gunpowder(gp, N5Source, root)
+    assert (tuple(spec.voxel_size), tuple(spec.roi.offset)) == (SCALE, OFFSET)
+    assert n5zarr.geometry(root, "raw").scale == SCALE
+    np.testing.assert_array_equal(read_by_z5py(root, "copy"), VALUES)
+
+
+# ---------------------------------------------------------------------- hoa-tools
+
+
+@pytest.fixture
+def atlas(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A dataset of the Human Organ Atlas whose container is on a server on loopback."""
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # as tests/remote/test_gcs.py
+    gcsfs = program("gcsfs")
+    server = program("gcp_storage_emulator.server").create_server(
+        "127.0.0.1", 0, in_memory=True, default_bucket="organs"
+    )
+    server.start()
+    with contextlib.closing(server) if hasattr(server, "close") else contextlib.nullcontext():
+        url = f"http://127.0.0.1:{server._api._httpd.server_address[1]}"
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        n5zarr.create_array(
+            root, path="s0", data=VALUES, chunks=BLOCK,
+            compression={"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 2},
+        )  # fmt: skip
+        fs = gcsfs.GCSFileSystem(token="anon", endpoint_url=url, skip_instance_cache=True)
+        for file in root.rglob("*"):
+            if file.is_file():
+                fs.pipe(f"organs/lung/a.n5/{file.relative_to(root).as_posix()}", file.read_bytes())
+        dataset: Any = next(iter(program("hoa_tools.dataset")._DATASETS.values()))
+        data = dataset.data.model_copy(update={"gcs_url": "n5://gs://organs/lung/a.n5/"})
+        yield dataset.model_copy(update={"data": data})
+    server.stop()
+
+
+@pytest.mark.parametrize("whose", ["its own", "ours"])
+def test_hoa_tools(atlas: Any, whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own reader, a shortened N5FSStore of zarr 2, reads what we write; so does ours there."""
+    if whose == "ours":
+
+        def store(fs: Any, path: str, read_only: bool) -> N5Store:
+            return N5Store(path, fs=fs, read_only=read_only)
+
+        monkeypatch.setattr(program("hoa_tools.dataset"), "N5FSStore", store)
+    array = atlas.data_array(downsample_level=0)
+    assert (array.dims, array.shape) == (("z", "y", "x"), SHAPE)
+    np.testing.assert_array_equal(array[2:5, 3:9].to_numpy(), VALUES[2:5, 3:9])
+    np.testing.assert_allclose(array["z"], np.arange(7) * atlas.data.voxel_size_um)
