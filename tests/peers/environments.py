@@ -1,0 +1,35 @@
+"""Environments with packages that cannot be installed beside those of the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def environment(folder: Path, *packages: str) -> str:
+    """Make an environment of this Python with other packages, and give its interpreter."""
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None:
+        pytest.skip("uv is not installed, which makes an environment with other packages")
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    for command in (
+        ["venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)],
+        ["pip", "install", "--quiet", "--python", str(python), *packages],
+    ):
+        done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot be installed here: {', '.join(packages)}: {done.stderr[-500:]}")
+    return str(python)
+
+
+def run(python: str, *arguments: str) -> None:
+    done = subprocess.run([python, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
