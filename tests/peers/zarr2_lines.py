@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import pickle
 import sys
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
-import numcodecs
 import numpy as np
+
+da: Any = import_module("dask.array")  # not typed
+numcodecs: Any = import_module("numcodecs")
 
 SHAPE, BLOCK = (7, 11, 13), (3, 4, 5)
 VALUES = np.arange(7 * 11 * 13, dtype="u2").reshape(SHAPE)
 SCALE, OFFSET = (40, 8, 4), (80, 16, 12)  # z, y, x
-POINTS = [[0.5, 1.5, 2.5], [3.25, 4.25, 5.25], [6, 7, 8], [9, 10, 11], [-1, -2, -3]]
+POINTS: Any = [[0.5, 1.5, 2.5], [3.25, 4.25, 5.25], [6, 7, 8], [9, 10, 11], [-1, -2, -3]]
 POINT_IDS = np.arange(len(POINTS), dtype="u8").reshape(-1, 1)
 BEADS = "interestpoints.n5/tpId_0_viewSetupId_0/beads/interestpoints"
 BLOCKS: list[tuple[str, tuple[int, ...], str]] = [  # data type, shape, compression
@@ -189,7 +189,6 @@ def decode_blocks(n5: Any, path: Path) -> list[np.ndarray]:
 def main(task: str, server: str, *folders: str) -> None:
     zarr, n5 = import_module("zarr"), import_module("zarr.n5")
     assert zarr.__version__.startswith("2.18"), zarr.__version__
-    warnings.simplefilter("ignore")
     for folder in map(Path, folders):
         url = f"s3://lab/{folder.name}/s3.n5"
         if task == "write":
