@@ -160,7 +160,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         chunks=block,
         dtype=zdtype,
         attributes={**(attributes or {}), **described},
-        zarr_format=opened.zarr_format or 3,
+        zarr_format=opened.zarr_format,
         overwrite=overwrite,
         **options,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import zarr
 from zarr.storage import StorePath
@@ -36,8 +36,8 @@ __all__ = ["as_zarr", "node_at", "nodes_below", "standard_codecs"]
 
 
 def _shows_nodes(store: Store) -> TypeGuard[N5Store]:
-    """Whether a store shows the nodes of its container one by one, also as Zarr v3."""
-    return isinstance(store, N5Store) and store.zarr_format != 2 and not store.coords
+    """Whether a store shows the nodes of its container one by one, all as Zarr v3."""
+    return isinstance(store, N5Store) and store.zarr_format == 3 and not store.coords
 
 
 def node_at(store: Store, path: str) -> AnyArray | Group | None:
@@ -59,8 +59,7 @@ def node_at(store: Store, path: str) -> AnyArray | Group | None:
         return None
     path = normalize_path(path)
     node = store.node(path)
-    is_shown = node is not None and store.container.nodes.formats.of(node) == 3
-    return as_zarr(store, path, node) if node is not None and is_shown else None
+    return None if node is None else as_zarr(store, path, node)
 
 
 def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
@@ -78,9 +77,6 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
     memory = store.container.memory
     if memory.node(path) is not node:
         memory.keep(path, node, None)  # without a stamp: read again before its chunks
-    if store.container.nodes.formats.of(node) == 2:
-        mode: Literal["r", "r+"] = "r" if store.read_only else "r+"
-        return zarr.open(store, path=path, mode=mode, zarr_format=2)
     where = StorePath(store, path)
     if isinstance(node, DatasetView) and store.read_only:
         document = node.document()  # not remembered as served: Zarr cannot change it

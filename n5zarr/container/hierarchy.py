@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, read_key
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Hierarchy"]
+__all__ = ["Hierarchy", "group_document"]
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,9 @@ class Hierarchy:
             return None
         if isinstance(node, DatasetView):
             if key.name == ".zattrs":
-                # v2 has no dimension names: the attribute that gives them stays
-                return in_axis_order(node.dataset.attributes, self.options.axis_order) or None
+                return node.v2_attributes or None
             return node.document() if key.name in ("zarr.json", ".zarray") else None
-        return _group_document(key.name, node)
+        return group_document(key.name, node)
 
     def served(self, key: MetadataKey, node: Node | None) -> Steps[dict[str, JSON] | None]:
         """Make a Zarr document, with the metadata of the nodes below if Zarr consolidated them."""
@@ -209,7 +207,7 @@ class Hierarchy:
         return sorted({key[len(prefix) :].split("/")[0] for key in below}), {}
 
 
-def _group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None:
+def group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None:
     """Make a Zarr document of a group; None if it has no such document."""
     match name:
         case "zarr.json":

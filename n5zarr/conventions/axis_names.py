@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["AXES_KEY", "derived_names", "in_axis_order"]
+__all__ = ["AXES_KEY", "XARRAY_KEY", "derived_names", "in_axis_order"]
 
 AXES_KEY = "axes"
-_XARRAY_KEY = "_ARRAY_DIMENSIONS"  # what xarray wrote through zarr-python 2
+XARRAY_KEY = "_ARRAY_DIMENSIONS"
+"""The attribute with which xarray names the axes of arrays of Zarr v2."""
 
 
 def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple[str, ...]] | None:
@@ -32,19 +33,19 @@ def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple
     key, names : str, tuple of str, or None
         The attribute, and the names in N5 order; ``""`` for an axis without name.
     """
-    for key in (_XARRAY_KEY, AXES_KEY):
+    for key in (XARRAY_KEY, AXES_KEY):
         names = _axis_names(attributes.get(key), ndim)
         if names:
-            return key, to_n5(names) if key == _XARRAY_KEY else tuple(names)
+            return key, to_n5(names) if key == XARRAY_KEY else tuple(names)
     return None
 
 
 def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict[str, JSON]:
     """Convert xarray's names, in C order on disk, into the order that ``axis_order`` selects."""
-    names = attributes.get(_XARRAY_KEY)
+    names = attributes.get(XARRAY_KEY)
     if axis_order == "C" or not isinstance(names, list | tuple):
         return dict(attributes)
-    return {**attributes, _XARRAY_KEY: list(to_n5(names))}
+    return {**attributes, XARRAY_KEY: list(to_n5(names))}
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:

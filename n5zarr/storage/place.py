@@ -6,6 +6,7 @@ No package is imported for it: an object of a package that is not imported canno
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,7 @@ type Location = str | os.PathLike[str] | Store | StorePath | MutableMapping[str,
 
 _PIPELINE = "|n5:"
 _PREFIX = "n5://"
+_STEP = re.compile(r"\|([a-z0-9_-]+):")
 
 
 class Place(NamedTuple):
@@ -56,7 +58,7 @@ def place_of(
     ----------
     given : str, PathLike, Store, StorePath, UPath or FSMap
         A path or URL, also with the prefix ``n5://``, or as a pipeline such as
-        ``s3://bucket/a.n5|n5:em/s0``; a store of zarr's, or a place in one; an object of
+        ``s3://bucket/a.n5|n5:em/s0`` or ``a.zip|zip:a.n5|n5:em/s0``; a store of zarr's, or a place in one; an object of
         ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``.
     storage_options : dict, optional
         For the backend, with a URL.
@@ -76,8 +78,9 @@ def place_of(
     if fs is not None:
         return _of_mapping(_as_mapping(given, fs, storage_options))
     if isinstance(given, str):
-        location, _, path = given.partition(_PIPELINE)
-        return Place(location.removeprefix(_PREFIX) or ".", path.strip("/"), storage_options)
+        location, pipe, path = given.partition(_PIPELINE)
+        location = location.removeprefix(_PREFIX) or "."
+        return Place(_of_steps(location) if pipe else location, path.strip("/"), storage_options)
     if _is_of(given, "fsspec.mapping", "FSMap"):
         _refuse_options(given, storage_options)
         return _of_mapping(given)
@@ -105,6 +108,20 @@ def _refuse_options(given: object, storage_options: Mapping[str, object] | None)
         raise N5UnrepresentableError(message, kind="option")
 
 
+def _of_steps(pipeline: str) -> str:
+    """Return the URL of what comes before ``|n5:`` in a pipeline: itself, or a zip file in it."""
+    steps = _STEP.split(pipeline)
+    if len(steps) == 1:
+        return pipeline
+    if len(steps) != 3 or steps[1] != "zip":
+        found = "|".join(steps[1::2])
+        message = f"store: expected only '|zip:' before '|n5:', got '|{found}:' in {pipeline!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    place, _, inner = steps
+    place = place if "://" in place else f"file://{Path(place).absolute()}"
+    return f"zip://{inner.strip('/')}::{place}"
+
+
 def _as_mapping(given: object, fs: Any, storage_options: Mapping[str, object] | None) -> Any:  # noqa: ANN401 - fsspec has no types
     """Return the mapping of a path in a file system of fsspec's."""
     if not isinstance(given, str | os.PathLike) or not hasattr(fs, "get_mapper"):
@@ -116,7 +133,11 @@ def _as_mapping(given: object, fs: Any, storage_options: Mapping[str, object] | 
 
 def _of_mapping(mapping: Any) -> Place:  # noqa: ANN401 - fsspec has no types
     protocols = mapping.fs.protocol
-    if {"file", "local"} & set([protocols] if isinstance(protocols, str) else protocols):
+    protocols = {protocols} if isinstance(protocols, str) else set(protocols)
+    if "dir" in protocols:  # a folder of another file system
+        inner = "/".join(filter(None, (mapping.fs.path.rstrip("/"), mapping.root)))
+        return _of_mapping(mapping.fs.fs.get_mapper(inner))
+    if {"file", "local"} & protocols:
         return Place(str(mapping.root), "", None)
     return Place(FsspecStore.from_mapper(mapping), "", None)
 
@@ -124,6 +145,9 @@ def _of_mapping(mapping: Any) -> Place:  # noqa: ANN401 - fsspec has no types
 def _of_upath(path: Any, storage_options: Mapping[str, object] | None) -> Place:  # noqa: ANN401 - may not be installed
     if path.protocol in ("", "file", "local"):
         return Place(str(path.path), "", storage_options)
+    if {"fo", "target_options"} & path.storage_options.keys():  # an archive, a cache
+        _refuse_options(path, storage_options)
+        return _of_mapping(path.fs.get_mapper(path.path))
     return Place(str(path), "", {**path.storage_options, **(storage_options or {})})
 
 

@@ -171,26 +171,27 @@ def open_container(
     -------
     N5Store, str
         The container, and the path of the node in it. A given :class:`N5Store` is returned as it
-        is.
+        is, or, without a format of its own, as Zarr v3.
 
     Raises
     ------
     N5UnrepresentableError
         The given :class:`N5Store` has another durability (``kind="option"``).
     """
-    if isinstance(store, N5Store):
-        if durability not in (None, store.durability):
-            message = f"durability: expected that of the store, {store.durability!r}, or none"
-            raise N5UnrepresentableError(f"{message}, got {durability!r}", kind="option")
-        return store, normalize_path(path)
     location, below, storage_options = place_of(store, storage_options)
+    path = join(normalize_path(below), normalize_path(path))
+    if isinstance(location, N5Store):
+        if durability not in (None, location.durability):
+            message = f"durability: expected that of the store, {location.durability!r}, or none"
+            raise N5UnrepresentableError(f"{message}, got {durability!r}", kind="option")
+        # what both formats hold is shown as one, so that no node hides
+        return location.showing(location.zarr_format or 3), path
     root: str | Store = location if isinstance(location, Store) else ""
     inner = ""
     if not isinstance(location, Store):
         root, inner = (os.fspath(location), "") if below else split_root(location)
         if not below and _needs_documents(root):
             root, inner = _split_by_documents(root, storage_options)
-    path = join(normalize_path(below), normalize_path(path))
     opened = N5Store(
         root,
         codecs="n5",
@@ -200,4 +201,4 @@ def open_container(
         durability="atomic" if durability is None else durability,
         read_only=read_only,
     )
-    return opened, join(normalize_path(inner), normalize_path(path))
+    return opened, join(normalize_path(inner), path)

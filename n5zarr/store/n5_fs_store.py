@@ -30,7 +30,7 @@ class N5FSStore(N5Store):
         Without effect: blocks are in directories, one for each axis.
     fs : fsspec.AbstractFileSystem, optional
         The file system of ``url``, which is a path in it then.
-    check, create : bool, optional
+    check, create, auto_mkdir : bool, optional
         Without effect: a container is created when something is written.
     **options : optional
         Other options of :class:`~n5zarr.N5Store`, and of the file system of a URL.
@@ -58,6 +58,7 @@ class N5FSStore(N5Store):
         fs: object = None,
         check: bool = False,
         create: bool = False,
+        auto_mkdir: bool = True,
         **options: Any,  # noqa: ANN401 - of two callees
     ) -> None:
         check_option("normalize_keys", normalize_keys, (False,))

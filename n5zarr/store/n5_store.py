@@ -272,7 +272,9 @@ class N5Store(Store):
 
     def showing(self, zarr_format: ZarrFormat) -> Self:
         """Return a store that presents all nodes in one Zarr format."""
-        return self if self.zarr_format == zarr_format else self._copy(zarr_format=zarr_format)
+        if self.zarr_format == zarr_format:
+            return self
+        return self._copy(zarr_format=zarr_format, memory=self._container.memory.for_copy())
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from n5zarr.conventions.axis_names import AXES_KEY, derived_names
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import (
     DATASET_KEYS,
@@ -328,6 +328,10 @@ def _with_attributes(
         escaped[key] = value
         if key not in change.own_keys(raw):
             raw.remove(key)
+    if change.zarr_format == 2 and XARRAY_KEY in touched and change.is_of_array(raw):
+        # it was shown in place of other names; without it the array has none
+        is_gone = XARRAY_KEY not in attributes
+        record = replace(record, dimension_names=[] if is_gone else None)
     return _with_pointers(replace(record, attributes=escaped), attributes, touched)
 
 
