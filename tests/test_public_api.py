@@ -101,7 +101,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "*",
         "read_only=False",
         "codecs='zarr'",
-        "zarr_format=3",
+        "zarr_format=None",
         "axis_order='C'",
         "coords=False",
         "storage_options=None",
@@ -123,6 +123,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "fs=None",
         "check=False",
         "create=False",
+        "auto_mkdir=True",
         "**options",
     ),
     "n5zarr.create_array": (

@@ -57,8 +57,7 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
         A container, or a location in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
         root of the container is the first name that ends in ``.n5``. Without one, it is the topmost
         directory of an unbroken chain, from the location upwards, in which each has an
-        ``attributes.json``. An :class:`N5Store` is used as it is; without a format of its own, all
-        nodes are opened as Zarr v3.
+        ``attributes.json``. An :class:`N5Store` keeps its options; by default, it is read as v3.
     mode : {"r", "r+", "a", "w", "w-"}, optional
         As in :func:`zarr.open`: read only; read and write an existing node; create a group if
         nothing exists; create a new group in any case; create a group, or raise if something

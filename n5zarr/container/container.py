@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from n5zarr.container.chunks import Chunks
 from n5zarr.container.formats import in_format
-from n5zarr.container.hierarchy import Hierarchy, group_document
+from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Nodes, check_of_node
 from n5zarr.container.updates import parse_document, remove_document, write_document
@@ -117,8 +117,7 @@ class Container:
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
-        may_miss = key.zarr_format == 2 and key not in self.memory.answered
-        is_missing = may_miss and (yield from self.nodes.formats.is_surely_v3(key.path))
+        is_missing = key.zarr_format == 2 and (yield from self.nodes.formats.is_surely_v3(key.path))
         node = None if is_missing else (yield from self.chunks.node_anew(key.path))
         return (yield from self.document(key, node))
 
@@ -128,8 +127,6 @@ class Container:
         It is remembered: Zarr's next change starts from it.
         """
         document = yield from self.hierarchy.served(key, node)
-        if document is None and key in self.memory.answered and isinstance(node, GroupAttributes):
-            document = group_document(key.name, node)
         if document is None:
             # Zarr's next change starts from an empty document: others may be making the node now
             self.memory.served[key] = b"{}"
@@ -287,10 +284,7 @@ class Container:
     ) -> Steps[None]:
         if self.options.zarr_format is None and isinstance(parsed, MetadataKey):
             # the groups that Zarr makes above a new node must not change the format of others
-            node = yield from self.node(parsed.path)
-            exists = node is not None
-            if node is not None and self.nodes.formats.of(node) != parsed.zarr_format:
-                self.memory.answered.add(parsed)
+            exists = (yield from self.node(parsed.path)) is not None
         else:
             exists = yield from self.exists(key)
         if not exists:

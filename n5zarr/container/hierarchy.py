@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.axis_names import in_axis_order, with_names
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, read_key
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Hierarchy", "group_document"]
+__all__ = ["Hierarchy"]
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,10 @@ class Hierarchy:
             return None
         if isinstance(node, DatasetView):
             if key.name == ".zattrs":
-                return node.v2_attributes or None
+                attributes = in_axis_order(node.dataset.attributes, self.options.axis_order)
+                return with_names(attributes, node.dimension_names) or None
             return node.document() if key.name in ("zarr.json", ".zarray") else None
-        return group_document(key.name, node)
+        return _group_document(key.name, node)
 
     def served(self, key: MetadataKey, node: Node | None) -> Steps[dict[str, JSON] | None]:
         """Make a Zarr document, with the metadata of the nodes below if Zarr consolidated them."""
@@ -207,7 +209,7 @@ class Hierarchy:
         return sorted({key[len(prefix) :].split("/")[0] for key in below}), {}
 
 
-def group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None:
+def _group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None:
     """Make a Zarr document of a group; None if it has no such document."""
     match name:
         case "zarr.json":

@@ -75,9 +75,6 @@ class Memory:
         The documents that Zarr last read or wrote, from which its next change starts.
     listed : dict, optional
         Nodes that a listing has read, in case they are opened right afterwards.
-    answered : set of MetadataKey, optional
-        The documents of groups that Zarr wrote only if there were none, above a node of another
-        format than theirs. For Zarr they exist.
     created : dict, optional
         The documents with which arrays were created through this store object.
     chunk_names : dict, optional
@@ -99,7 +96,6 @@ class Memory:
     nodes: dict[str, Known] = field(default_factory=dict)
     served: dict[MetadataKey, bytes] = field(default_factory=dict)
     listed: dict[str, _Listed] = field(default_factory=dict)
-    answered: set[MetadataKey] = field(default_factory=set)
     created: dict[str, Creation] = field(default_factory=dict)
     chunk_names: dict[str, ChunkNames] = field(default_factory=dict)
     formats: dict[str, tuple[object, ZarrFormat | None]] = field(default_factory=dict)
@@ -192,13 +188,11 @@ class Memory:
                 kept.pop(known, None)
         for key in [key for key in list(self.served) if _is_below(key.path, path)]:
             self.served.pop(key, None)
-        self.answered = {key for key in self.answered if not _is_below(key.path, path)}
         self.has_root = self.has_root and path != ""
 
     def forget_document(self, key: MetadataKey) -> None:
         """Forget one document of a node; with the document of an array, also its creation."""
         self.served.pop(key, None)
-        self.answered.discard(key)
         self.nodes.pop(key.path, None)
         self.has_root = self.has_root and key.path != ""
         if key.name in ("zarr.json", ".zarray"):

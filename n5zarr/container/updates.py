@@ -44,7 +44,6 @@ __all__ = ["parse_document", "remove_document", "write_document"]
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")
-_NAMING_FORMAT = ("zarr.json", ".zarray", ".zgroup")
 _NAMING = ("axes", "_ARRAY_DIMENSIONS")
 
 
@@ -167,7 +166,7 @@ def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
         is_fixed=is_fixed,
         is_there=is_there,
         above=above,
-        names_format=key.name in _NAMING_FORMAT and key not in nodes.memory.answered,
+        names_format=key.name in ("zarr.json", ".zarray", ".zgroup"),
     )
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from n5zarr.format.order import AxisOrder, to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["AXES_KEY", "XARRAY_KEY", "derived_names", "in_axis_order"]
+__all__ = ["AXES_KEY", "XARRAY_KEY", "derived_names", "in_axis_order", "with_names"]
 
 AXES_KEY = "axes"
 XARRAY_KEY = "_ARRAY_DIMENSIONS"
@@ -46,6 +46,14 @@ def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict
     if axis_order == "C" or not isinstance(names, list | tuple):
         return dict(attributes)
     return {**attributes, XARRAY_KEY: list(to_n5(names))}
+
+
+def with_names(
+    attributes: Mapping[str, JSON], names: Sequence[str | None] | None
+) -> dict[str, JSON]:
+    """Add xarray's attribute to those of an array whose axes all have names, in the same order."""
+    shown: dict[str, JSON] = {XARRAY_KEY: list(names)} if names and all(names) else {}
+    return {**attributes, **shown, **attributes}
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:

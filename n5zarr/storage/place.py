@@ -58,8 +58,8 @@ def place_of(
     ----------
     given : str, PathLike, Store, StorePath, UPath or FSMap
         A path or URL, also with the prefix ``n5://``, or as a pipeline such as
-        ``s3://bucket/a.n5|n5:em/s0`` or ``a.zip|zip:a.n5|n5:em/s0``; a store of zarr's, or a place in one; an object of
-        ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``.
+        ``s3://bucket/a.n5|n5:em/s0`` or ``a.zip|zip:a.n5|n5:em/s0``; a store of zarr's, or a place
+        in one; an object of ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``.
     storage_options : dict, optional
         For the backend, with a URL.
     fs : fsspec.AbstractFileSystem, optional

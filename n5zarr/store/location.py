@@ -171,7 +171,7 @@ def open_container(
     -------
     N5Store, str
         The container, and the path of the node in it. A given :class:`N5Store` is returned as it
-        is, or, without a format of its own, as Zarr v3.
+        is; without a format of its own as Zarr v3, so that no node hides.
 
     Raises
     ------
@@ -184,7 +184,6 @@ def open_container(
         if durability not in (None, location.durability):
             message = f"durability: expected that of the store, {location.durability!r}, or none"
             raise N5UnrepresentableError(f"{message}, got {durability!r}", kind="option")
-        # what both formats hold is shown as one, so that no node hides
         return location.showing(location.zarr_format or 3), path
     root: str | Store = location if isinstance(location, Store) else ""
     inner = ""

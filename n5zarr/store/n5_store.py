@@ -70,9 +70,8 @@ class N5Store(Store):
         codec decodes whole blocks; errors then name the block. ``"portable"``: only codecs of the
         Zarr v3 specification; gzip with useZlib, bzip2, xz and lz4 are presented uncompressed.
     zarr_format : {3, 2} or None, optional
-        The version of the Zarr documents and keys that the store presents. With None each node is
-        presented in the format in which it was last written through Zarr, and nodes that were never
-        written through Zarr in that of the group above them, or as Zarr v3.
+        The version of Zarr's documents and keys; by default for each node that in which Zarr last
+        wrote it, for plain N5 that of the group above, or 3.
     axis_order : {"C", "F"}, optional
         ``"C"``: ``dimensions [x, y, z]`` are presented as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
         z)``.
@@ -173,8 +172,7 @@ class N5Store(Store):
         if coords and options.zarr_format == 2:
             message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
             raise N5UnsupportedError(message, kind="option")
-        if coords:
-            options = replace(options, zarr_format=3)
+        options = replace(options, zarr_format=3) if coords else options
         self._storage = storage
         self._container = Container(
             str(storage), options, has_stamps=storage.has_stamps, memory=memory
@@ -272,9 +270,9 @@ class N5Store(Store):
 
     def showing(self, zarr_format: ZarrFormat) -> Self:
         """Return a store that presents all nodes in one Zarr format."""
-        if self.zarr_format == zarr_format:
-            return self
-        return self._copy(zarr_format=zarr_format, memory=self._container.memory.for_copy())
+        memory = self._container.memory
+        is_so = self.zarr_format == zarr_format
+        return self if is_so else self._copy(zarr_format=zarr_format, memory=memory.for_copy())
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from n5zarr.codecs.compress import numcodec, within_zarr_limits, zarr_codec
-from n5zarr.conventions.axis_names import XARRAY_KEY, derived_names, in_axis_order
+from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import (
@@ -282,15 +282,6 @@ class DatasetView:
         names = self._names_in_attributes if self.record.dimension_names is None else None
         used = names[0] if names else None
         return {key: value for key, value in self.dataset.attributes.items() if key != used}
-
-    @property
-    def v2_attributes(self) -> dict[str, JSON]:
-        """The users' attributes; where axes have names, also xarray's attribute that gives them."""
-        attributes = in_axis_order(self.dataset.attributes, self.axis_order)
-        names = self.dimension_names or ()
-        if names and all(names):
-            attributes.setdefault(XARRAY_KEY, list(names))
-        return attributes
 
     @cached_property
     def _names_in_attributes(self) -> tuple[str, tuple[str, ...]] | None:

@@ -28,11 +28,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def test_a_hierarchy_of_v2_is_one_when_it_is_opened_again(place: Any) -> None:
-    group = zarr.create_group(
-        N5Store(place, zarr_format=None), zarr_format=2, attributes={"k": [1, None]}
-    )
+    group = zarr.create_group(N5Store(place), zarr_format=2, attributes={"k": [1, None]})
     group.create_array("x/y", shape=(5, 7), chunks=(2, 3), dtype="u2", order="F")[...] = VALUES
-    again = zarr.open_group(N5Store(place, zarr_format=None), mode="r+")
+    again = zarr.open_group(N5Store(place), mode="r+")
     assert again.metadata.zarr_format == 2
     assert dict(again.attrs) == {"k": [1, None]}
     shown = dict(again.members(max_depth=None))
@@ -43,17 +41,15 @@ def test_a_hierarchy_of_v2_is_one_when_it_is_opened_again(place: Any) -> None:
     array[1:4, 2:5] = 7
     array.resize((7, 7))
     array.attrs["new"] = True
-    reopened: Any = zarr.open(N5Store(place, zarr_format=None), path="x/y", mode="r")
+    reopened: Any = zarr.open(N5Store(place), path="x/y", mode="r")
     assert (reopened.shape, dict(reopened.attrs)) == ((7, 7), {"new": True})
     assert (reopened[1:4, 2:5] == 7).all()
 
 
 def test_consolidated_documents_of_either_format(place: Any) -> None:
-    zarr.create_group(N5Store(place, zarr_format=None), zarr_format=2).create_array(
-        "x", shape=(3,), dtype="i4"
-    )
-    zarr.consolidate_metadata(N5Store(place, zarr_format=None))
-    found = zarr.open_consolidated(N5Store(place, zarr_format=None))
+    zarr.create_group(N5Store(place), zarr_format=2).create_array("x", shape=(3,), dtype="i4")
+    zarr.consolidate_metadata(N5Store(place))
+    found = zarr.open_consolidated(N5Store(place))
     assert found.metadata.zarr_format == 2
     assert found.metadata.consolidated_metadata is not None
     assert set(found.metadata.consolidated_metadata.metadata) == {"x"}
@@ -63,11 +59,9 @@ def test_xarray_writes_and_reads_either_format(tmp_path: Path) -> None:
     ds = xr.Dataset({"a": (("y", "x"), VALUES)}, {"x": np.arange(7) * 0.5}, {"of": "both"})
     formats: tuple[Any, ...] = (2, 3)
     for zarr_format in formats:
-        store = N5Store(tmp_path / f"{zarr_format}.n5", zarr_format=None)
+        store = N5Store(tmp_path / f"{zarr_format}.n5")
         ds.to_zarr(store, zarr_format=zarr_format, consolidated=zarr_format == 2)
-        again = xr.open_zarr(
-            N5Store(tmp_path / f"{zarr_format}.n5", zarr_format=None), consolidated=zarr_format == 2
-        )
+        again = xr.open_zarr(N5Store(tmp_path / f"{zarr_format}.n5"), consolidated=zarr_format == 2)
         xr.testing.assert_identical(again.load(), ds)
         assert zarr.open_group(store, mode="r").metadata.zarr_format == zarr_format
 
@@ -75,19 +69,12 @@ def test_xarray_writes_and_reads_either_format(tmp_path: Path) -> None:
 def test_plain_n5_is_v3_and_follows_a_group_of_v2(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     n5zarr.create_array(root, path="g/plain", shape=(5, 7), dtype="u2")[...] = VALUES
-    assert (
-        zarr.open_array(
-            N5Store(root, zarr_format=None), path="g/plain", mode="r"
-        ).metadata.zarr_format
-        == 3
-    )
-    zarr.create_group(
-        N5Store(root, zarr_format=None), path="g", zarr_format=2, attributes={"new": 1}
-    )
-    array = zarr.open_array(N5Store(root, zarr_format=None), path="g/plain", mode="r")
+    assert zarr.open_array(N5Store(root), path="g/plain", mode="r").metadata.zarr_format == 3
+    zarr.create_group(N5Store(root), path="g", zarr_format=2, attributes={"new": 1})
+    array = zarr.open_array(N5Store(root), path="g/plain", mode="r")
     assert array.metadata.zarr_format == 2
     np.testing.assert_array_equal(array[...], VALUES)
-    assert zarr.open_group(N5Store(root, zarr_format=None), mode="r").metadata.zarr_format == 3
+    assert zarr.open_group(N5Store(root), mode="r").metadata.zarr_format == 3
     # all in one format, if the store is told so
     formats: tuple[Any, ...] = (2, 3)
     for zarr_format in formats:
@@ -99,20 +86,18 @@ def test_plain_n5_is_v3_and_follows_a_group_of_v2(tmp_path: Path) -> None:
 
 def test_another_format_changes_a_group_and_keeps_its_attributes(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
+    zarr.create_group(N5Store(root), path="g", attributes={"old": 1, "both": "old"})
     zarr.create_group(
-        N5Store(root, zarr_format=None), path="g", attributes={"old": 1, "both": "old"}
-    )
-    zarr.create_group(
-        N5Store(root, zarr_format=None),
+        N5Store(root),
         path="g",
         zarr_format=2,
         attributes={"new": 2, "both": "new"},
     )
-    group = zarr.open_group(N5Store(root, zarr_format=None), path="g", mode="r")
+    group = zarr.open_group(N5Store(root), path="g", mode="r")
     assert group.metadata.zarr_format == 2
     assert dict(group.attrs) == {"old": 1, "both": "new", "new": 2}
-    zarr.create_group(N5Store(root, zarr_format=None), path="g", zarr_format=3)
-    group = zarr.open_group(N5Store(root, zarr_format=None), path="g", mode="r")
+    zarr.create_group(N5Store(root), path="g", zarr_format=3)
+    group = zarr.open_group(N5Store(root), path="g", mode="r")
     assert group.metadata.zarr_format == 3
     assert dict(group.attrs) == {"old": 1, "both": "new", "new": 2}
     assert json.loads((root / "g/attributes.json").read_text()).keys() == {"old", "both", "new"}
@@ -121,11 +106,11 @@ def test_another_format_changes_a_group_and_keeps_its_attributes(tmp_path: Path)
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_array_is_not_lost_to_one_of_the_other_format(place: Any, overwrite: bool) -> None:
     n5zarr.create_array(place, path="a/x", shape=(5, 7), dtype="u2")[...] = VALUES
-    store = N5Store(place, zarr_format=None)
+    store = N5Store(place)
     options: dict[str, Any] = {"zarr_format": 2, "shape": (3,), "dtype": "f4"}
     if overwrite:
         zarr.create_array(store, name="a/x", overwrite=True, **options)
-        assert zarr.open_array(N5Store(place, zarr_format=None), path="a/x", mode="r").shape == (3,)
+        assert zarr.open_array(N5Store(place), path="a/x", mode="r").shape == (3,)
         return
     for path, what in [("a/x", "an array"), ("a", "a group")]:
         with pytest.raises(N5Error, match=rf"{path}: .*got {what} that is shown as Zarr v3") as err:
@@ -133,7 +118,7 @@ def test_an_array_is_not_lost_to_one_of_the_other_format(place: Any, overwrite: 
         assert err.value.kind == "changed"
     with pytest.raises(N5Error, match="got an array that is shown as Zarr v3"):
         zarr.open_group(store, path="a/x", mode="a", zarr_format=2)
-    array = zarr.open_array(N5Store(place, zarr_format=None), path="a/x", mode="r")
+    array = zarr.open_array(N5Store(place), path="a/x", mode="r")
     np.testing.assert_array_equal(array[...], VALUES)
 
 
@@ -145,13 +130,11 @@ def test_open_arrays_go_on_when_the_format_changes(tmp_path: Path, fast: bool) -
     if not fast:
         pipeline = "zarr.core.codec_pipeline.BatchedCodecPipeline"
     with zarr.config.set({"codec_pipeline.path": pipeline}):
-        zarr.create_array(
-            N5Store(root, zarr_format=None), name="g/x", shape=(5, 7), chunks=(2, 3), dtype="u2"
-        )
-        of_v3: Any = zarr.open_array(N5Store(root, zarr_format=None), path="g/x", mode="r+")
+        zarr.create_array(N5Store(root), name="g/x", shape=(5, 7), chunks=(2, 3), dtype="u2")
+        of_v3: Any = zarr.open_array(N5Store(root), path="g/x", mode="r+")
         of_v3[...] = VALUES
-        zarr.create_group(N5Store(root, zarr_format=None), path="g", zarr_format=2)
-        of_v2: Any = zarr.open_array(N5Store(root, zarr_format=None), path="g/x", mode="r+")
+        zarr.create_group(N5Store(root), path="g", zarr_format=2)
+        of_v2: Any = zarr.open_array(N5Store(root), path="g/x", mode="r+")
         assert (of_v3.metadata.zarr_format, of_v2.metadata.zarr_format) == (3, 2)
         for k, array in enumerate([of_v3, of_v2, pickle.loads(pickle.dumps(of_v3))]):
             np.testing.assert_array_equal(array[k:], VALUES[k:])
@@ -162,13 +145,9 @@ def test_open_arrays_go_on_when_the_format_changes(tmp_path: Path, fast: bool) -
 
 def test_members_of_both_formats_are_opened(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
-    zarr.create_array(N5Store(root, zarr_format=None), name="three", shape=(2,), dtype="u1")[
-        ...
-    ] = 3
-    zarr.create_array(
-        N5Store(root, zarr_format=None), name="two", shape=(2,), dtype="u1", zarr_format=2
-    )[...] = 2
-    group: Any = n5zarr.open(N5Store(root, zarr_format=None))
+    zarr.create_array(N5Store(root), name="three", shape=(2,), dtype="u1")[...] = 3
+    zarr.create_array(N5Store(root), name="two", shape=(2,), dtype="u1", zarr_format=2)[...] = 2
+    group: Any = n5zarr.open(N5Store(root))
     assert {name: int(array[0]) for name, array in group.arrays()} == {"three": 3, "two": 2}
     every: Any = n5zarr.open(root)  # all as v3
     assert {name: int(array[0]) for name, array in every.arrays()} == {"three": 3, "two": 2}
@@ -177,9 +156,67 @@ def test_members_of_both_formats_are_opened(tmp_path: Path) -> None:
 def test_keys_that_both_formats_have(tmp_path: Path) -> None:
     """``a/c/1`` is a chunk of ``a`` in v3, and of ``a/c`` in v2."""
     root = tmp_path / "c.n5"
-    store = N5Store(root, zarr_format=None)
+    store = N5Store(root)
     zarr.create_array(store, name="g/c", shape=(6,), chunks=(2,), dtype="u1", zarr_format=2)[:] = 5
     zarr.create_array(store, name="h", shape=(6,), chunks=(2,), dtype="u1")[:] = 7
-    for opened in (store, N5Store(root, zarr_format=None)):
+    for opened in (store, N5Store(root)):
         assert zarr.open_array(opened, path="g/c", mode="r")[...].tolist() == [5] * 6  # type: ignore[union-attr]
         assert zarr.open_array(opened, path="h", mode="r")[...].tolist() == [7] * 6  # type: ignore[union-attr]
+
+
+def names_in_v2(root: Path, path: str) -> Any:
+    return zarr.open_array(N5Store(root, zarr_format=2), path=path).attrs.get("_ARRAY_DIMENSIONS")
+
+
+def names_in_v3(root: Path, path: str) -> Any:
+    array: Any = zarr.open_array(N5Store(root, zarr_format=3), path=path, mode="r")
+    return array.metadata.dimension_names
+
+
+@pytest.mark.parametrize(
+    "document", [{"axes": ["x", "y"]}, {"zarr": {"dimension_names": ["x", "y"]}}]
+)
+def test_names_of_axes_in_v2(tmp_path: Path, document: dict[str, Any]) -> None:
+    """They are the attribute that xarray looks for; who changes one changes the other."""
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=(5, 7), dtype="u2")[...] = VALUES
+    stored = json.loads((root / "a/attributes.json").read_text())
+    (root / "a/attributes.json").write_text(json.dumps(stored | document))
+    assert names_in_v2(root, "a") == ["y", "x"]
+    found = xr.open_zarr(N5Store(root, zarr_format=2), consolidated=False)
+    assert found["a"].dims == ("y", "x")
+    np.testing.assert_array_equal(found["a"], VALUES)
+    array = zarr.open_array(N5Store(root, zarr_format=2), path="a")
+    array.attrs["new"] = 1
+    assert json.loads((root / "a/attributes.json").read_text()) == stored | document | {"new": 1}
+    array.attrs["_ARRAY_DIMENSIONS"] = ["row", "column"]
+    assert names_in_v2(root, "a") == ["row", "column"]
+    assert names_in_v3(root, "a") == ("row", "column")
+    del array.attrs["_ARRAY_DIMENSIONS"]
+    assert names_in_v2(root, "a") is None
+    assert names_in_v3(root, "a") is None
+    assert zarr.open_array(N5Store(root), path="a").attrs.get("axes") == document.get("axes")
+
+
+def test_arrays_with_some_names_have_no_attribute_in_v2(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    zarr.create_array(
+        N5Store(root), name="a", shape=(5, 7), dtype="u2", dimension_names=("y", None)
+    )
+    assert names_in_v2(root, "a") is None
+    assert names_in_v3(root, "a") == ("y", None)
+
+
+def test_open_shows_the_nodes_of_both_formats(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    for number, zarr_format in enumerate([3, 2, 3]):
+        name = f"g{number}" + "/h" * (number == 2)
+        store = N5Store(root)
+        zarr.create_array(store, name=f"{name}/a", shape=(5,), dtype="u2", zarr_format=zarr_format)  # type: ignore[arg-type]
+    for place in (root, N5Store(root)):
+        group: Any = n5zarr.open(place)
+        names = {name for name, _ in group.members(max_depth=None)}
+        assert names == {"g0", "g0/a", "g1", "g1/a", "g2", "g2/h", "g2/h/a"}
+        assert set(group.keys()) == {"g0", "g1", "g2"}
+        assert all(name in group for name in names)
+        assert {group[name].metadata.zarr_format for name in names} == {3}

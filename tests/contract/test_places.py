@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fsspec
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from typer.testing import CliRunner
 from upath import UPath
@@ -23,7 +26,6 @@ from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 store: Any = N5Store  # with arguments that their types refuse
 fs_store: Any = N5FSStore
@@ -46,6 +48,11 @@ def in_memory(root: str) -> Iterator[str]:
     fs.rm("/lab", recursive=True)
 
 
+def zipped(root: str) -> str:
+    """The path of a zip file that holds the folder of a container."""
+    return shutil.make_archive(root, "zip", Path(root).parent, Path(root).name)
+
+
 LOCAL: dict[str, Callable[[str], Any]] = {
     "text": str,
     "prefix": lambda root: f"n5://{root}",
@@ -54,6 +61,12 @@ LOCAL: dict[str, Callable[[str], Any]] = {
     "UPath": UPath,
     "FSMap": fsspec.get_mapper,
     "StorePath": lambda root: StorePath(LocalStore(root.removesuffix("c.n5")), "c.n5"),
+    "chain": lambda root: f"zip://c.n5::file://{zipped(root)}",
+    "UPath in a zip file": lambda root: UPath("zip://c.n5", fo=zipped(root)),
+    "UPath of a chain": lambda root: UPath(f"zip://c.n5::file://{zipped(root)}"),
+    "FSMap in a zip file": lambda root: fsspec.get_mapper(f"zip://c.n5::{zipped(root)}"),
+    "pipeline of a zip file": lambda root: f"{zipped(root)}|zip:c.n5|n5:",
+    "pipeline of a URL of a zip file": lambda root: f"file://{zipped(root)}|zip:c.n5/|n5:",
     "LocalStore": LocalStore,
 }
 REMOTE: dict[str, Callable[[str], Any]] = {
@@ -94,13 +107,20 @@ def test_local_mappings_have_the_fast_path(root: str) -> None:
 
 
 def test_a_file_system_and_a_path(root: str, in_memory: str) -> None:
-    for fs, path in [(LocalFileSystem(), root), (fsspec.filesystem("memory"), "/lab/c.n5")]:
+    memory = fsspec.filesystem("memory")
+    for fs, path in [
+        (LocalFileSystem(), root),
+        (memory, "/lab/c.n5"),
+        (DirFileSystem(str(Path(root).parent), LocalFileSystem()), "c.n5"),
+        (DirFileSystem("/lab", memory), "c.n5"),
+    ]:
         array = zarr.open_array(N5Store(path, fs=fs, mode="r"), path="em/s0", mode="r")
         np.testing.assert_array_equal(array[...], VALUES)
         array = zarr.open_array(N5FSStore(path, fs=fs), path="em/s0")
         array[0, 0] = 99
         assert array[0, 0] == 99
-    assert zarr.open_array(N5Store(root), path="em/s0")[0, 0] == 99
+        assert path != root or zarr.open_array(N5Store(root), path="em/s0")[0, 0] == 99
+        array[0, 0] = VALUES[0, 0]
 
 
 def test_pipelines_name_nodes(
@@ -119,12 +139,26 @@ def test_pipelines_name_nodes(
     assert "s0" in CliRunner().invoke(app, ["tree", f"n5://{root}"]).output
 
 
+def test_pipelines_with_other_steps_are_refused(root: str) -> None:
+    for place in (f"{root}|tar:c.n5|n5:em/s0", f"{root}|zip:a|zip:b|n5:"):
+        with pytest.raises(N5UnrepresentableError, match=r"expected only '\|zip:' before '\|n5:'"):
+            n5zarr.open(place)
+
+
+def test_the_place_of_an_array_is_one(root: str) -> None:
+    array: Any = zarr.open_array(N5Store(root), path="em/s0", mode="r")
+    again: Any = n5zarr.open(array.store_path)
+    np.testing.assert_array_equal(again[...], VALUES)
+    assert n5zarr.geometry(array.store_path).shape == (5, 7)
+
+
 def test_options_as_keywords(in_memory: str, root: str) -> None:
     """Those that are none of the store's go to the file system, as in zarr-python 2."""
     opened = N5FSStore(in_memory, mode="r", skip_instance_cache=True)
     assert opened.read_only
     array = zarr.open_array(opened, path="em/s0", mode="r")
     np.testing.assert_array_equal(array[...], VALUES)
+    assert N5FSStore(root, auto_mkdir=True).root == N5Store(root).root  # as zarr-python 2 has it
     for store_class in (N5Store, N5FSStore):
         with pytest.raises(TypeError, match="unexpected keyword argument 'codec'"):
             store_class(root, codec="n5")
