@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from zarr.dtype import parse_dtype
+from zarr.errors import UnstableSpecificationWarning
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.zarr_view.element import Element
@@ -70,9 +72,14 @@ def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:
 
 def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
     """Return a data type and a scalar of it as members of a ``zarr.json``."""
+    if zdtype.to_native_dtype().kind in "SVO":
+        # what is shown as v2 need not have a specification in v3
+        with warnings.catch_warnings(action="ignore", category=UnstableSpecificationWarning):
+            data_type = zdtype.to_json(zarr_format=3)
+    else:
+        data_type = zdtype.to_json(zarr_format=3)
     # the cast is sound: both are JSON, but zarr's alias for it has other members
-    form = zdtype.to_json(zarr_format=3), zdtype.to_json_scalar(scalar, zarr_format=3)
-    return cast("tuple[JSON, JSON]", form)
+    return cast("tuple[JSON, JSON]", (data_type, zdtype.to_json_scalar(scalar, zarr_format=3)))
 
 
 def _parse(data_type: object, zarr_format: ZarrFormat) -> ZDType:

@@ -7,8 +7,8 @@ What is a node:
  - a directory with an ``attributes.json`` that describes a dataset is an array;
  - any other directory is a group, with or without ``attributes.json``; on an object store, any
    prefix with keys;
- - an empty root is not a node, so that a container can be made there; nor are files, and the
-   directories of blocks below a dataset;
+ - a root without document and without nodes is none, so that a container can be made there; nor
+   are files, and the directories of blocks below a dataset;
  - BigStitcher's ``setupN``, which have all keys of a dataset, are groups: if a document may be one
    of these (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import batched
 from typing import TYPE_CHECKING
 
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
 
+_LISTINGS = 64  # at a time
 _STALE_RECORD = (
     "zarr: record ignored: another tool has changed the elements of the dataset; shown as what "
     "the dataset says"
@@ -223,8 +225,8 @@ class Nodes:
         N5 spec, "File-system specification", item 1: every directory is a group.
         """
         (entries,) = yield [List(path, few=True)]
-        if entries is None or (not entries and not path):
-            return False
+        if entries is None or not path:
+            return bool(entries) and (yield from self._holds_nodes())
         parent, _, name = path.rpartition("/")
         while is_block_name(name):
             data = yield from read_key(join(parent, ATTRIBUTES_JSON))
@@ -234,6 +236,18 @@ class Nodes:
                 return True
             parent, _, name = parent.rpartition("/")
         return True
+
+    def _holds_nodes(self) -> Steps[bool]:
+        """Whether there are nodes in a root without document.
+
+        Otherwise it may be any directory: files, and directories of files, are no nodes.
+        """
+        names = [e.name for e in (yield from list_each([""]))[0] if e.is_dir is not False]
+        for some in batched(names, _LISTINGS):
+            for entries in (yield from list_each(some)):
+                if any(e.name == ATTRIBUTES_JSON or e.is_dir is not False for e in entries):
+                    return True
+        return False
 
     def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.

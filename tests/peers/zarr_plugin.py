@@ -23,13 +23,35 @@ REPORT = Path(os.environ.get("N5ZARR_ZARR_REPORT", os.devnull))
 N_CHARACTERS = 400  # of a message
 
 if WAY != "plain":
+    from zarr.buffer import default_buffer_prototype
+
     from n5zarr import N5Store
+    from n5zarr._zarr_private import sync
     from n5zarr.arrays.pipeline import make_default
 
     @pytest.fixture(autouse=True)
     def _default_pipeline(reset_config: None) -> None:
         """The tests reset the configuration, so that zarr has its own pipeline again."""
         make_default()
+
+
+if WAY == "store":
+
+    class Shown(N5Store):
+        """A store of N5 with what the tests look for in a ``MemoryStore``."""
+
+        @property
+        def _store_dict(self) -> dict[str, Any]:
+            """What the store shows, by key."""
+            content: dict[str, Any] = sync(_content(self))
+            return content
+
+    async def _content(store: N5Store) -> dict[str, Any]:
+        prototype = default_buffer_prototype()
+        return {key: await store.get(key, prototype) async for key in store.list()}
+
+    # `info` names the class
+    SHOWN = {name: type(name, (Shown,), {}) for name in ("MemoryStore", "LocalStore")}
 
 
 class _Target(type):
@@ -39,7 +61,7 @@ class _Target(type):
 
     def __call__(cls, *args: Any, read_only: bool = False, **kwargs: Any) -> N5Store:
         inner = cls.wrapped(*args, **kwargs)
-        return N5Store(inner, read_only=read_only, zarr_format=None)
+        return SHOWN[cls.wrapped.__name__](inner, read_only=read_only)
 
     def __instancecheck__(cls, instance: object) -> bool:
         inner = instance.store if isinstance(instance, N5Store) else instance
