@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.store.location import sample_path
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.store.set_geometry import set_geometry
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.pyramids import open_level, pyramid_levels
     from n5zarr.xarray.write import to_n5
@@ -54,6 +55,7 @@ __all__ = [
     "pyramid_levels",
     "read_block",
     "sample_path",
+    "set_geometry",
     "to_n5",
 ]
 
@@ -77,6 +79,7 @@ _MODULES = {
     "pyramid_levels": "xarray.pyramids",
     "read_block": "store.blocks",
     "sample_path": "store.location",
+    "set_geometry": "store.set_geometry",
     "to_n5": "xarray.write",
 }
 _INNER_NAMES = {"open": "open_node"}

@@ -55,6 +55,7 @@ LONG_FUNCTIONS = {
     "n5zarr.arrays.opening.open_node": 97,
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 84,
+    "n5zarr.store.set_geometry.set_geometry": 76,
     "n5zarr.xarray.bdv.open_bdv": 68,
     "n5zarr.xarray.pyramids.open_level": 71,
     "n5zarr.xarray.write.to_n5": 121,

@@ -7,8 +7,8 @@ What is a node:
  - a directory with an ``attributes.json`` that describes a dataset is an array;
  - any other directory is a group, with or without ``attributes.json``; on an object store, any
    prefix with keys;
- - a root without document and without nodes is none, so that a container can be made there; nor
-   are files, and the directories of blocks below a dataset;
+ - a root without document and nodes is none, so that a container can be made there; nor are files,
+   and the directories of blocks below a dataset;
  - BigStitcher's ``setupN``, which have all keys of a dataset, are groups: if a document may be one
    of these (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
 
-_LISTINGS = 64  # at a time
 _STALE_RECORD = (
     "zarr: record ignored: another tool has changed the elements of the dataset; shown as what "
     "the dataset says"
@@ -238,15 +237,12 @@ class Nodes:
         return True
 
     def _holds_nodes(self) -> Steps[bool]:
-        """Whether there are nodes in a root without document.
-
-        Otherwise it may be any directory: files, and directories of files, are no nodes.
-        """
+        """Whether a root without document has nodes; files, and directories of files, are none."""
         names = [e.name for e in (yield from list_each([""]))[0] if e.is_dir is not False]
-        for some in batched(names, _LISTINGS):
-            for entries in (yield from list_each(some)):
-                if any(e.name == ATTRIBUTES_JSON or e.is_dir is not False for e in entries):
-                    return True
+        for some in batched(names, 64):
+            each = yield from list_each(some)
+            if any(e.name == ATTRIBUTES_JSON or e.is_dir is not False for d in each for e in d):
+                return True
         return False
 
     def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:

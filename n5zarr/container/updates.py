@@ -120,7 +120,7 @@ def write_document(
     is_known = served not in (None, b"{}")
     whole = replace(_whole_document(key, document, axis_order), is_known=is_known)
     whole = yield from _in_place(nodes, key, whole)
-    if not whole.is_fixed and 2 in (key.zarr_format, whole.above):
+    if nodes.has_stamps or (not whole.is_fixed and 2 in (key.zarr_format, whole.above)):
         yield from _make_parents(nodes, key)
     old = None if served is None else json.loads(served)
     change = whole if old is None else _since(whole, key, document, old, axis_order)
@@ -328,7 +328,8 @@ def _make_parents(nodes: Nodes, key: MetadataKey) -> Steps[None]:
     """Make the groups above a new node that are missing, in its format.
 
     Zarr makes them too, at the same time as the node; but then it would depend on the order whether
-    they are new, or directories that are shown in the other format.
+    they are new, or directories that are shown in the other format. On servers there are none, and
+    v3 needs no documents there.
     """
     names = key.path.split("/") if key.path else []
     is_new = (yield from nodes.node(key.path)) is None
@@ -336,7 +337,9 @@ def _make_parents(nodes: Nodes, key: MetadataKey) -> Steps[None]:
         path = "/".join(names[:n])
         if (yield from nodes.node(path)) is None:
             above = yield from nodes.formats.above(path)
-            made = Change(is_root=not path, zarr_format=key.zarr_format, above=above)
+            fixed = nodes.formats.fixed
+            written = None if fixed else key.zarr_format
+            made = Change(is_root=not path, zarr_format=written, above=above)
             yield [Update(join(path, ATTRIBUTES_JSON), partial(_unless_there, made))]
 
 

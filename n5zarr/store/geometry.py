@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import zarr
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Location
 
-__all__ = ["ArrayGeometry", "geometry", "placed_levels"]
+__all__ = [
+    "ArrayGeometry",
+    "described",
+    "geometry",
+    "placed_datasets",
+    "placed_levels",
+    "store_and_path",
+]
 
 _LEVEL = re.compile(r"s[0-9]+")
 
@@ -110,32 +117,52 @@ def geometry(
     >>> [level.scale for level in found.levels]
     [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
     """
-    if isinstance(node, zarr.Array | zarr.Group):
-        opened, inner = _store_of(node), join(node.path, normalize_path(path))
-    else:
-        opened, inner = open_container(
-            node, path, axis_order=axis_order, storage_options=storage_options
-        )
-    found = opened.node(inner)
-    if found is None:
-        message = f"{opened}: /{inner}: expected a dataset or a group of levels, got nothing there"
-        raise FileNotFoundError(message)
-    if isinstance(found, DatasetView):
-        nodes = opened.container.nodes
-        return _described(opened.ask(read_placed(nodes, inner, found, convention)))
-    levels = tuple(map(_described, placed_levels(opened, inner, convention)))
-    return ArrayGeometry(**{**vars(levels[0]), "levels": levels})
+    opened, inner = store_and_path(
+        node, path, axis_order=axis_order, storage_options=storage_options
+    )
+    placed = placed_datasets(opened, inner, convention)
+    levels = tuple(map(described, placed))
+    if levels[0].path == inner:
+        return levels[0]
+    return replace(levels[0], levels=levels)
 
 
-def _store_of(node: AnyArray | zarr.Group) -> N5Store:
+def store_and_path(
+    node: Location | AnyArray | zarr.Group,
+    path: str,
+    *,
+    axis_order: AxisOrder,
+    storage_options: Mapping[str, object] | None,
+) -> tuple[N5Store, str]:
+    """Open the container of a location or an array, as Zarr v3; return the path of the node, too.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The array is not one of a container (``kind="option"``).
+    """
+    if not isinstance(node, zarr.Array | zarr.Group):
+        return open_container(node, path, axis_order=axis_order, storage_options=storage_options)
     store = node.store
     if not isinstance(store, N5Store) or store.coords:
         message = f"node: expected an array or a group of an N5Store, got one of {store!r}"
         raise N5UnrepresentableError(message, kind="option")
-    return store
+    return store.showing(3), join(node.path, normalize_path(path))
 
 
-def _described(placed: Placed) -> ArrayGeometry:
+def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -> list[Placed]:
+    """Find a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
+    found = opened.node(path)
+    if isinstance(found, DatasetView):
+        return [opened.ask(read_placed(opened.container.nodes, path, found, convention))]
+    if found is None:
+        message = f"{opened}: /{path}: expected a dataset or a group of levels, got nothing there"
+        raise FileNotFoundError(message)
+    return placed_levels(opened, path, convention)
+
+
+def described(placed: Placed) -> ArrayGeometry:
+    """Return where the elements of a dataset are as plain values."""
     axes = [placed.axes.get(dim) for dim in placed.dims]
     return ArrayGeometry(
         path=placed.path,

@@ -13,11 +13,11 @@ import numpy as np
 
 from n5zarr.conventions.find import Written, describe_axes, find_geometry
 from n5zarr.conventions.model import Axis, Node, axes_of
+from n5zarr.conventions.multiscales import add_level
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.xarray.accessor import origin_of
 from n5zarr.xarray.backend import coordinate
-from n5zarr.xarray.multiscales import add_level
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

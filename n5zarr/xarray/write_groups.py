@@ -9,6 +9,7 @@ import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
+from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5UnrepresentableError
@@ -18,7 +19,6 @@ from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
 from n5zarr.xarray.encode_variables import encode_new
-from n5zarr.xarray.multiscales import add_level, remove_levels
 from n5zarr.xarray.positions import check_positions
 from n5zarr.xarray.update import UpdatePlan, open_existing, plan_update
 from n5zarr.zarr_view.dataset_view import DatasetView

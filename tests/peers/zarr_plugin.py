@@ -40,6 +40,9 @@ if WAY == "store":
     class Shown(N5Store):
         """A store of N5 with what the tests look for in a ``MemoryStore``."""
 
+        def __init__(self, store: Any = None, **options: Any) -> None:
+            super().__init__(zarr.storage.MemoryStore() if store is None else store, **options)
+
         @property
         def _store_dict(self) -> dict[str, Any]:
             """What the store shows, by key."""
@@ -50,8 +53,9 @@ if WAY == "store":
         prototype = default_buffer_prototype()
         return {key: await store.get(key, prototype) async for key in store.list()}
 
-    # `info` names the class
-    SHOWN = {name: type(name, (Shown,), {}) for name in ("MemoryStore", "LocalStore")}
+    # `info` names the class; arrays are pickled
+    SHOWN = {n: type(n, (Shown,), {"__module__": __name__}) for n in ("MemoryStore", "LocalStore")}
+    globals().update(SHOWN)
 
 
 class _Target(type):
@@ -61,7 +65,8 @@ class _Target(type):
 
     def __call__(cls, *args: Any, read_only: bool = False, **kwargs: Any) -> N5Store:
         inner = cls.wrapped(*args, **kwargs)
-        return SHOWN[cls.wrapped.__name__](inner, read_only=read_only)
+        made: N5Store = SHOWN[cls.wrapped.__name__](inner, read_only=read_only)
+        return made
 
     def __instancecheck__(cls, instance: object) -> bool:
         inner = instance.store if isinstance(instance, N5Store) else instance

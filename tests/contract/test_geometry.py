@@ -1,0 +1,245 @@
+"""``n5zarr.geometry`` and ``n5zarr.set_geometry``: the axes of arrays without xarray."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from zarr.storage import MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(params=["local", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return MemoryStore() if request.param == "memory" else tmp_path / "c.n5"
+
+
+def test_the_geometry_of_an_array(place: Any) -> None:
+    array = n5zarr.create_array(
+        place, path="em/s0", shape=(5, 7, 11), dtype="u1", axes="zyx", units=["um", "nm", "nm"],
+        resolution=[40, 8, 4], offset=[400, 80, 0],
+    )  # fmt: skip
+    found = n5zarr.geometry(array)
+    assert (found.path, found.shape, found.names) == ("em/s0", (5, 7, 11), ("z", "y", "x"))
+    assert found.units == ("um", "nm", "nm")
+    assert (found.scale, found.translation) == ((40.0, 8.0, 4.0), (400.0, 80.0, 0.0))
+    assert n5zarr.geometry(place, "em/s0") == found
+    assert n5zarr.geometry(zarr.open_group(N5Store(place), path="em"), "s0") == found
+    swapped = n5zarr.geometry(place, "em/s0", axis_order="F")
+    assert (swapped.shape, swapped.names) == ((11, 7, 5), ("x", "y", "z"))
+    assert (swapped.scale, swapped.translation) == ((4.0, 8.0, 40.0), (0.0, 80.0, 400.0))
+
+
+def test_the_geometry_of_what_says_nothing(place: Any) -> None:
+    n5zarr.create_array(place, path="x", shape=(5, 7), dtype="u1")
+    found = n5zarr.geometry(place, "x")
+    assert (found.names, found.units) == (("dim_0", "dim_1"), (None, None))
+    assert (found.scale, found.translation, found.convention) == ((1, 1), (0, 0), None)
+
+
+def test_the_geometry_of_the_levels_of_others(tmp_path: Path) -> None:
+    """COSEM's, in C order, as OpenOrganelle's containers have them; n5-viewer's, in N5 order."""
+    root = tmp_path / "c.n5"
+    for k in (1, 0, 2):
+        scale = [5.24 * 2**k, 4.0 * 2**k, 4.0 * 2**k]
+        offset = [s / 2 - f / 2 for s, f in zip(scale, [5.24, 4, 4], strict=True)]
+        transform: Any = {
+            "axes": ["z", "y", "x"], "units": ["nm"] * 3, "scale": scale, "translate": offset,
+        }  # fmt: skip
+        n5zarr.create_array(
+            root, path=f"em/s{k}", shape=(20 >> k, 28 >> k, 44 >> k), dtype="u1",
+            attributes={"transform": transform},
+        )  # fmt: skip
+    found = n5zarr.geometry(root, "em")
+    assert found.convention == "cosem"
+    assert [level.path for level in found.levels] == ["em/s0", "em/s1", "em/s2"]
+    assert [level.scale for level in found.levels] == [
+        (5.24, 4, 4), (10.48, 8, 8), (20.96, 16, 16),
+    ]  # fmt: skip
+    assert found.levels[2].translation == pytest.approx((7.86, 6, 6))
+    assert (found.path, found.scale) == ("em/s0", (5.24, 4, 4))
+
+    (root / "bdv" / "s0").mkdir(parents=True)
+    (root / "bdv" / "s0" / "attributes.json").write_text(
+        json.dumps({
+            "dataType": "uint8", "dimensions": [11, 7, 5], "blockSize": [11, 7, 5],
+            "compression": {"type": "raw"},
+            "pixelResolution": {"unit": "um", "dimensions": [0.1, 0.2, 0.5]},
+        })
+    )  # fmt: skip
+    viewer = n5zarr.geometry(root / "bdv", "s0")
+    assert (viewer.names, viewer.scale) == (("z", "y", "x"), (0.5, 0.2, 0.1))
+    assert viewer.units == ("um",) * 3
+
+
+def test_what_has_no_geometry_is_refused(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a/x", shape=(5, 7), dtype="u1")
+    with pytest.raises(FileNotFoundError):
+        n5zarr.geometry(tmp_path / "c.n5", "nothing")
+    with pytest.raises(N5UnrepresentableError, match="expected datasets that are levels"):
+        n5zarr.geometry(tmp_path / "c.n5")
+    plain = zarr.create_array(MemoryStore(), shape=(3,), dtype="u1")
+    with pytest.raises(N5UnrepresentableError, match="expected an array or a group of an N5Store"):
+        n5zarr.geometry(plain)
+
+
+# ---------------------------------------------------------------------- set_geometry
+
+# in each convention, what a dataset of shape (z, y, x) has; N5 order but for COSEM
+TRANSFORM = {
+    "axes": ["z", "y", "x"], "scale": [40.0, 8.0, 4.0], "translate": [400.0, 80.0, 0.5],
+    "units": ["nm"] * 3,
+}  # fmt: skip
+OF_DATASET: dict[str, dict[str, Any]] = {
+    "cosem": {"transform": TRANSFORM},
+    "n5viewer": {
+        "pixelResolution": {"unit": "nm", "dimensions": [4.0, 8.0, 40.0]},
+        "downsamplingFactors": [1.0, 1.0, 1.0],
+        "affineTransform": [1, 0, 0, 0.5, 0, 1, 0, 80, 0, 0, 1, 400],
+    },
+    "neuroglancer": {
+        "units": ["nm"] * 3, "resolution": [4.0, 8.0, 40.0], "offset": [0.5, 80.0, 400.0],
+    },
+    "ngff": {},
+}  # fmt: skip
+OF_GROUP: dict[str, dict[str, Any]] = {
+    "cosem": {
+        "multiscales": [{"name": "em", "datasets": [{"path": "s0", "transform": TRANSFORM}]}]
+    },
+    "ngff": {
+        "multiscales": [
+            {
+                "name": "em",
+                "version": "0.4",
+                "axes": [{"name": n, "type": "space", "unit": "nm"} for n in "xyz"],
+                "datasets": [
+                    {
+                        "path": "s0",
+                        "coordinateTransformations": [
+                            {"type": "scale", "scale": [4.0, 8.0, 40.0]},
+                            {"type": "translation", "translation": [0.5, 80.0, 400.0]},
+                        ],
+                    }
+                ],
+            }
+        ]
+    },
+}
+PLACED: dict[str, Any] = {
+    "units": ["nm"] * 3, "scale": np.array([40, 8, 4]), "translation": [400, 80, 0.5],
+}  # fmt: skip
+
+
+def attributes_of(root: Path, path: str) -> dict[str, Any]:
+    attributes: dict[str, Any] = json.loads((root / path / "attributes.json").read_text())
+    keys = ("dataType", "compression", "blockSize", "dimensions", "axes", "n5")
+    return {key: value for key, value in attributes.items() if key not in keys}
+
+
+@pytest.mark.parametrize("before", [None, *OF_DATASET])
+@pytest.mark.parametrize("convention", OF_DATASET)
+def test_geometry_is_written_in_each_convention(
+    tmp_path: Path, convention: str, before: str | None
+) -> None:
+    """Attributes of another convention go; those of others stay."""
+    root = tmp_path / "c.n5"
+    array = n5zarr.create_array(
+        root, path="em/s0", shape=(5, 7, 11), dtype="u1", attributes={"mine": [1, 2.5]}
+    )
+    zarr.open_group(N5Store(root), path="em").attrs["theirs"] = 2
+    if before is not None:
+        n5zarr.set_geometry(root, "em/s0", names="zyx", scale=[9, 9, 9], convention=before)
+    found = n5zarr.set_geometry(array, names="zyx", convention=convention, **PLACED)
+    assert (found.names, found.units, found.convention) == (tuple("zyx"), ("nm",) * 3, convention)
+    assert (found.scale, found.translation) == ((40, 8, 4), (400, 80, 0.5))
+    assert found == n5zarr.geometry(root, "em/s0")
+    own = OF_DATASET[convention]
+    assert attributes_of(root, "em/s0") == {"mine": [1, 2.5], **own}
+    assert attributes_of(root, "em") == {"theirs": 2, **OF_GROUP.get(convention, {})}
+    ds = xr.open_dataset(root, engine="n5", group="em/s0")
+    assert [float(ds[name][1] - ds[name][0]) for name in "zyx"] == [40, 8, 4]
+    assert [float(ds[name][0]) for name in "zyx"] == [400, 80, 0.5]
+
+
+def test_what_is_not_given_stays(place: Any) -> None:
+    array = n5zarr.create_array(
+        place, path="a", shape=(5, 7), dtype="u1", axes="yx", units=["um", "nm"], resolution=[2, 3]
+    )
+    found = n5zarr.set_geometry(array, translation=[10, 20])
+    assert (found.names, found.units) == (("y", "x"), ("um", "nm"))
+    assert (found.scale, found.translation) == ((2, 3), (10, 20))
+    assert n5zarr.set_geometry(place, "a", units=[None, "mm"]).units == (None, "mm")
+    swapped = n5zarr.set_geometry(place, "a", axis_order="F", scale=[5, 4])
+    assert swapped.names == ("x", "y")
+    assert n5zarr.geometry(array).scale == (4, 5)
+
+
+@pytest.mark.parametrize("convention", OF_DATASET)
+def test_all_levels_of_a_pyramid_follow(tmp_path: Path, convention: str) -> None:
+    root = tmp_path / "c.n5"
+    for level, shape in enumerate([(20, 28, 44), (20, 14, 22), (10, 7, 11)]):
+        n5zarr.create_array(root, path=f"em/s{level}", shape=shape, dtype="u1", axes="zyx")
+    n5zarr.set_geometry(root, "em", convention=convention, **PLACED)
+    found = n5zarr.geometry(root, "em")
+    assert found.convention == convention
+    assert [level.scale for level in found.levels] == [(40, 8, 4), (40, 16, 8), (80, 32, 16)]
+    assert [level.translation for level in found.levels] == [
+        (400, 80, 0.5), (400, 84, 2.5), (420, 92, 6.5),
+    ]  # fmt: skip
+    # levels that have places keep them, in elements of the finest
+    n5zarr.set_geometry(root, "em", scale=[20, 4, 2], translation=[0, 0, 0])
+    found = n5zarr.geometry(root, "em")
+    assert found.convention == convention
+    assert [level.scale for level in found.levels] == [(20, 4, 2), (20, 8, 4), (40, 16, 8)]
+    assert [level.translation for level in found.levels] == [(0, 0, 0), (0, 2, 1), (10, 6, 3)]
+
+
+def test_what_cannot_be_said_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="em/s0", shape=(5, 7), dtype="u1", axes="yx")
+    n5zarr.create_array(root, path="em/s1", shape=(3, 4), dtype="u1", axes="yx")
+
+    def documents() -> list[bytes]:
+        return [path.read_bytes() for path in sorted(root.rglob("attributes.json"))]
+
+    before = documents()
+    for options, message in [
+        ({"units": ["um", "s"], "convention": "n5viewer"}, "expected attributes of n5viewer"),
+        ({"scale": [1, 2, 3]}, "scale: expected 2, one for each axis, got 3"),
+        ({"convention": "paintera"}, "convention: expected one of cosem"),
+        ({"names": ["y", "y"]}, "expected attributes of neuroglancer"),
+        ({"scale": [0, 1]}, "expected attributes of neuroglancer"),
+    ]:
+        with pytest.raises(N5UnrepresentableError, match=message):
+            n5zarr.set_geometry(root, "em", **options)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        n5zarr.set_geometry(root, "nothing", scale=[1, 2])
+    assert documents() == before
+    # render's attributes of the group take precedence
+    group = zarr.open_group(N5Store(root), path="em")
+    resolution: Any = {"unit": "um", "dimensions": [3.0, 3.0]}
+    group.attrs.update(
+        {"pixelResolution": resolution, "scales": [[1, 1], [2, 2]], "translate": [7, 5]}
+    )
+    before = documents()
+    with pytest.raises(N5UnrepresentableError, match=r"got .* by render"):
+        n5zarr.set_geometry(root, "em/s1", convention="ngff", scale=[1, 2], units=["nm", "nm"])
+    assert documents() == before
+
+
+def test_a_dataset_at_the_root_has_no_group(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, shape=(5, 7), dtype="u1")
+    assert n5zarr.set_geometry(root, names="yx", scale=[2, 3]).scale == (2, 3)
+    with pytest.raises(N5UnrepresentableError, match="expected attributes of ngff"):
+        n5zarr.set_geometry(root, convention="ngff", scale=[2, 3])
