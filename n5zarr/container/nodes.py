@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import batched
 from typing import TYPE_CHECKING
 
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
@@ -239,8 +238,8 @@ class Nodes:
     def _holds_nodes(self) -> Steps[bool]:
         """Whether a root without document has nodes; files, and directories of files, are none."""
         names = [e.name for e in (yield from list_each([""]))[0] if e.is_dir is not False]
-        for some in batched(names, 64):
-            each = yield from list_each(some)
+        for i in range(0, len(names), 64):
+            each = yield from list_each(names[i : i + 64])
             if any(e.name == ATTRIBUTES_JSON or e.is_dir is not False for d in each for e in d):
                 return True
         return False

@@ -295,7 +295,7 @@ def nearest_v3(codecs: Sequence[JSON]) -> Compression:
     """
     for codec in reversed(codecs):
         name, configuration = _name_and_configuration(codec)
-        if name == "sharding_indexed":
+        if name in ("sharding_indexed", "n5_default"):
             inner = configuration.get("codecs")
             return nearest_v3(inner if isinstance(inner, list | tuple) else ())
         if name == BLOCK_CODEC:

@@ -1,0 +1,102 @@
+"""``n5_default``: the registered Zarr codec of N5 blocks, for ``zarr.json`` beside N5 data.
+
+What: array to bytes, one N5 block of mode 0. zarr-n5's ``n5tozarr`` writes such documents beside
+``attributes.json``, so that any zarr opens the dataset without :class:`~n5zarr.N5Store`.
+Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/n5_default.
+Zarr v3: ``{"name": "n5_default", "configuration": {"codecs": [transpose, bytes, compressor]}}``.
+Compatible implementations: zarr-n5 (Python), zarrs_n5 (Rust).
+Limits: those of :mod:`n5zarr.store.block_codec`. The axes of the array are in N5 order, x first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, override
+
+from n5zarr.codecs.compress import zarr_to_compression
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.compression import Compression, Raw
+from n5zarr.format.order import transposition
+from n5zarr.store.block_codec import N5BlockCodec
+
+if TYPE_CHECKING:
+    from n5zarr._zarr_private import ChunkGridMetadata, ZDType
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["N5DefaultCodec"]
+
+NAME = "n5_default"
+# whose bytes are those of N5; others of the same name, such as lz4, are not
+_COMPRESSORS = ("gzip", "blosc", "zstd", "numcodecs.zlib", "numcodecs.bz2")
+
+
+@dataclass(frozen=True)
+class N5DefaultCodec(N5BlockCodec):
+    """Whole N5 blocks as a zarr serializer, by the name that is registered for it.
+
+    Parameters
+    ----------
+    compression : Compression, optional
+        The compression of the payloads.
+    axis_order : "F", optional
+        The axes of a chunk are in N5 order.
+    codecs : tuple of mapping
+        The codecs of the configuration: a full transposition, ``bytes`` in big endian, and at most
+        one compressor.
+    """
+
+    codecs: tuple[Mapping[str, Any], ...] = ()
+
+    @override
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
+        """Parse the JSON form; the exact inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            The codecs are not those of N5 blocks (``kind="option"``).
+        N5AttributesError
+            The compressor has invalid members.
+        """
+        configuration = data.get("configuration")
+        given = configuration.get("codecs") if isinstance(configuration, Mapping) else None
+        codecs = [c for c in given if isinstance(c, Mapping)] if isinstance(given, Sequence) else []
+        names = [codec.get("name") for codec in codecs]
+        endian = _configured(codecs[1]).get("endian", "big") if len(codecs) > 1 else None
+        if names[:2] != ["transpose", "bytes"] or len(names) > 3 or endian != "big":
+            raise _refused("transpose, bytes in big endian and at most one compressor", given)
+        compression: Compression | None = Raw()
+        if len(codecs) == 3:
+            known = str(names[2]) in _COMPRESSORS
+            compression = (
+                zarr_to_compression(str(names[2]), _configured(codecs[2])) if known else None
+            )
+        if compression is None:
+            raise _refused(f"one compressor of {', '.join(_COMPRESSORS)}", names[2])
+        return cls(compression, "F", tuple(codecs))
+
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": NAME, "configuration": {"codecs": [dict(codec) for codec in self.codecs]}}
+
+    @override
+    def validate(
+        self, *, shape: tuple[int, ...], dtype: ZDType, chunk_grid: ChunkGridMetadata
+    ) -> None:
+        super().validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
+        order = _configured(self.codecs[0]).get("order")
+        if not isinstance(order, Sequence) or [*order] != [*transposition(len(shape))]:
+            raise _refused(f"the order {[*transposition(len(shape))]} of transpose", order)
+
+
+def _configured(codec: Mapping[str, Any]) -> Mapping[str, Any]:
+    configuration = codec.get("configuration")
+    return configuration if isinstance(configuration, Mapping) else {}
+
+
+def _refused(expected: str, given: object) -> N5UnrepresentableError:
+    return N5UnrepresentableError(
+        f"codec {NAME}: expected {expected}, got {given!r:.200}", kind="option"
+    )
