@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
-    from n5zarr.store.blocks import read_block
+    from n5zarr.store.blocks import read_block, write_block
     from n5zarr.store.geometry import ArrayGeometry, geometry
     from n5zarr.store.location import sample_path
     from n5zarr.store.n5_fs_store import N5FSStore
@@ -57,6 +57,7 @@ __all__ = [
     "sample_path",
     "set_geometry",
     "to_n5",
+    "write_block",
 ]
 
 _MODULES = {
@@ -81,6 +82,7 @@ _MODULES = {
     "sample_path": "store.location",
     "set_geometry": "store.set_geometry",
     "to_n5": "xarray.write",
+    "write_block": "store.blocks",
 }
 _INNER_NAMES = {"open": "open_node"}
 

@@ -43,6 +43,7 @@ NAMES = {
         "sample_path",
         "set_geometry",
         "to_n5",
+        "write_block",
     },
     "n5zarr.xarray": set[str](),
     "n5zarr.hdmf": {
@@ -136,6 +137,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "data=None",
         "chunks='auto'",
         "chunk_aspect_ratio=None",
+        "chunk_elements=None",
         "compression='gzip'",
         "fill_value=None",
         "axes=None",
@@ -149,7 +151,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "durability=None",
     ),
     "n5zarr.decode_block": ("data", "*", "data_type", "compression", "axis_order='C'"),
-    "n5zarr.encode_block": ("array", "*", "compression", "axis_order='C'"),
+    "n5zarr.encode_block": ("array", "*", "compression", "data_type=None", "axis_order='C'"),
     "n5zarr.errors.N5AttributesError": ("problems", "*", "where=''"),
     "n5zarr.errors.N5BlockError": ("message", "*", "kind", "where=''"),
     "n5zarr.errors.N5Error": ("message", "*", "kind", "where=''"),
@@ -284,6 +286,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     ),
     "n5zarr.read_block": ("store", "path", "grid_position"),
     "n5zarr.sample_path": (),
+    "n5zarr.write_block": ("store", "path", "grid_position", "data", "*", "block_shape=None"),
     "n5zarr.to_n5": (
         "data",
         "store",

@@ -45,6 +45,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     data: npt.ArrayLike | None = None,
     chunks: Sequence[int] | Literal["auto"] = "auto",
     chunk_aspect_ratio: Sequence[float] | None = None,
+    chunk_elements: int | None = None,
     compression: Mapping[str, JSON] | str | None = "gzip",
     fill_value: object = None,
     axes: Sequence[str] | None = None,
@@ -75,10 +76,11 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     data : array_like, optional
         The elements to write.
     chunks : sequence of int or "auto", optional
-        Extent of a block in elements; ``"auto"`` takes about a million elements, as tensorstore
-        does.
+        Extent of a block in elements; ``"auto"`` chooses it as tensorstore does.
     chunk_aspect_ratio : sequence of float, optional
         Proportions of automatic blocks; cubes by default.
+    chunk_elements : int, optional
+        Largest number of elements in an automatic block; 2**20 by default.
     compression : mapping, str or None, optional
         The ``compression`` object of ``attributes.json``, or its type; missing members take Java's
         defaults. None is raw.
@@ -128,7 +130,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     parsed = parse_compression(
         compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
     )
-    block = _block_size(chunks, extent, chunk_aspect_ratio)
+    block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
@@ -196,14 +198,18 @@ def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
 
 
 def _block_size(
-    chunks: Sequence[int] | str, extent: tuple[int, ...], ratio: Sequence[float] | None
+    chunks: Sequence[int] | str,
+    extent: tuple[int, ...],
+    ratio: Sequence[float] | None,
+    n_elements: int | None,
 ) -> tuple[int, ...]:
     """Return the extent of a block in elements, in the order of ``extent``.
 
     Raises
     ------
     N5UnrepresentableError
-        ``chunks`` or ``ratio`` does not fit the number of dimensions (``kind="option"``).
+        ``chunks`` or ``ratio`` does not fit the number of dimensions, or ``n_elements`` is not
+        above 0 (``kind="option"``).
     """
     if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
         message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
@@ -213,7 +219,10 @@ def _block_size(
     if chunks != "auto":
         message = f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
         raise N5UnrepresentableError(message, kind="option")
-    return automatic_block_size(extent, ratio)
+    if n_elements is not None and index(n_elements) < 1:
+        message = f"chunk_elements: expected a number above 0, got {n_elements}"
+        raise N5UnrepresentableError(message, kind="option")
+    return automatic_block_size(extent, ratio, n_elements or 2**20)
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:

@@ -12,7 +12,7 @@ Deviation: Java does not check the number of dimensions in the header.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import ge
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ __all__ = [
     "decode_strings",
     "encode_parts",
     "encode_payload",
+    "format_block",
     "header_error",
     "object_payload",
     "pad_or_truncate",
@@ -319,6 +320,45 @@ def parse_block(
     elements = _payload(view, header, data_type.item_size, compression)
     flat = np.frombuffer(elements, data_type.dtype)
     return Block(header, flat.astype(data_type.dtype.newbyteorder("=")))
+
+
+def format_block(block: Block, data_type: DataType, compression: Compression) -> bytes:
+    """Encode a block of any mode; the inverse of :func:`parse_block`.
+
+    N5 spec, "File-system specification", item 9.
+
+    Parameters
+    ----------
+    block : Block
+        Header and flat data. The count of a block of strings or bytes is taken from the data.
+    data_type : DataType
+        Of the dataset.
+    compression : Compression
+        Of the dataset.
+
+    Raises
+    ------
+    N5BlockError
+        Mode, extent or number of elements do not fit the dataset or the data (``kind="header"``).
+    N5UnrepresentableError
+        The data are not of the data type (``kind="data-type"``).
+    """
+    header = block.header
+    check_header(header, len(header.block_shape), data_type)
+    n_elements = len(block.data)
+    if data_type is DataType.OBJECT or data_type is DataType.STRING:
+        is_text = data_type is DataType.STRING
+        if is_text and n_elements != math.prod(header.block_shape):
+            raise header_error(f"expected strings for {header.block_shape}, got {n_elements}")
+        elements = join_strings(block.data) if is_text else bytes(block.data)  # type: ignore[arg-type]
+        if header.mode is not BlockMode.DEFAULT:  # as which some programs write strings
+            header = replace(header, n_elements=len(elements))
+    else:
+        if n_elements != header.n_payload_elements:
+            raise header_error(f"expected {header.n_payload_elements} elements, got {n_elements}")
+        elements = np.ascontiguousarray(block.data, data_type.dtype).tobytes()
+    check_header(header, len(header.block_shape), data_type)
+    return header.to_bytes() + bytes(compress(elements, compression, data_type.item_size))
 
 
 def object_payload(data: memoryview, compression: Compression) -> bytes:

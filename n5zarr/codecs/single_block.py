@@ -16,6 +16,8 @@ from n5zarr.format.order import check_axis_order, from_presented
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
@@ -102,20 +104,24 @@ def _named_data_type(name: str) -> DataType:
 
 
 def encode_block(
-    array: np.ndarray,
+    array: npt.ArrayLike,
     *,
     compression: Mapping[str, JSON],
+    data_type: str | None = None,
     axis_order: AxisOrder = "C",
 ) -> bytes:
-    """Encode an array as one N5 block.
+    """Encode an array as one N5 block; takes what :func:`decode_block` takes.
 
     Parameters
     ----------
-    array : numpy.ndarray
+    array : array_like
         The elements, at least 1-D: one of N5's numeric dtypes in any byte order, or strings
         (dtype object, ``str`` or ``StringDType``).
     compression : mapping
         The ``compression`` object of the dataset; absent members take Java's defaults.
+    data_type : str, optional
+        N5's name, as for :func:`decode_block`; by default that of the dtype. Another dtype is
+        converted if every value of it is one of this type.
     axis_order : {"C", "F"}, optional
         ``"C"``: the array is ``(z, y, x)``. ``"F"``: it is ``(x, y, z)``.
 
@@ -138,7 +144,15 @@ def encode_block(
     check_axis_order(axis_order)
     array = np.asarray(array)
     is_string = array.dtype.kind in "OUT"
-    data_type = _named_data_type("string" if is_string else array.dtype.newbyteorder("=").name)
+    own = "string" if is_string else array.dtype.newbyteorder("=").name
+    kind = _named_data_type(data_type or own)
+    if kind != own:
+        if is_string or kind is DataType.STRING or not np.can_cast(array.dtype, kind.dtype):
+            message = (
+                f"dtype {array.dtype}: expected one that is {kind} without loss; convert first"
+            )
+            raise N5UnrepresentableError(message, kind="data-type")
+        array = array.astype(kind.dtype)
     block_shape = from_presented(array.shape, axis_order)
     if not block_shape or not all(block_shape) or array.nbytes > MAX_BLOCK_BYTES:
         message = (
@@ -147,4 +161,4 @@ def encode_block(
         )
         raise N5UnrepresentableError(message, kind="header")
     in_c = array if axis_order == "C" else array.transpose()
-    return encode_payload(in_c, data_type, parse_compression(compression))
+    return encode_payload(in_c, kind, parse_compression(compression))

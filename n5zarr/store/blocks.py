@@ -1,35 +1,41 @@
-"""Read one block of a dataset as it is stored, header included."""
+"""Read and write one block of a dataset as it is stored, header included."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.codecs.block import Block, parse_block
+from n5zarr.codecs.block import Block, format_block, header_error, parse_block
+from n5zarr.codecs.compress import check_writable
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
     GroupAttributes,
     parse_attributes,
 )
+from n5zarr.format.block import BlockHeader, BlockMode
+from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path
-from n5zarr.format.order import N5Tuple
+from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
-from n5zarr.storage.requests import read_key
+from n5zarr.storage.requests import Put, Steps, read_key
 from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["read_block"]
+__all__ = ["read_block", "write_block"]
 
 
 def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Block | None:
@@ -67,8 +73,146 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     >>> block.header.block_shape, block.data.dtype
     ((32, 24, 10), dtype('uint8'))
     """
-    opened, node = open_container(store, path)
+    opened, node, dataset, key = _find(store, path, grid_position, read_only=True)
+    data = opened.ask(read_key(key))
+    if data is None:
+        return None
+    try:
+        block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
+    except N5Error as err:
+        raise err.located(f"{opened}: {node or '/'}: block {key}") from err.__cause__
+    if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
+        return replace(block, data=block.data.view(dataset.numpy_type))
+    return block
+
+
+def write_block(
+    store: Location,
+    path: str,
+    grid_position: Sequence[int],
+    data: Block | npt.ArrayLike | bytes,
+    *,
+    block_shape: Sequence[int] | None = None,
+) -> None:
+    """Write one block of a dataset as it is, of any mode.
+
+    N5 spec, "File-system specification", items 5 and 9. What :func:`read_block` returns can be
+    written.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str
+        Path of the dataset below ``store``.
+    grid_position : sequence of int
+        Position of the block in the grid, N5 order (x first).
+    data : Block, array_like or bytes
+        For numbers and strings, an array of the extent of the block, C order (z first). With
+        ``block_shape`` flat elements, first axis of N5 order fastest: any number of numbers, which
+        are of mode 1 if it is not that of the extent. For ``object`` the bytes.
+    block_shape : sequence of int, optional
+        Extent of the block in elements, N5 order.
+
+    Raises
+    ------
+    FileNotFoundError
+        No dataset is at the path.
+    N5UnrepresentableError
+        The position is outside of the grid (``kind="option"``), or the data are not of the data
+        type of the dataset (``kind="data-type"``).
+    N5Error
+        The extent is larger than ``blockSize``, or the dataset is broken or not supported.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5")
+    >>> array = n5zarr.create_array(where, path="a", shape=(5, 7), chunks=(2, 3), dtype="uint16")
+    >>> n5zarr.write_block(where, "a", (1, 0), [[1, 2, 3], [4, 5, 6]])
+    >>> array[:2, 3:].tolist()
+    [[1, 2, 3, 0], [4, 5, 6, 0]]
+    """
+    opened, node, dataset, key = _find(store, path, grid_position, read_only=False)
+    try:
+        if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
+            message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
+            raise N5UnrepresentableError(message, kind="option")
+        check_writable(dataset.compression)
+        block = data if isinstance(data, Block) else _block_of(data, dataset, block_shape)
+        stored = _encoded(block, dataset)
+    except N5Error as err:
+        raise err.located(f"{opened}: {node or '/'}: block {key}") from err.__cause__
+    opened.ask(_put(key, stored))
+
+
+def _put(key: str, data: bytes) -> Steps[None]:
+    yield [Put(key, data)]
+
+
+def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:
+    """Encode a block if its extent fits the dataset."""
+    sizes = block.header.block_shape
+    if dataset.data_type is not DataType.OBJECT and len(sizes) != dataset.ndim:
+        raise header_error(f"expected {dataset.ndim} dimensions, got {len(sizes)}")
+    if any(s > b for s, b in zip(sizes, dataset.block_size, strict=False)):
+        raise header_error(f"expected at most {dataset.block_size}, got {sizes}")
+    return format_block(block, dataset.data_type, dataset.compression)
+
+
+def _block_of(
+    data: npt.ArrayLike | bytes, dataset: DatasetAttributes, block_shape: Sequence[int] | None
+) -> Block:
+    """Make a block of an array or of flat elements."""
+    if dataset.data_type is DataType.OBJECT:
+        if not isinstance(data, bytes | bytearray | memoryview):
+            message = f"expected bytes for an object, got {type(data).__name__}"
+            raise N5UnrepresentableError(message, kind="data-type")
+        return Block(BlockHeader(mode=BlockMode.OBJECT, n_elements=len(data)), bytes(data))
+    is_text = dataset.data_type is DataType.STRING
+    array = np.asarray(data, object) if is_text else _numbers(data, dataset)
+    shape = to_n5(CTuple(array.shape))
+    if block_shape is not None:
+        shape = N5Tuple(tuple(map(index, block_shape)))
+        if array.ndim != 1:
+            raise header_error(f"expected flat elements with block_shape, got {array.shape}")
+    flat = array.reshape(-1)
+    if is_text:
+        mode, n_elements = BlockMode.VARLENGTH, 0  # counted when it is encoded
+        return Block(
+            BlockHeader(mode=mode, block_shape=shape, n_elements=n_elements), flat.tolist()
+        )
+    if len(flat) == math.prod(shape):
+        return Block(BlockHeader(mode=BlockMode.DEFAULT, block_shape=shape), flat)
+    mode = BlockMode.VARLENGTH
+    return Block(BlockHeader(mode=mode, block_shape=shape, n_elements=len(flat)), flat)
+
+
+def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
+    """Return numbers of the data type of the dataset, if they are the same in it."""
+    wanted = dataset.numpy_type or dataset.data_type.dtype
+    given: np.ndarray = np.asarray(data)
+    if given.dtype.kind not in "biuf" and given.dtype != wanted:
+        message = f"expected elements of {wanted}, got {given.dtype}"
+        raise N5UnrepresentableError(message, kind="data-type")
+    with np.errstate(invalid="ignore", over="ignore"):
+        numbers: np.ndarray = given.astype(wanted)
+        is_same = np.array_equal(numbers, given, equal_nan=given.dtype.kind == "f")
+    if not is_same:
+        message = f"expected elements that {wanted} can hold, got {given.dtype} of other values"
+        raise N5UnrepresentableError(message, kind="data-type")
+    return numbers if dataset.numpy_type is None else numbers.view(dataset.data_type.dtype)
+
+
+def _find(
+    store: Location, path: str, grid_position: Sequence[int], *, read_only: bool
+) -> tuple[N5Store, str, DatasetAttributes, str]:
+    """Find a dataset and the key of a block: store, path, document, key."""
+    opened, node = open_container(store, path, read_only=read_only)
     where = f"{opened}: {node or '/'}"
+    if opened.read_only and not read_only:
+        message = "expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only", where=where)
     dataset = _read_attributes(opened, node, where)
     if isinstance(dataset, GroupAttributes):
         message = f"{where}: expected a dataset, got a group or nothing"
@@ -77,16 +221,7 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     if len(position) != dataset.ndim or any(p < 0 for p in position):
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)
-    data = opened.ask(read_key(join(node, block_path(position))))
-    if data is None:
-        return None
-    try:
-        block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
-    except N5Error as err:
-        raise err.located(f"{where}: block {block_path(position)}") from err.__cause__
-    if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
-        return replace(block, data=block.data.view(dataset.numpy_type))
-    return block
+    return opened, node, dataset, join(node, block_path(position))
 
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
