@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,22 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     for block in BLOCK.findall(page.read_text()):
         exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
+
+
+def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
+    """As a user checks code, who has n5zarr installed."""
+    for number, block in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
+        (tmp_path / f"readme_{number}.py").write_text(block)
+    options = ["--strict", "--config-file=", "--follow-imports=silent", "."]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *options],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},  # the development install is not looked at
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Success: no issues found in" in checked.stdout, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
