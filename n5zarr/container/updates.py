@@ -120,7 +120,8 @@ def write_document(
     is_known = served not in (None, b"{}")
     whole = replace(_whole_document(key, document, axis_order), is_known=is_known)
     whole = yield from _in_place(nodes, key, whole)
-    if nodes.has_stamps or (not whole.is_fixed and 2 in (key.zarr_format, whole.above)):
+    is_mixed = not whole.is_fixed and 2 in (key.zarr_format, whole.above)
+    if is_mixed or (nodes.has_stamps and not is_known):
         yield from _make_parents(nodes, key)
     old = None if served is None else json.loads(served)
     change = whole if old is None else _since(whole, key, document, old, axis_order)
