@@ -120,9 +120,7 @@ def write_document(
     is_known = served not in (None, b"{}")
     whole = replace(_whole_document(key, document, axis_order), is_known=is_known)
     whole = yield from _in_place(nodes, key, whole)
-    is_mixed = not whole.is_fixed and 2 in (key.zarr_format, whole.above)
-    if is_mixed or (nodes.has_stamps and not is_known):
-        yield from _make_parents(nodes, key)
+    yield from _make_parents(nodes, key, whole)
     old = None if served is None else json.loads(served)
     change = whole if old is None else _since(whole, key, document, old, axis_order)
     if key.path and not nodes.memory.has_root:
@@ -325,13 +323,16 @@ def _holds_others(nodes: Nodes, key: MetadataKey) -> Steps[bool]:
     return any(entry.is_dir is not False for entry in entries)
 
 
-def _make_parents(nodes: Nodes, key: MetadataKey) -> Steps[None]:
+def _make_parents(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[None]:
     """Make the groups above a new node that are missing, in its format.
 
     Zarr makes them too, at the same time as the node; but then it would depend on the order whether
     they are new, or directories that are shown in the other format. On servers there are none, and
     v3 needs no documents there.
     """
+    is_mixed = not change.is_fixed and 2 in (key.zarr_format, change.above)
+    if not is_mixed and (change.is_known or not nodes.has_stamps):
+        return
     names = key.path.split("/") if key.path else []
     is_new = (yield from nodes.node(key.path)) is None
     for n in range(len(names) if is_new else 0):
