@@ -1,0 +1,116 @@
+"""A plugin for tests of programs that write Zarr: they write N5, and what each test does is kept.
+
+What the program and its tests call ``MemoryStore``, ``LocalStore`` and ``FsspecStore``, and what
+zarr makes for paths, dictionaries and nothing, is an ``N5Store`` over it. Without
+``N5ZARR_SUITE_STORE`` it stays what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import zarr.storage
+import zarr.storage._common
+
+if TYPE_CHECKING:
+    import pytest
+    from zarr.abc.store import Store
+
+    from n5zarr import N5Store
+
+IS_N5 = os.environ.get("N5ZARR_SUITE_STORE", "") not in ("", "0")
+REPORT = Path(os.environ.get("N5ZARR_SUITE_REPORT", os.devnull))
+N_CHARACTERS = 600  # of a message
+
+
+class _Target(type):
+    """Looks like a class of zarr's stores, and makes N5 stores over them."""
+
+    wrapped: type[Store]
+
+    def __call__(cls, *args: Any, read_only: bool = False, **kwargs: Any) -> N5Store:
+        return N5Store(cls.wrapped(*args, **kwargs), read_only=read_only)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        inner = instance.store if isinstance(instance, N5Store) else instance
+        return isinstance(inner, cls.wrapped)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.wrapped, name)
+
+    async def open(cls, *args: Any, mode: str | None = None, **kwargs: Any) -> N5Store:
+        made = cls(*args, **kwargs)
+        if mode in ("r", "r+") and hasattr(made.store, "root") and not made.store.root.exists():
+            raise FileNotFoundError(f"{made.store.root} does not exist")  # as LocalStore.open
+        await made._ensure_open()
+        return made
+
+    def from_url(cls, url: Any, *, read_only: bool = False, **options: Any) -> N5Store:
+        wrapped: Any = cls.wrapped
+        return N5Store(wrapped.from_url(url, **options), read_only=read_only)
+
+
+class MemoryTarget(metaclass=_Target):
+    wrapped = zarr.storage.MemoryStore
+
+
+class LocalTarget(metaclass=_Target):
+    wrapped = zarr.storage.LocalStore
+
+
+class FsspecTarget(metaclass=_Target):
+    wrapped = zarr.storage.FsspecStore
+
+
+TARGETS = (MemoryTarget, LocalTarget, FsspecTarget)
+OURS = ("zarr", "n5zarr", "suites_plugin", "__main__")
+
+
+def replace(module: Any) -> None:
+    """Replace what a module calls zarr's stores."""
+    for target in TARGETS:
+        name = target.wrapped.__name__
+        if vars(module).get(name) is target.wrapped:
+            setattr(module, name, target)
+
+
+if IS_N5:
+    # loads what it needs of zarr, before the stores are replaced
+    from n5zarr import N5Store, open_array
+    from n5zarr.arrays.pipeline import make_default
+
+    assert callable(open_array)
+    make_default()
+    replace(zarr.storage)
+    replace(zarr.storage._common)
+
+    def pytest_collection_modifyitems() -> None:
+        """Replace what was imported before."""
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] not in OURS and hasattr(module, "__dict__"):
+                replace(module)
+
+
+_outcomes: dict[str, list[str]] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the outcome of a test, and the message of a failure or a skip."""
+    outcome: str = report.outcome
+    if hasattr(report, "wasxfail"):
+        outcome = "xfailed" if outcome == "skipped" else "xpassed"
+    known = _outcomes.get(report.nodeid, ["passed"])[0]
+    if report.nodeid not in _outcomes or known == "passed" != outcome:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        text = crash.message if crash else str(report.longrepr or "")
+        _outcomes[report.nodeid] = [outcome, text[:N_CHARACTERS]]
+
+
+def pytest_sessionfinish() -> None:
+    """Write the outcomes of all tests; with pytest-xdist, only its controller knows them."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        REPORT.write_text(json.dumps(_outcomes, indent=0, sort_keys=True), encoding="utf-8")
