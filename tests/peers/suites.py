@@ -1,0 +1,278 @@
+"""Run tests of programs that use Zarr or N5 on stores of N5, and write ``docs/suites.md``.
+
+    uv run python -m tests.peers.suites --anndata anndata-0.13.4 --z5 z5-3.0.2
+
+dask and xarray have their tests in their wheels. The unpacked sources of the installed anndata and
+z5py have theirs (``pip download --no-binary anndata --no-deps anndata==0.13.4``; a checkout of z5);
+anndata's also need joblib, filelock, awkward, scikit-learn, boltons and pytest-mock. A suite
+without its source keeps its row. Each runs plainly, too: what fails there is told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failure or a skip
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs" / "suites.md"
+ANNDATA = [
+    "backed_dense",
+    "backed_sparse",
+    "concatenate_disk",
+    "dask",
+    "io_backwards_compat",
+    "io_dispatched",
+    "io_elementwise",
+    "io_partial",
+    "io_utils",
+    "io_warnings",
+    "readwrite",
+    "structured_arrays",
+    "x_layers_2d",
+]
+Z5 = ["asarray", "attributes", "compression", "dataset", "file", "group", "permissions", "pickle"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests of a program.
+
+    Parameters
+    ----------
+    name : str
+        What it is, as the page calls it.
+    package : str
+        The installed package that is tested.
+    arguments : list of str
+        Arguments of pytest.
+    source : str
+        Where the tests are, if they are not installed: ``tests`` and such.
+    is_ours : bool
+        The tests are of this project, in our words.
+    reasons : dict
+        Why tests fail: patterns of their names and messages.
+    """
+
+    name: str
+    package: str
+    arguments: list[str]
+    source: str = ""
+    is_ours: bool = False
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+DASK = Suite(
+    "`to_zarr` and `from_zarr` of dask",
+    "dask",
+    [
+        "--pyargs",
+        "dask.array.tests.test_array_core",
+        "-k",
+        "zarr",
+        "-W",
+        "error::dask.array.core.PerformanceWarning",
+    ],
+)
+DATATREE = Suite(
+    "`DataTree` of xarray",
+    "xarray",
+    ["--pyargs", "xarray.tests.test_backends_datatree", "-k", "Zarr"],
+    reasons={
+        "compute_false": "The test looks for Zarr's files in the directory, which holds N5's.",
+    },
+)
+ANNDATAS = Suite(
+    "anndata's files",
+    "anndata",
+    [
+        *("-p", "testing.anndata._pytest", "--import-mode=importlib", "-k", "zarr or not h5ad"),
+        *(f"tests/test_{name}.py" for name in ANNDATA),
+    ],
+    source="anndata",
+    reasons={
+        "test_zarr_context": (
+            "The test wants zarr's own pipelines; with n5zarr imported, its pipeline is zarr's"
+            " default."
+        ),
+    },
+)
+Z5PY = Suite(
+    "z5py's calls, over n5zarr (`z5py_adapter.py`)",
+    "z5py",
+    [
+        *(f"test_{name}.py" for name in Z5),
+        "-k",
+        "N5 or Pathlib or Asarray or Permissions or Pickle",
+    ],
+    source="z5",
+)
+PROMISES = Suite(
+    "zarr 2's promises for N5, in our words",
+    "zarr 2.18.7",
+    ["tests/peers/test_zarr2_promises.py"],
+    is_ours=True,
+)
+TENSORSTORE = Suite(
+    "tensorstore's cases for N5, in our words",
+    "tensorstore",
+    ["tests/peers/test_tensorstore_cases.py"],
+    is_ours=True,
+)
+SUITES = [DASK, DATATREE, ANNDATAS, Z5PY, PROMISES, TENSORSTORE]
+
+
+def prepare(suite: Suite, source: Path | None, folder: Path) -> None:
+    """Copy the tests of a suite into an empty folder, in which they run."""
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n  gpu\n  zarr_io\n  dask_distributed\n  array_api\n"
+    )
+    if source is None:
+        return
+    if suite.source == "anndata":
+        shutil.copytree(source / "tests", folder / "tests")
+        shutil.copytree(source / "src/testing", folder / "testing")
+    else:
+        shutil.copytree(source / "src/python/test", folder, dirs_exist_ok=True)
+
+
+def run(
+    suite: Suite, *, on_n5: bool, source: Path | None = None, more: tuple[str, ...] = ()
+) -> Outcomes:
+    """Run a suite in a process of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(suite, source, folder)
+        report = folder / "report.json"
+        options = ["-q", "-p", "no:cacheprovider", "-p", "suites_plugin", "--tb=no"]
+        if suite.is_ours:
+            options += ["-n", "0"]
+        else:
+            options += ["-W", "ignore", "-p", "no:randomly"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *suite.arguments, *more],
+            cwd=ROOT if suite.is_ours else folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(folder), str(HERE), str(ROOT)]),
+                "N5ZARR_SUITE_STORE": "1" if on_n5 and not suite.is_ours else "",
+                "N5ZARR_SUITE_Z5": "1" if on_n5 and suite.source == "z5" else "",
+                "N5ZARR_SUITE_REPORT": str(report),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert report.exists(), done.stdout + done.stderr
+        found: Outcomes = json.loads(report.read_text(encoding="utf-8"))
+        return found
+
+
+def failures(outcomes: Outcomes) -> dict[str, str]:
+    """The messages of the tests that have not done what they should."""
+    good = ("passed", "skipped", "xfailed")
+    return {name: text for name, (outcome, text) in outcomes.items() if outcome not in good}
+
+
+def reason(suite: Suite, name: str, message: str) -> str:
+    """Why a test fails."""
+    text = f"{name} {message}".replace("\n", " ")
+    return next((why for what, why in suite.reasons.items() if re.search(what, text)), "Other.")
+
+
+def row(suite: Suite, on_n5: Outcomes, plain: Outcomes) -> str:
+    """The row of a suite in the table."""
+    counts = Counter(outcome for outcome, _ in on_n5.values())
+    skipped = counts["skipped"] + counts["xfailed"]
+    failed = failures(on_n5)
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(failed):
+        if name in failures(plain):
+            why = "Fails with plain Zarr, too."
+        else:
+            why = reason(suite, name, failed[name])
+        by_reason[why].append(name.partition("[")[0].rpartition("::")[2])
+    reasons = [
+        f"{why} ({len(names)}: {', '.join(f'`{test}`' for test in sorted(set(names))[:4])})"
+        for why, names in by_reason.items()
+    ]
+    package, _, number = suite.package.partition(" ")
+    cells = [
+        suite.name,
+        f"{package} {number or version(package)}",
+        str(counts["passed"]),
+        str(len(failed) or ""),
+        str(skipped or ""),
+        " ".join(reasons),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def page(rows: list[str]) -> str:
+    """The page, with one row for each suite."""
+    lines = [
+        "# Tests of other projects",
+        "",
+        "What the tests of programs that read and write Zarr or N5 do on stores of N5.",
+        "`python -m tests.peers.suites` runs them and writes this page; it says how.",
+        "What the tests call `MemoryStore`, `LocalStore` and `FsspecStore`, and what zarr makes",
+        "for paths and dictionaries, is an `N5Store` over it.",
+        "xarray's tests of its Zarr backend, zarr's tests for stores and hdmf-zarr's tests run",
+        "with n5zarr's own.",
+        "",
+        "| suite | version | passed | failed | skipped | why tests fail |",
+        "|---|---|---|---|---|---|",
+        "| zarr's own tests | [zarr 3.4.2](zarr-tests.md) | | | | |",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def old_row(suite: Suite) -> list[str]:
+    """The row of a suite in the page as it is."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    return [line for line in text.splitlines() if line.startswith(f"| {suite.name} |")]
+
+
+def main() -> int:
+    """Run all suites whose source is there, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--anndata", type=Path, help="the unpacked source of anndata")
+    parser.add_argument("--z5", type=Path, help="a checkout of z5")
+    parser.add_argument("--only", nargs="+", help="packages; the other rows stay")
+    options = parser.parse_args()
+    sources = {"anndata": options.anndata, "z5": options.z5}
+    rows: list[str] = []
+    n_unexplained = 0
+    for suite in SUITES:
+        source = sources.get(suite.source)
+        is_wanted = not options.only or suite.package.partition(" ")[0] in options.only
+        if not is_wanted or (suite.source and source is None):
+            rows += old_row(suite)
+            continue
+        on_n5 = run(suite, on_n5=True, source=source)
+        failed = failures(on_n5)
+        plain = run(suite, on_n5=False, source=source) if failed and not suite.is_ours else {}
+        new = failed.keys() - failures(plain).keys()
+        n_unexplained += sum(reason(suite, name, failed[name]) == "Other." for name in new)
+        for name in sorted(new):
+            sys.stdout.write(f"{name}: {failed[name]}\n")
+        rows.append(row(suite, on_n5, plain))
+    PAGE.write_text(page(rows), encoding="utf-8")
+    return 1 if n_unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
