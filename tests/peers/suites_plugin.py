@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 IS_N5 = os.environ.get("N5ZARR_SUITE_STORE", "") not in ("", "0")
 REPORT = Path(os.environ.get("N5ZARR_SUITE_REPORT", os.devnull))
+ONLY = frozenset(json.loads(os.environ.get("N5ZARR_SUITE_ONLY", "[]")))  # names of tests
 N_CHARACTERS = 600  # of a message
 
 
@@ -88,12 +89,20 @@ if IS_N5:
     replace(zarr.storage)
     replace(zarr.storage._common)
 
-    def pytest_collection_modifyitems() -> None:
-        """Replace what was imported before."""
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] not in OURS and hasattr(module, "__dict__"):
-                replace(module)
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that are asked for, and replace what was imported before."""
+    if ONLY:
+        items[:] = [item for item in items if item.nodeid in ONLY]
+    for name, module in list(sys.modules.items()) if IS_N5 else ():
+        if name.partition(".")[0] not in OURS and hasattr(module, "__dict__"):
+            replace(module)
+
+
+if os.environ.get("N5ZARR_SUITE_Z5"):
+    from tests.peers import z5py_adapter
+
+    sys.modules["z5py"] = sys.modules["z5py.dataset"] = z5py_adapter
 
 _outcomes: dict[str, list[str]] = {}
 

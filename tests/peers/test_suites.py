@@ -36,6 +36,6 @@ if WHOLE:
     def test_all_of(suite: Suite) -> None:
         source = Path(SOURCES[suite.source]) if suite.source else None
         failed = failures(run(suite, on_n5=True, source=source))
-        plain = failures(run(suite, on_n5=False, source=source)) if failed else {}
+        plain = failures(run(suite, on_n5=False, source=source, only=failed)) if failed else {}
         new = {name: text for name, text in failed.items() if name not in plain}
         assert {k: text for k, text in new.items() if reason(suite, k, text) == "Other."} == {}
