@@ -377,7 +377,7 @@ class N5Store(Store):
     async def get(
         self,
         key: str,
-        prototype: BufferPrototype,
+        prototype: BufferPrototype | None = None,
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Read a document, a chunk, or any other file that lies in a group.
@@ -388,7 +388,8 @@ class N5Store(Store):
             The node or block exists but is broken or not supported; the message names container,
             path and block.
         """
-        return as_buffer(await self.run(self._view.read(key)), prototype, byte_range)
+        value = await self.run(self._view.read(key))
+        return as_buffer(value, prototype or cpu.buffer_prototype, byte_range)
 
     def get_sync(
         self,

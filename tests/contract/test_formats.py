@@ -220,3 +220,10 @@ def test_open_shows_the_nodes_of_both_formats(tmp_path: Path) -> None:
         assert set(group.keys()) == {"g0", "g1", "g2"}
         assert all(name in group for name in names)
         assert {group[name].metadata.zarr_format for name in names} == {3}
+
+
+def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
+    """It asks the store for the document without a prototype, as zarr's own stores allow."""
+    zarr.create_array(N5Store(place), name="a", shape=(3,), dtype="i4", zarr_format=2)
+    with pytest.raises(KeyError, match="required for xarray to determine variable dimensions"):
+        xr.open_zarr(N5Store(place), consolidated=False)
