@@ -111,6 +111,7 @@ ANNDATAS = Suite(
             "The test wants zarr's own pipelines; with n5zarr imported, its pipeline is zarr's"
             " default."
         ),
+        "zip_path_suggests": "The test zips a directory, and reads the file as plain Zarr.",
     },
 )
 Z5PY = Suite(
