@@ -388,6 +388,10 @@ class _Source:
         _warn_of_problems(self.opened, placed)
         array: Any = with_fast_path(as_zarr(self.opened, placed.path, placed.view))
         attrs: dict[str, object] = {**placed.attributes}
+        record = placed.view.record
+        is_v2 = record.zarr_format == 2 or record.v2 is not None
+        if is_v2 and array.dtype.kind in "fciu" and not placed.view.kind.fill_is_zero:
+            attrs.setdefault("_FillValue", array.fill_value)  # in v2 xarray has it only there
         fill_value = attrs.get("_FillValue")
         if isinstance(fill_value, str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)

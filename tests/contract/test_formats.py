@@ -227,3 +227,25 @@ def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
     zarr.create_array(N5Store(place), name="a", shape=(3,), dtype="i4", zarr_format=2)
     with pytest.raises(KeyError, match="required for xarray to determine variable dimensions"):
         xr.open_zarr(N5Store(place), consolidated=False)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("encoding", [{}, {"scale_factor": 0.5}], ids=["plain", "scaled"])
+def test_missing_values_of_either_format_are_missing_in_each_way(
+    tmp_path: Path, zarr_format: Any, encoding: dict[str, Any]
+) -> None:
+    """In v2 xarray keeps ``_FillValue`` in the array's document, in v3 in its attributes."""
+    values = np.array([1, np.nan, 2])
+    xr.Dataset({"a": ("x", values)}).to_zarr(
+        N5Store(tmp_path / "c.n5"),
+        zarr_format=zarr_format,
+        consolidated=False,
+        encoding={"a": {"_FillValue": -1, "dtype": "i2", **encoding}},
+    )
+    for found in (
+        xr.open_zarr(N5Store(tmp_path / "c.n5"), consolidated=False),
+        xr.open_dataset(tmp_path / "c.n5", engine="n5"),
+        xr.open_datatree(tmp_path / "c.n5", engine="n5"),
+    ):
+        np.testing.assert_array_equal(found["a"], values)
+        assert found["a"].encoding["_FillValue"] == -1
