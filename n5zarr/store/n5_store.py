@@ -385,11 +385,10 @@ class N5Store(Store):
         Raises
         ------
         N5Error
-            The node or block exists but is broken or not supported; the message names container,
-            path and block.
+            The node or block is broken or not supported; the message names container and path.
         """
-        value = await self.run(self._view.read(key))
-        return as_buffer(value, prototype or cpu.buffer_prototype, byte_range)
+        prototype = prototype or cpu.buffer_prototype
+        return as_buffer(await self.run(self._view.read(key)), prototype, byte_range)
 
     def get_sync(
         self,
