@@ -313,7 +313,7 @@ STORE_METHODS: dict[str, tuple[str, ...]] = {
     "delete_dir": ("self", "prefix"),
     "delete_sync": ("self", "key"),
     "exists": ("self", "key"),
-    "get": ("self", "key", "prototype", "byte_range=None"),
+    "get": ("self", "key", "prototype=None", "byte_range=None"),
     "get_partial_values": ("self", "prototype", "key_ranges"),
     "get_sync": ("self", "key", "*", "prototype=None", "byte_range=None"),
     "getsize_prefix": ("self", "prefix"),

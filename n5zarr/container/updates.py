@@ -32,6 +32,7 @@ from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5, other_format
 if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
+    from n5zarr.container.options import ViewOptions
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import MetadataKey
@@ -118,7 +119,7 @@ def write_document(
     _check_name(key.path)
     axis_order = nodes.options.axis_order
     is_known = served not in (None, b"{}")
-    whole = replace(_whole_document(key, document, axis_order), is_known=is_known)
+    whole = replace(_whole_document(key, document, nodes.options), is_known=is_known)
     whole = yield from _in_place(nodes, key, whole)
     yield from _make_parents(nodes, key, whole)
     old = None if served is None else json.loads(served)
@@ -173,8 +174,9 @@ def _is_group(nodes: Nodes, path: str) -> Steps[bool]:
     return isinstance((yield from nodes.node(path)), GroupAttributes)
 
 
-def _whole_document(key: MetadataKey, document: ZarrDocument, axis_order: AxisOrder) -> Change:
+def _whole_document(key: MetadataKey, document: ZarrDocument, options: ViewOptions) -> Change:
     """Make the change that writes a whole document, as for a new node."""
+    axis_order = options.axis_order
     is_root = not key.path
     match key.name:
         case ".zattrs":
@@ -186,7 +188,8 @@ def _whole_document(key: MetadataKey, document: ZarrDocument, axis_order: AxisOr
         case ".zarray":
             ChunkNames.of(document)
             element = element_of_v2(document)
-            members = members_of_v2(document, element, v3_form(document), axis_order)
+            kept = {"keeps_zero": options.zarr_format is None}
+            members = members_of_v2(document, element, v3_form(document), axis_order, **kept)
             return Change(members=members, is_root=is_root)
         case _ if document["node_type"] == "array":
             check_v3(document)

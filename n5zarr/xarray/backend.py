@@ -29,6 +29,7 @@ from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 from n5zarr.arrays.array import N5Array, with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
+from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Location
     from n5zarr.xarray.options import StorageOptions
+    from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned"]
 
@@ -192,6 +194,17 @@ def _warn_of_problems(opened: N5Store, placed: Placed) -> None:
     if placed.problems:
         message = f"{opened}: {placed.path or '/'}: {'; '.join(placed.problems)}"
         warnings.warn(message, N5Warning, stacklevel=3)
+
+
+def _has_fill_of_v2(view: DatasetView) -> bool:
+    """Whether the fill value is one that was written through Zarr v2.
+
+    zarr writes 0 where none is given, and xarray null: only from xarray 0 means missing.
+    """
+    record = view.record
+    is_v2 = record.zarr_format == 2 or record.v2 is not None
+    is_xarrays = XARRAY_KEY in view.dataset.attributes and "fill_value" in (record.v2 or {})
+    return is_v2 and (is_xarrays or not view.kind.fill_is_zero)
 
 
 def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
@@ -388,9 +401,7 @@ class _Source:
         _warn_of_problems(self.opened, placed)
         array: Any = with_fast_path(as_zarr(self.opened, placed.path, placed.view))
         attrs: dict[str, object] = {**placed.attributes}
-        record = placed.view.record
-        is_v2 = record.zarr_format == 2 or record.v2 is not None
-        if is_v2 and array.dtype.kind in "fciu" and not placed.view.kind.fill_is_zero:
+        if array.dtype.kind in "fciu" and _has_fill_of_v2(placed.view):
             attrs.setdefault("_FillValue", array.fill_value)  # in v2 xarray has it only there
         fill_value = attrs.get("_FillValue")
         if isinstance(fill_value, str) and array.dtype.kind in "fciu":

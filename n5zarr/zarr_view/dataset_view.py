@@ -323,19 +323,18 @@ class DatasetView:
         return document
 
     def v2_document(self) -> dict[str, JSON]:
-        """Make the ``.zarray`` of the dataset.
+        """Make the ``.zarray`` of the dataset: Zarr v2 array metadata.
 
-        Returns
-        -------
-        dict
-            Zarr v2 array metadata. The fill value of plain N5 is null, which reads as 0: with 0,
-            xarray would take elements of 0 as missing.
+        The fill value of plain N5 is null, which reads as 0: with 0, xarray would take elements of
+        0 as missing.
         """
+        recorded = (self.record.v2 or {}).get("fill_value")
+        is_zero = self.v2_fill is None and self.kind.fill_is_zero
         return {
             "zarr_format": 2,
             "chunks": self.chunk_shape,
             "dtype": self.v2_dtype,
-            "fill_value": self.v2_fill,
+            "fill_value": recorded if is_zero else self.v2_fill,
             "dimension_separator": ".",
             **self.v2_encoding,
             **(self.given or {}),

@@ -150,6 +150,8 @@ def members_of_v2(
     element: Element,
     v3_type: tuple[JSON, JSON],
     axis_order: AxisOrder,
+    *,
+    keeps_zero: bool = False,
 ) -> Members:
     """Translate a ``.zarray``; see :func:`members_of_v3`.
 
@@ -163,6 +165,8 @@ def members_of_v2(
         ``data_type`` and ``fill_value`` of the same elements in Zarr v3.
     axis_order : {"C", "F"}
         The order in which the store presents axes.
+    keeps_zero : bool, optional
+        Whether a fill value of 0 is recorded; otherwise it is null afterwards.
     """
     given = {key: document.get(key) for key in ("compressor", "filters", "order")}
     compression = nearest_v2(given["compressor"], given["filters"] or ())
@@ -184,6 +188,9 @@ def members_of_v2(
     recorded = {} if follows else given
     if document["dtype"] != element.v2_dtype:
         recorded = recorded | {"dtype": document["dtype"]}
+    if keeps_zero and element.fill_is_zero and document.get("fill_value") is not None:
+        # xarray masks what equals a fill value, but not where it is null
+        recorded = recorded | {"fill_value": document["fill_value"]}
     record = Record(
         data_type=None if element.is_native else v3_type[0],
         shape=plain.shape,

@@ -231,8 +231,9 @@ def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("encoding", [{}, {"scale_factor": 0.5}], ids=["plain", "scaled"])
+@pytest.mark.parametrize("fill", [-1, 0])
 def test_missing_values_of_either_format_are_missing_in_each_way(
-    tmp_path: Path, zarr_format: Any, encoding: dict[str, Any]
+    tmp_path: Path, zarr_format: Any, encoding: dict[str, Any], fill: int
 ) -> None:
     """In v2 xarray keeps ``_FillValue`` in the array's document, in v3 in its attributes."""
     values = np.array([1, np.nan, 2])
@@ -240,7 +241,7 @@ def test_missing_values_of_either_format_are_missing_in_each_way(
         N5Store(tmp_path / "c.n5"),
         zarr_format=zarr_format,
         consolidated=False,
-        encoding={"a": {"_FillValue": -1, "dtype": "i2", **encoding}},
+        encoding={"a": {"_FillValue": fill, "dtype": "i2", **encoding}},
     )
     for found in (
         xr.open_zarr(N5Store(tmp_path / "c.n5"), consolidated=False),
@@ -248,4 +249,21 @@ def test_missing_values_of_either_format_are_missing_in_each_way(
         xr.open_datatree(tmp_path / "c.n5", engine="n5"),
     ):
         np.testing.assert_array_equal(found["a"], values)
-        assert found["a"].encoding["_FillValue"] == -1
+        assert found["a"].encoding["_FillValue"] == fill
+
+
+def test_zeros_are_not_missing_without_a_fill_value_of_xarrays(tmp_path: Path) -> None:
+    """zarr's default fill value is 0; in plain Zarr v2, xarray takes it for missing."""
+    array: Any = zarr.create_array(
+        N5Store(tmp_path / "c.n5"), name="a", shape=(3,), dtype="i2", zarr_format=2
+    )
+    array[...] = [1, 0, 2]
+    assert zarr.open_array(N5Store(tmp_path / "c.n5"), path="a").fill_value == 0
+    found = xr.open_dataset(tmp_path / "c.n5", engine="n5")["a"]
+    assert (found.dtype, found.to_numpy().tolist()) == (np.dtype("i2"), [1, 0, 2])
+    xr.Dataset({"b": ("x", [1, 0, 2])}).to_zarr(N5Store(tmp_path / "d.n5"), zarr_format=2)
+    for ds in (
+        xr.open_zarr(N5Store(tmp_path / "d.n5")),
+        xr.open_dataset(tmp_path / "d.n5", engine="n5"),
+    ):
+        assert (ds["b"].dtype, ds["b"].to_numpy().tolist()) == (np.dtype("i8"), [1, 0, 2])

@@ -298,3 +298,28 @@ def test_processes(container: str, tmp_path: Path, method: str) -> None:
     )
     name = OURS.rpartition(".")[2]
     assert done.stdout.strip() == f"[('{name}', '{name}', 595, 574)]", done.stderr
+
+
+class CountingStore(N5Store):
+    """A store that does something of its own with what is read."""
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        vars(self).setdefault("keys", []).append(key)
+        return await super().get(key, *args, **kwargs)
+
+    def get_sync(self, key: str, **kwargs: Any) -> Any:
+        vars(self).setdefault("keys", []).append(key)
+        return super().get_sync(key, **kwargs)
+
+
+def test_a_store_that_changes_how_chunks_are_read_is_asked_for_them(tmp_path: Path) -> None:
+    with zarr.config.set({"codec_pipeline.path": OURS}):
+        made: Any = zarr.create_array(
+            N5Store(tmp_path / "c.n5"), name="a", shape=(6,), chunks=(2,), dtype="i4"
+        )
+        made[...] = range(6)
+        store = CountingStore(tmp_path / "c.n5")
+        array: Any = zarr.open_array(store, path="a")
+        assert array[...].tolist() == [*range(6)]
+        assert {"a/c/0", "a/c/1", "a/c/2"} <= set(vars(store)["keys"])
+        assert isinstance(made.async_array.codec_pipeline, n5zarr.arrays.pipeline.N5CodecPipeline)  # type: ignore[attr-defined]

@@ -369,7 +369,8 @@ def test_the_type_is_that_of_plain_zarr(path: Path) -> None:
     plain = zarr.create_array({}, shape=100, dtype="f8", zarr_format=2)
     create(path, 2, shape=100, dtype="f8")
     assert reopened(path).metadata.dtype == plain.metadata.dtype
-    assert document(path)["zarr"]["v2"] == {"dtype": "<f8"}
+    assert reopened(path).fill_value == plain.fill_value
+    assert document(path)["zarr"]["v2"] == {"dtype": "<f8", "fill_value": 0.0}
 
 
 def test_resizing_and_appending(path: Path, zarr_format: ZarrFormat) -> None:

@@ -40,8 +40,11 @@ if WAY == "store":
     class Shown(N5Store):
         """A store of N5 with what the tests look for in a ``MemoryStore``."""
 
-        def __init__(self, store: Any = None, **options: Any) -> None:
+        def __init__(self, store: Any = None, store_dict: Any = None, **options: Any) -> None:
             super().__init__(zarr.storage.MemoryStore() if store is None else store, **options)
+            for key, value in (store_dict or {}).items():
+                writable: N5Store = self.with_read_only(read_only=False)
+                sync(writable.set(key, value))
 
         @property
         def _store_dict(self) -> dict[str, Any]:
