@@ -125,7 +125,6 @@ Z5PY = Suite(
     source="z5",
     reasons={
         "negative out-of-bounds": "z5py selects nothing from far before the start; numpy cuts.",
-        "varying length": "n5zarr reads blocks of varying length, and does not write them.",
     },
 )
 PROMISES = Suite(

@@ -341,4 +341,7 @@ class Dataset(Node):
                 raise TypeError("expected a block of the dataset's type and shape")
             self._node[box] = data
             return
-        raise NotImplementedError("blocks of varying length are not written")
+        path = self.name.strip("/")
+        n5zarr.write_block(
+            self.file.filename, path, position[::-1], data, block_shape=self.chunks[::-1]
+        )
