@@ -71,7 +71,8 @@ ONLY_IMPORTED = [
 # why tests fail on a store of N5: the first pattern found in the name of the test and its message
 REASONS = {
     r"expected a regular grid": "N5 has no chunks of unequal sizes (rectilinear grids).",
-    r"expected a Zarr v[23] document or chunk.*holds no other|ambiguous|does_not_unpickle": (
+    r"expected a Zarr (v[23] )?document or chunk.*holds no other|ambiguous|does_not_unpickle"
+    r"|v2_and_v3_exist": (
         "A store shows a node in one version of Zarr, and holds only documents and chunks: a test"
         " writes documents of both versions, or other keys."
     ),
