@@ -11,6 +11,7 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.array import with_fast_path
+from n5zarr.codecs.strings import join_strings
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.grid import automatic_block_size
@@ -147,6 +148,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     element = Element(dtype=zdtype.to_native_dtype())
     # raises if N5 cannot hold it, before anything is overwritten
     plain_dataset(extent, block, element, parsed, opened.axis_order)
+    elements = _converted(elements, element.dtype)
     if opened.zarr_format == 2:
         options["compressors"] = numcodecs_compressor(parsed)
         if element.is_native:
@@ -185,6 +187,20 @@ def _given_or_of(
         message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
         raise N5UnrepresentableError(message, kind="option")
     return elements.shape, elements.dtype if dtype is None else dtype
+
+
+def _converted(elements: np.ndarray | None, dtype: np.dtype) -> np.ndarray | None:
+    """Return elements as those of a dtype; raise if they cannot be, or are text that N5 refuses."""
+    if elements is None:
+        return None
+    if elements.dtype.kind in "OUT" and dtype.kind in "OUT":
+        join_strings(text for text in elements.reshape(-1).tolist() if isinstance(text, str))
+        return elements
+    try:
+        return elements.astype(dtype, copy=False)
+    except (ValueError, TypeError) as err:
+        message = f"data: expected elements of {dtype}, got {elements.dtype}: {err}"
+        raise N5UnrepresentableError(message, kind="data-type") from err
 
 
 def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:

@@ -247,6 +247,8 @@ def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) 
         found = node_at(opened, node)
     if found is not None:
         return found
+    if mode == "w-":  # with which `zarr.open` makes an array
+        return zarr.open_group(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
     return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
 
 

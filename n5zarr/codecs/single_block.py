@@ -147,12 +147,7 @@ def encode_block(
     own = "string" if is_string else array.dtype.newbyteorder("=").name
     kind = _named_data_type(data_type or own)
     if kind != own:
-        if is_string or kind is DataType.STRING or not np.can_cast(array.dtype, kind.dtype):
-            message = (
-                f"dtype {array.dtype}: expected one that is {kind} without loss; convert first"
-            )
-            raise N5UnrepresentableError(message, kind="data-type")
-        array = array.astype(kind.dtype)
+        array = _as_kind(array, kind)
     block_shape = from_presented(array.shape, axis_order)
     if not block_shape or not all(block_shape) or array.nbytes > MAX_BLOCK_BYTES:
         message = (
@@ -162,3 +157,14 @@ def encode_block(
         raise N5UnrepresentableError(message, kind="header")
     in_c = array if axis_order == "C" else array.transpose()
     return encode_payload(in_c, kind, parse_compression(compression))
+
+
+def _as_kind(array: np.ndarray, kind: DataType) -> np.ndarray:
+    """Convert an array to a data type that has all values of its dtype."""
+    is_number = array.dtype.kind not in "OUT" and kind is not DataType.STRING
+    is_safe = is_number and np.can_cast(array.dtype, kind.dtype)
+    # numpy takes float64 for large enough for all integers of 64 bits
+    if not is_safe or (array.dtype.kind in "iu" and array.itemsize == 8 and kind.dtype.kind == "f"):
+        message = f"dtype {array.dtype}: expected one that is {kind} without loss; convert first"
+        raise N5UnrepresentableError(message, kind="data-type")
+    return array.astype(kind.dtype)

@@ -1,4 +1,4 @@
-"""Levels in the ``multiscales`` of a group: add one, or remove those about to be replaced."""
+"""Levels in the ``multiscales`` of a group: add, change or remove them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.find import Written
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["add_level", "remove_levels"]
+__all__ = ["add_level", "remove_levels", "set_level", "shares_transforms"]
 
 
 def remove_levels(attributes: Mapping[str, JSON], names: Sequence[str]) -> dict[str, JSON]:
@@ -83,6 +83,49 @@ def add_level(
     levels = sorted([*(_levels(existing) or []), level], key=_level_number)
     images[position] = {**image, **existing, "datasets": levels}
     return {**attributes, "multiscales": images}
+
+
+def set_level(
+    attributes: Mapping[str, JSON], group: str, name: str, written: Written
+) -> dict[str, JSON]:
+    """Replace what ``multiscales`` says of a dataset, and keep all else of its image.
+
+    A dataset that is in no image of this convention is added as by :func:`add_level`, and goes from
+    those of others.
+    """
+    images = attributes.get("multiscales")
+    level, axes = written.level or {}, (written.image or {}).get("axes")
+    transform = next((key for key in level if key != "path"), "")
+    for position, image in enumerate(images if isinstance(images, list) else []):
+        old, levels = _object(image), list(_levels(_object(image)) or [])
+        found = [i for i, e in enumerate(levels) if _path(e) == name and transform in _object(e)]
+        if not found:
+            continue
+        new = dict(level)
+        if isinstance(axes, list) and _names_of(old.get("axes")) == _names_of([*to_c(axes)]):
+            new, axes = _in_c_order(new), [*to_c(axes)]
+        levels[found[0]] = {**_object(levels[found[0]]), **new}
+        described: dict[str, JSON] = {} if axes is None else {"axes": axes}
+        # transforms of the image would be applied to those of its levels
+        kept = {k: v for k, v in old.items() if k != "coordinateTransformations"}
+        changed = list(images if isinstance(images, list) else [])
+        changed[position] = {**kept, **described, "datasets": levels}
+        return {**attributes, "multiscales": changed}
+    return add_level(remove_levels(attributes, [name]), group, name, written)
+
+
+def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
+    """Whether an image of several levels, one of them a dataset, has transforms for all of them."""
+    images = attributes.get("multiscales")
+    for image in map(_object, images if isinstance(images, list) else []):
+        paths = [*map(_path, _levels(image) or [])]
+        if name in paths and len(paths) > 1 and image.get("coordinateTransformations"):
+            return True
+    return False
+
+
+def _names_of(axes: JSON) -> list[JSON]:
+    return [_object(axis).get("name") for axis in axes] if isinstance(axes, list) else []
 
 
 def _find_image(images: Sequence[JSON], name: str, level: Mapping[str, JSON]) -> int:

@@ -139,7 +139,7 @@ def write_block(
             message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
             raise N5UnrepresentableError(message, kind="option")
         check_writable(dataset.compression)
-        block = data if isinstance(data, Block) else _block_of(data, dataset, block_shape)
+        block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
     except N5Error as err:
         raise err.located(f"{opened}: {node or '/'}: block {key}") from err.__cause__
@@ -160,6 +160,19 @@ def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:
     return format_block(block, dataset.data_type, dataset.compression)
 
 
+def _checked(
+    block: Block | npt.ArrayLike | bytes,
+    dataset: DatasetAttributes,
+    block_shape: Sequence[int] | None,
+) -> Block:
+    """Return a block with numbers of the data type of the dataset, and any other as it is."""
+    if not isinstance(block, Block):
+        return _block_of(block, dataset, block_shape)
+    if dataset.data_type in (DataType.OBJECT, DataType.STRING):
+        return block
+    return replace(block, data=_numbers(block.data, dataset))
+
+
 def _block_of(
     data: npt.ArrayLike | bytes, dataset: DatasetAttributes, block_shape: Sequence[int] | None
 ) -> Block:
@@ -174,6 +187,8 @@ def _block_of(
     shape = to_n5(CTuple(array.shape))
     if block_shape is not None:
         shape = N5Tuple(tuple(map(index, block_shape)))
+        if min(shape, default=0) < 0:
+            raise header_error(f"expected sizes of at least 1, got {shape}")
         if array.ndim != 1:
             raise header_error(f"expected flat elements with block_shape, got {array.shape}")
     flat = array.reshape(-1)
@@ -197,8 +212,11 @@ def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
         raise N5UnrepresentableError(message, kind="data-type")
     with np.errstate(invalid="ignore", over="ignore"):
         numbers: np.ndarray = given.astype(wanted)
-        is_same = np.array_equal(numbers, given, equal_nan=given.dtype.kind == "f")
-    if not is_same:
+        # both ways: numpy compares integers with floats as floats
+        is_same = np.array_equal(numbers, given) and np.array_equal(
+            numbers.astype(given.dtype), given
+        )
+    if not is_same and not (given.dtype.kind == np.dtype(wanted).kind == "f"):
         message = f"expected elements that {wanted} can hold, got {given.dtype} of other values"
         raise N5UnrepresentableError(message, kind="data-type")
     return numbers if dataset.numpy_type is None else numbers.view(dataset.data_type.dtype)

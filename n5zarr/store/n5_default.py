@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, override
 
+from zarr.registry import get_codec_class
+
 from n5zarr.codecs.compress import zarr_to_compression
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Compression, Raw
@@ -56,25 +58,16 @@ class N5DefaultCodec(N5BlockCodec):
         Raises
         ------
         N5UnrepresentableError
-            The codecs are not those of N5 blocks (``kind="option"``).
-        N5AttributesError
-            The compressor has invalid members.
+            The codecs are not those of N5 blocks, or have invalid members (``kind="option"``).
         """
         configuration = data.get("configuration")
         given = configuration.get("codecs") if isinstance(configuration, Mapping) else None
-        codecs = [c for c in given if isinstance(c, Mapping)] if isinstance(given, Sequence) else []
+        codecs = [_named(codec) for codec in given] if isinstance(given, list | tuple) else []
         names = [codec.get("name") for codec in codecs]
         endian = _configured(codecs[1]).get("endian", "big") if len(codecs) > 1 else None
         if names[:2] != ["transpose", "bytes"] or len(names) > 3 or endian != "big":
             raise _refused("transpose, bytes in big endian and at most one compressor", given)
-        compression: Compression | None = Raw()
-        if len(codecs) == 3:
-            known = str(names[2]) in _COMPRESSORS
-            compression = (
-                zarr_to_compression(str(names[2]), _configured(codecs[2])) if known else None
-            )
-        if compression is None:
-            raise _refused(f"one compressor of {', '.join(_COMPRESSORS)}", names[2])
+        compression = _compression(codecs[2]) if len(codecs) == 3 else Raw()
         return cls(compression, "F", tuple(codecs))
 
     @override
@@ -89,6 +82,24 @@ class N5DefaultCodec(N5BlockCodec):
         order = _configured(self.codecs[0]).get("order")
         if not isinstance(order, Sequence) or [*order] != [*transposition(len(shape))]:
             raise _refused(f"the order {[*transposition(len(shape))]} of transpose", order)
+
+
+def _named(codec: object) -> Mapping[str, Any]:
+    """Return a codec of Zarr v3, which may be a name alone."""
+    return codec if isinstance(codec, Mapping) else {"name": codec}
+
+
+def _compression(codec: Mapping[str, Any]) -> Compression:
+    """Return the compression of a compressor; zarr checks its members."""
+    name = str(codec.get("name"))
+    if name not in _COMPRESSORS:
+        raise _refused(f"one compressor of {', '.join(_COMPRESSORS)}", name)
+    try:
+        given = {"configuration": {}, **codec}  # zarr's codecs want one
+        checked = get_codec_class(name).from_dict(given).to_dict()
+    except (ValueError, TypeError, KeyError) as err:
+        raise _refused(f"a compressor that zarr knows: {err}", dict(codec)) from err
+    return zarr_to_compression(name, _configured(checked)) or Raw()
 
 
 def _configured(codec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from n5zarr._zarr_private import sync
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.find import WRITTEN, describe_axes, find_geometry, other_attributes
 from n5zarr.conventions.model import Axis, Node, axes_of
-from n5zarr.conventions.multiscales import add_level, remove_levels
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.conventions.multiscales import set_level, shares_transforms
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.store.geometry import (
@@ -26,7 +27,7 @@ from n5zarr.store.geometry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import zarr
     from zarr.types import AnyArray
@@ -54,8 +55,8 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 ) -> ArrayGeometry:
     """Write names, units, scale and translation of the axes of a dataset, or of a pyramid.
 
-    What is not given stays. Attributes of other conventions, which would contradict, are removed;
-    all other attributes stay.
+    What is not given stays. Attributes of other conventions, which would contradict, are removed
+    from the datasets and from ``multiscales`` of the group; all other attributes stay.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         One for each axis.
     scale, translation : sequence of float, optional
         Distance of elements and position of the first one, in ``units``; of the finest level in a
-        group. Those of the others follow: by their own ratio where they have one, else by that of
-        the shapes, each element in the middle of those that it stands for.
+        group. Those of the others follow: by their own ratio where all have positions, else by that
+        of the shapes, each element in the middle of those that it stands for.
     convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}, optional
         How the attributes are written; by default as they are, or as ``"neuroglancer"``.
 
@@ -97,6 +98,9 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     opened, inner = store_and_path(
         node, path, axis_order=axis_order, storage_options=storage_options
     )
+    if opened.read_only:
+        message = f"{opened}: expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only")
     placed = placed_datasets(opened, inner)
     levels = [described(level) for level in placed]
     first = levels[0]
@@ -104,16 +108,20 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         first,
         names=_one_each("names", names, first.names),
         units=_one_each("units", units, first.units),
-        scale=_one_each("scale", _floats(scale), first.scale),
-        translation=_one_each("translation", _floats(translation), first.translation),
+        scale=_one_each("scale", _floats("scale", scale), first.scale),
+        translation=_one_each(
+            "translation", _floats("translation", translation), first.translation
+        ),
     )
     if convention is None:
         convention = first.convention if first.convention in WRITTEN else "neuroglancer"
     above = opened.ask(opened.container.nodes.above(first.path))
     plan = _Plan(convention, list(above))
-    for level, found in zip(placed, levels, strict=True):
-        plan.add(level, _level_of(finest, first, found))
-    plan.check(str(opened))
+    try:
+        plan.add_levels(placed, _levels_of(finest, levels))
+        plan.check()
+    except N5Error as err:
+        raise err.located(f"{opened}: {inner or '/'}") from err.__cause__
     plan.write(opened)
     return geometry(opened, inner)
 
@@ -122,41 +130,83 @@ def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> 
     """Return what is given for each axis, or else what is known."""
     if given is None:
         return known
-    if len(given) != len(known):
-        message = f"{name}: expected {len(known)}, one for each axis, got {len(given)}"
+    is_listed = isinstance(given, Sequence)
+    if not is_listed or len(given) != len(known):
+        got = len(given) if is_listed else repr(given)
+        message = f"{name}: expected {len(known)}, one for each axis, got {got}"
         raise N5UnrepresentableError(message, kind="option")
     return tuple(given)
 
 
-def _floats(values: Sequence[float] | None) -> list[float] | None:
-    return None if values is None else list(map(float, values))
+def _floats(name: str, values: Sequence[float] | None) -> list[float] | None:
+    try:
+        return None if values is None else list(map(float, values))
+    except (TypeError, ValueError) as err:
+        message = f"{name}: expected a number for each axis, got {values!r}"
+        raise N5UnrepresentableError(message, kind="option") from err
 
 
-def _level_of(
-    finest: ArrayGeometry, known_finest: ArrayGeometry, known: ArrayGeometry
-) -> ArrayGeometry:
-    """Place a level beside the finest one, as it was, or by the ratio of the shapes."""
-    if known.convention in (None, "names"):
-        shapes = zip(known_finest.shape, known.shape, strict=True)
-        by = [float(round(fine / max(n, 1))) or 1.0 for fine, n in shapes]
-        shifts = [(factor - 1) / 2 for factor in by]
-    else:
-        pairs = zip(known.scale, known_finest.scale, strict=True)
-        by = [scale / fine for scale, fine in pairs]
-        starts = zip(known.translation, known_finest.translation, strict=True)
-        shifts = [
-            (t - fine) / scale for (t, fine), scale in zip(starts, known_finest.scale, strict=True)
+def _levels_of(finest: ArrayGeometry, known: Sequence[ArrayGeometry]) -> list[ArrayGeometry]:
+    """Place the levels of an image beside its finest one.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The levels have axes or units of their own (``kind="option"``).
+    """
+    first = known[0]
+    are_placed = all(level.convention not in (None, "names") for level in known)
+    levels, by, coarser = [], [1.0] * len(first.shape), first.shape
+    for level in known:
+        # each ratio is near to an integer, those to the finest level need not be
+        ratios = zip(coarser, level.shape, strict=True)
+        by = [
+            f * max(math.floor(n / max(m, 1) + 0.5), 1)
+            for f, (n, m) in zip(by, ratios, strict=True)
         ]
-    return replace(
-        finest,
-        path=known.path,
-        shape=known.shape,
-        scale=tuple(s * f for s, f in zip(finest.scale, by, strict=True)),
-        translation=tuple(
-            t + shift * s
-            for t, shift, s in zip(finest.translation, shifts, finest.scale, strict=True)
-        ),
-    )
+        coarser = level.shape
+        shifts = [(factor - 1) / 2 for factor in by]
+        if {level.names, first.names} != {first.names} and None not in (
+            level.convention,
+            first.convention,
+        ):
+            raise _differs(level, "names", level.names, first.names)
+        if are_placed and level.units != first.units:
+            raise _differs(level, "units", level.units, first.units)
+        if are_placed:
+            by = [s / fine for s, fine in zip(level.scale, first.scale, strict=True)]
+            starts = zip(level.translation, first.translation, first.scale, strict=True)
+            shifts = [(t - fine) / scale for t, fine, scale in starts]
+        scale = [s * f for s, f in zip(finest.scale, by, strict=True)]
+        starts = zip(finest.translation, shifts, finest.scale, strict=True)
+        placed = replace(
+            finest,
+            path=level.path,
+            shape=level.shape,
+            scale=tuple(scale),
+            translation=tuple(t + shift * s for t, shift, s in starts),
+        )
+        levels.append(placed)
+    return levels
+
+
+def _differs(level: ArrayGeometry, what: str, got: object, expected: object) -> N5Error:
+    message = f"{level.path}: expected the {what} of the finest level, {expected}, got {got}"
+    return N5UnrepresentableError(f"{message}; set those of each level first", kind="option")
+
+
+def _check_no_coordinates(placed: Placed, wanted: ArrayGeometry) -> None:
+    """Raise if arrays beside a dataset say where its elements are."""
+    known = described(placed)
+    if placed.coordinates and (known.scale, known.translation) != (
+        wanted.scale,
+        wanted.translation,
+    ):
+        names = ", ".join(sorted(c.path for c in placed.coordinates.values()))
+        message = (
+            f"{placed.path}: expected no coordinates beside it, got {names}: remove them first"
+        )
+        raise N5UnrepresentableError(message, kind="option")
 
 
 @dataclass(frozen=True)
@@ -186,7 +236,17 @@ class _Plan:
         self.group = dict(above[0]) if above else {}
         self.new: list[_New] = []
 
-    def add(self, placed: Placed, wanted: ArrayGeometry) -> None:
+    def add_levels(self, placed: Sequence[Placed], wanted: Sequence[ArrayGeometry]) -> None:
+        """Describe the axes of all levels of an image, or of one dataset."""
+        name = placed[0].path.rpartition("/")[2]
+        if len(placed) == 1 and shares_transforms(self.group, name):
+            message = f"{name}: its levels share a transform; set the group of all levels"
+            raise N5UnrepresentableError(message, kind="option")
+        for level, new in zip(placed, wanted, strict=True):
+            _check_no_coordinates(level, new)
+            self._add(level, new)
+
+    def _add(self, placed: Placed, wanted: ArrayGeometry) -> None:
         """Describe the axes of a dataset."""
         view = placed.view
         axes = axes_of(
@@ -198,11 +258,11 @@ class _Plan:
         )
         group, _, name = wanted.path.rpartition("/")
         written = describe_axes(self.convention, axes, name)
-        self.group = add_level(remove_levels(self.group, [name]), group, name, written)
+        self.group = set_level(self.group, group, name, written)
         kept = other_attributes(view.attributes, placed.geometry)
         self.new.append(_New(wanted, placed, axes, {**kept, **written.attributes}))
 
-    def check(self, where: str) -> None:
+    def check(self) -> None:
         """Raise unless readers find what is wanted in the new documents."""
         first = self.new[0]
         for new in self.new:
@@ -223,8 +283,7 @@ class _Plan:
                     f"expected attributes of {self.convention} that say {_said(new.axes)}, got "
                     f"{got}; another convention may express it"
                 )
-                place = f"{where}: {new.wanted.path or '/'}"
-                raise N5UnrepresentableError(message, kind="option", where=place)
+                raise N5UnrepresentableError(f"{new.wanted.path}: {message}", kind="option")
 
     def write(self, opened: N5Store) -> None:
         """Write the documents; what others have changed in them meanwhile stays."""

@@ -23,7 +23,7 @@ from n5zarr.format.attributes import (
     own_keys,
     parse_attributes,
 )
-from n5zarr.format.order import from_presented
+from n5zarr.format.order import from_presented, to_c
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY, is_version
 from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
@@ -401,6 +401,12 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     is_users = names_given is not None and names_given[0] in given
     if _names_of(users, change.ndim) == names and not is_users:
         return plain
+    if XARRAY_KEY in users and XARRAY_KEY not in given:
+        raw.remove(XARRAY_KEY)  # Zarr saw it as dimension names, which have changed
+        users.pop(XARRAY_KEY)
+        if names is not None and all(names):
+            raw.set(XARRAY_KEY, [*to_c(names)])
+            return plain
     # tensorstore refuses a dataset whose `axes` have not one name for each dimension
     fits = AXES_KEY not in given and change.ndim == change.rank
     if names is not None and fits and not is_users:

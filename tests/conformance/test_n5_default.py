@@ -125,6 +125,24 @@ def test_what_is_written_opens(codec: str, compressor: str | None) -> None:
     assert zarr.config.get("codecs.n5_default") == codec
 
 
+def test_a_compressor_may_be_a_name_alone() -> None:
+    serializer: Any = {"name": "n5_default", "configuration": {"codecs": [FULL, BIG, "gzip"]}}
+    with zarr.config.set({"codecs.n5_default": OURS}):
+        array: Any = zarr.create_array(
+            MemoryStore(), shape=SHAPE, chunks=SHAPE, dtype="u2", serializer=serializer,
+            compressors=None,
+        )  # fmt: skip
+        array[...] = values("u2")
+        stored = sync_get(array.store, "c/0/0/0")
+    compression = {"type": "gzip"}
+    found = n5zarr.decode_block(stored, data_type="uint16", compression=compression, axis_order="F")
+    np.testing.assert_array_equal(found, values("u2"))
+
+
+def sync_get(store: Any, key: str) -> bytes:
+    return bytes(store._store_dict[key].to_bytes())
+
+
 def test_with_both_installed_zarr_takes_one_and_says_so() -> None:
     serializer: Any = {"name": "n5_default", "configuration": {"codecs": [FULL, BIG]}}
     with pytest.warns(ZarrUserWarning, match="multiple|Codec 'n5_default'"):
@@ -161,6 +179,10 @@ def test_arrays_of_this_codec_go_into_containers(tmp_path: Path) -> None:
         ([FULL, BIG, {"name": "crc32c"}], "expected one compressor of gzip, blosc"),
         ([FULL, BIG, {"name": "numcodecs.lz4", "configuration": {}}], "expected one compressor"),
         ([FULL, BIG, {"name": "crc32c"}, {"name": "crc32c"}], "at most one compressor"),
+        ([FULL, BIG, "crc32c"], "expected one compressor"),
+        ([FULL, BIG, 5], "expected one compressor"),
+        ([FULL, BIG, {"name": "gzip", "configuration": {"level": 99}}], "that zarr knows"),
+        ([FULL, BIG, {"name": "blosc", "configuration": {"cname": "zzz"}}], "that zarr knows"),
         (
             [{"name": "transpose", "configuration": {"order": [0, 1, 2]}}, BIG],
             r"expected the order \[2, 1, 0\]",

@@ -144,6 +144,37 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert [p for p in root.rglob("*") if p.is_file() and p.name != "attributes.json"] == []
 
 
+def test_numbers_of_another_type_are_not_changed(tmp_path: Path) -> None:
+    root = dataset(tmp_path / "c.n5", "u2", "uint16")
+    for path, data_type in [
+        ("f8", "float64"),
+        ("u8", "uint64"),
+        ("i8", "int64"),
+        ("f4", "float32"),
+    ]:
+        dataset(root, path, data_type)
+    for path, data in [
+        ("u2", np.array([[1.5]])),
+        ("u2", np.array([[np.inf]])),
+        ("u2", np.array([[70000]], "u4")),
+        ("i8", np.array([[2**63]], "u8")),
+        ("u8", np.array([[-1]], "i1")),
+        ("f8", np.array([[2**53 + 1]])),
+    ]:
+        with pytest.raises(N5UnrepresentableError, match="expected elements that"):
+            n5zarr.write_block(root, path, (0, 0), data)
+    n5zarr.write_block(root, "f8", (0, 0), [[0.1]])
+    n5zarr.write_block(root, "f4", (0, 0), [[0.1, np.nan]])
+    block = n5zarr.read_block(root, "f8", (0, 0))
+    assert block is not None
+    with pytest.raises(N5UnrepresentableError, match="expected elements that"):
+        n5zarr.write_block(root, "u2", (0, 0), block)
+    with pytest.raises(N5UnrepresentableError, match="without loss"):
+        n5zarr.encode_block(np.array([2**53 + 1]), data_type="float64", compression=RAW)
+    with pytest.raises(N5BlockError, match="expected sizes of at least 1"):
+        n5zarr.write_block(root, "u2", (0, 0), [1], block_shape=(-3, 2))
+
+
 def test_encode_block_takes_what_decode_block_takes() -> None:
     options: dict[str, Any] = {"data_type": "uint16", "compression": {"type": "gzip"}}
     block = n5zarr.encode_block([[1, 2, 3]], **options | {"data_type": "int64"})

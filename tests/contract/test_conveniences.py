@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from zarr import Group
 from zarr.errors import ChunkNotFoundError
 from zarr.storage import MemoryStore
 
@@ -78,3 +79,23 @@ def test_missing_blocks_can_be_errors(place: Any) -> None:
     assert n5zarr.open_array(place, path="x")[0, 0] == 0
     with pytest.raises(N5UnrepresentableError, match="fill_missing: expected only with an array"):
         n5zarr.open(place, fill_missing=False)
+
+
+def test_nothing_is_removed_for_data_that_cannot_be_written(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", data=np.arange(5, dtype="u2"))
+    for data, dtype in [(["abc"], "i4"), (["\ud800"], "string")]:
+        with pytest.raises(N5UnrepresentableError):
+            n5zarr.create_array(root, path="a", data=data, dtype=dtype, overwrite=True)
+    array: Any = n5zarr.open_array(root, path="a")
+    assert array[...].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_mode_of_new_groups(place: Any) -> None:
+    assert n5zarr.open_group(place, "w-", path="g").attrs.asdict() == {}
+    with pytest.raises(FileExistsError):
+        n5zarr.open(place, "w-", path="g")
+    n5zarr.create_array(place, path="a", data=np.arange(5, dtype="u2"))
+    with pytest.raises(FileExistsError):
+        n5zarr.open(place, "w-", path="a")
+    assert isinstance(n5zarr.open(place, "w-", path="a", delete_existing=True), Group)

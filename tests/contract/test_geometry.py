@@ -13,7 +13,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -243,3 +243,113 @@ def test_a_dataset_at_the_root_has_no_group(tmp_path: Path) -> None:
     assert n5zarr.set_geometry(root, names="yx", scale=[2, 3]).scale == (2, 3)
     with pytest.raises(N5UnrepresentableError, match="expected attributes of ngff"):
         n5zarr.set_geometry(root, convention="ngff", scale=[2, 3])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "factors"),
+    [
+        ([1000, 500, 250, 125, 62, 31, 15], [1, 2, 4, 8, 16, 32, 64]),
+        ([101, 51, 26, 13, 7, 4], [1, 2, 4, 8, 16, 32]),
+        ([5, 3, 2, 1, 1], [1, 2, 4, 8, 8]),
+        ([100, 34, 12, 4], [1, 3, 9, 27]),
+    ],
+)
+def test_factors_follow_from_the_shapes(
+    tmp_path: Path, sizes: list[int], factors: list[int]
+) -> None:
+    """Each level is made of the one before, rounded up or down."""
+    root = tmp_path / "c.n5"
+    for level, size in enumerate(sizes):
+        n5zarr.create_array(root, path=f"g/s{level}", shape=(7, size), dtype="u1", chunks=(7, 64))
+    found = n5zarr.set_geometry(root, "g", names="yx", scale=[3, 2])
+    assert [level.scale for level in found.levels] == [(3, 2 * f) for f in factors]
+    assert [level.translation for level in found.levels] == [(0, f - 1) for f in factors]
+
+
+def test_levels_that_differ_are_refused(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    for path, shape, unit, resolution in [("s0", 16, "nm", 4), ("s1", 8, "um", 0.008)]:
+        n5zarr.create_array(
+            root, path=f"a/{path}", shape=(shape,), dtype="u1", axes="x", units=[unit],
+            resolution=[resolution],
+        )  # fmt: skip
+    with pytest.raises(N5UnrepresentableError, match="a/s1: expected the units of the finest"):
+        n5zarr.set_geometry(root, "a", translation=[0])
+    for path, size, axes in [("s0", 16, "xy"), ("s1", 8, "yx")]:
+        n5zarr.create_array(root, path=f"b/{path}", shape=(size, size), dtype="u1", axes=axes)
+    with pytest.raises(N5UnrepresentableError, match="b/s1: expected the names of the finest"):
+        n5zarr.set_geometry(root, "b", scale=[1, 1])
+    # one level without positions: the shapes decide
+    n5zarr.create_array(root, path="c/s0", shape=(16,), dtype="u1", axes="x")
+    n5zarr.create_array(
+        root, path="c/s1", shape=(8,), dtype="u1", axes="x", units=["nm"], resolution=[80]
+    )
+    found = n5zarr.set_geometry(root, "c", scale=[40], units=["nm"])
+    assert [level.scale for level in found.levels] == [(40,), (80,)]
+
+
+@pytest.mark.parametrize("order", ["xyz", "zyx"])
+def test_members_of_an_image_stay(tmp_path: Path, order: str) -> None:
+    root = tmp_path / "c.n5"
+    for level in (0, 1):
+        n5zarr.create_array(
+            root, path=f"g/s{level}", shape=(8 >> level,) * 3, dtype="u1", axes="zyx"
+        )
+    n5zarr.set_geometry(root, "g", scale=[4, 2, 1], convention="ngff")
+    group = zarr.open_group(N5Store(root), path="g")
+    attributes: Any = group.attrs.asdict()
+    image = attributes["multiscales"][0]
+    image |= {"name": "mine", "type": "gaussian", "metadata": {"k": 1}, "version": "0.5"}
+    image["axes"] = [{"name": n, "type": "space", "unit": "nm"} for n in order]
+    for level in image["datasets"]:
+        level["note"] = level["path"]
+        for step in level["coordinateTransformations"]:
+            kind = step["type"]
+            step[kind] = step[kind] if order == "xyz" else step[kind][::-1]
+    group.attrs["multiscales"] = [image, {"name": "other", "datasets": [{"path": "elsewhere"}]}]
+    found = n5zarr.set_geometry(root, "g", units=["um"] * 3, scale=[8, 6, 5])
+    assert [level.scale for level in found.levels] == [(8, 6, 5), (16, 12, 10)]
+    assert found.units == ("um",) * 3
+    attributes = zarr.open_group(N5Store(root), path="g").attrs.asdict()
+    first, second = attributes["multiscales"]
+    assert second == {"name": "other", "datasets": [{"path": "elsewhere"}]}
+    kept = {k: v for k, v in first.items() if k not in ("axes", "datasets")}
+    assert kept == {"name": "mine", "type": "gaussian", "metadata": {"k": 1}, "version": "0.5"}
+    assert [axis["name"] for axis in first["axes"]] == list(order)
+    assert [level["note"] for level in first["datasets"]] == ["s0", "s1"]
+    # a transform of all levels cannot be changed for one
+    group.attrs["multiscales"] = [
+        {**image, "coordinateTransformations": [{"type": "scale", "scale": [2, 2, 2]}]}
+    ]
+    with pytest.raises(N5UnrepresentableError, match="share a transform"):
+        n5zarr.set_geometry(root, "g/s0", scale=[1, 1, 1])
+
+
+def test_names_of_an_array_of_v2_are_those_of_xarray(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    xr.Dataset({"a": (("y", "x"), np.ones((2, 3)))}).to_zarr(N5Store(root), zarr_format=2)
+    n5zarr.set_geometry(root, "a", names=["v", "u"], scale=[2, 3])
+    assert xr.open_zarr(N5Store(root))["a"].dims == ("v", "u")
+    assert xr.open_dataset(root, engine="n5")["a"].dims == ("v", "u")
+    stored = json.loads((root / "a/attributes.json").read_text())
+    assert stored["_ARRAY_DIMENSIONS"] == ["v", "u"]
+
+
+def test_coordinates_beside_an_array_are_not_contradicted(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    xr.Dataset({"a": (("y", "x"), np.ones((2, 3)))}, {"x": [1, 5, 6]}).to_zarr(
+        N5Store(root), consolidated=False
+    )
+    with pytest.raises(N5UnrepresentableError, match="expected no coordinates beside it, got x"):
+        n5zarr.set_geometry(root, "a", scale=[2, 3])
+
+
+def test_arguments_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=(2, 3), dtype="u1")
+    set_geometry: Any = n5zarr.set_geometry
+    for options in ({"scale": 3}, {"scale": [None, 1]}, {"scale": "ab"}, {"names": 5}):
+        with pytest.raises(N5UnrepresentableError, match=r"for each axis, got"):
+            set_geometry(root, "a", **options)
+    with pytest.raises(N5UnsupportedError, match="read only"):
+        n5zarr.set_geometry(N5Store(root, read_only=True), "a", scale=[1, 2])
