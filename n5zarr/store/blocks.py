@@ -73,14 +73,14 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     >>> block.header.block_shape, block.data.dtype
     ((32, 24, 10), dtype('uint8'))
     """
-    opened, node, dataset, key = _find(store, path, grid_position, read_only=True)
+    opened, dataset, key, where = _find(store, path, grid_position, read_only=True)
     data = opened.ask(read_key(key))
     if data is None:
         return None
     try:
         block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
     except N5Error as err:
-        raise err.located(f"{opened}: {node or '/'}: block {key}") from err.__cause__
+        raise err.located(where) from err.__cause__
     if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
         return replace(block, data=block.data.view(dataset.numpy_type))
     return block
@@ -133,7 +133,7 @@ def write_block(
     >>> array[:2, 3:].tolist()
     [[1, 2, 3, 0], [4, 5, 6, 0]]
     """
-    opened, node, dataset, key = _find(store, path, grid_position, read_only=False)
+    opened, dataset, key, where = _find(store, path, grid_position, read_only=False)
     try:
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
             message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
@@ -142,7 +142,7 @@ def write_block(
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
     except N5Error as err:
-        raise err.located(f"{opened}: {node or '/'}: block {key}") from err.__cause__
+        raise err.located(where) from err.__cause__
     opened.ask(_put(key, stored))
 
 
@@ -224,8 +224,8 @@ def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
 
 def _find(
     store: Location, path: str, grid_position: Sequence[int], *, read_only: bool
-) -> tuple[N5Store, str, DatasetAttributes, str]:
-    """Find a dataset and the key of a block: store, path, document, key."""
+) -> tuple[N5Store, DatasetAttributes, str, str]:
+    """Find a dataset and a block: store, document, key of the block, and place for messages."""
     opened, node = open_container(store, path, read_only=read_only)
     where = f"{opened}: {node or '/'}"
     if opened.read_only and not read_only:
@@ -239,7 +239,8 @@ def _find(
     if len(position) != dataset.ndim or any(p < 0 for p in position):
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
         raise N5UnrepresentableError(message, kind="option", where=where)
-    return opened, node, dataset, join(node, block_path(position))
+    block = block_path(position)
+    return opened, dataset, join(node, block), f"{where}: block {block}"
 
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
