@@ -178,7 +178,8 @@ def run(
             [sys.executable, "-m", "pytest", *options, *suite.arguments, *more],
             cwd=ROOT if suite.is_ours else folder,
             env={
-                **os.environ,
+                # without the options and the worker of the tests that run this
+                **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
                 "PYTHONPATH": os.pathsep.join([str(folder), str(HERE), str(ROOT)]),
                 "N5ZARR_SUITE_STORE": "1" if on_n5 and not suite.is_ours else "",
                 "N5ZARR_SUITE_Z5": "1" if on_n5 and suite.source == "z5" else "",
