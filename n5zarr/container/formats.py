@@ -19,6 +19,8 @@ from n5zarr.storage.requests import Stamp, Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
@@ -72,8 +74,7 @@ class Formats:
         """
         if self.fixed is not None or not self.has_stamps:
             return False
-        named = yield from self._named_at(path)
-        return (named or (yield from self.above(path))) == 3
+        return (yield from self._nearest([path, *_above(path)])) == 3
 
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Find the format of a node that names none.
@@ -81,19 +82,22 @@ class Formats:
         On servers it is Zarr v3: to read the groups above would cost requests, and what a node is
         must not depend on what was read before.
         """
-        while path and self.fixed is None:
-            path = path.rpartition("/")[0]
-            named = yield from self._named_at(path)
+        return self.fixed or (yield from self._nearest(_above(path)))
+
+    def _nearest(self, paths: Sequence[str]) -> Steps[ZarrFormat]:
+        """Find the first format that the documents of some groups name; 3 if none names one."""
+        if not self.has_stamps or not paths:
+            return 3
+        stamps = yield [Stamp(join(path, ATTRIBUTES_JSON)) for path in paths]
+        for path, stamp in zip(paths, stamps, strict=True):
+            named = yield from self._named_at(path, stamp)
             if named is not None:
                 return named
-        return self.fixed or 3
+        return 3
 
-    def _named_at(self, path: str) -> Steps[ZarrFormat | None]:
-        """Read the format that the document of a group names; None if it names none."""
-        if not self.has_stamps:
-            return None
+    def _named_at(self, path: str, now: object) -> Steps[ZarrFormat | None]:
+        """Read the format that the document of a group names, unless its stamp is known."""
         stamp, named = self.known.get(path, (None, None))
-        (now,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
         if now == stamp:
             return named
         data = yield from read_key(join(path, ATTRIBUTES_JSON))
@@ -104,6 +108,12 @@ class Formats:
         named = _named(document.get(ZARR_KEY)) if isinstance(document, dict) else None
         self.known[path] = now, named
         return named
+
+
+def _above(path: str) -> list[str]:
+    """List the paths of the groups above a node, the nearest first."""
+    names = path.split("/")[:-1] if path else []
+    return ["/".join(names[:n]) for n in range(len(names), 0, -1)] + ([""] if path else [])
 
 
 def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:

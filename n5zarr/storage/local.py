@@ -137,7 +137,9 @@ class LocalFiles(Storage):
     async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
         try:
             requests = next(steps)
-        except StopIteration as done:  # it needs nothing of storage, and so no thread
+            while all(isinstance(request, Stamp) for request in requests):
+                requests = steps.send([self.answer(request, warn) for request in requests])
+        except StopIteration as done:  # what needs no files, or only their stamps, needs no thread
             result: T = done.value
             return result
         # one thread for the whole generator is cheaper than one for each request
