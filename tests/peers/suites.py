@@ -169,7 +169,8 @@ def run(
         folder = Path(name)
         prepare(suite, source, folder)
         report = folder / "report.json"
-        options = ["-q", "-p", "no:cacheprovider", "-p", "suites_plugin", "--tb=no"]
+        options = ["-q", "-p", "no:cacheprovider", "--tb=no"]
+        options += ["-p", "suites_plugin", "-p", "outcomes_plugin"]
         if suite.is_ours:
             options += ["-n", "0"]
         else:
@@ -183,7 +184,7 @@ def run(
                 "PYTHONPATH": os.pathsep.join([str(folder), str(HERE), str(ROOT)]),
                 "N5ZARR_SUITE_STORE": "1" if on_n5 and not suite.is_ours else "",
                 "N5ZARR_SUITE_Z5": "1" if on_n5 and suite.source == "z5" else "",
-                "N5ZARR_SUITE_REPORT": str(report),
+                "N5ZARR_OUTCOMES": str(report),
                 "N5ZARR_SUITE_ONLY": json.dumps(sorted(only)),
             },
             capture_output=True,

@@ -1,4 +1,4 @@
-"""A plugin for tests of programs that write Zarr: they write N5, and what each test does is kept.
+"""A plugin for tests of programs that write Zarr: they write N5.
 
 What the program and its tests call ``MemoryStore``, ``LocalStore`` and ``FsspecStore``, and what
 zarr makes for paths, dictionaries and nothing, is an ``N5Store`` over it. Without
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import zarr.storage
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from n5zarr import N5Store
 
 IS_N5 = os.environ.get("N5ZARR_SUITE_STORE", "") not in ("", "0")
-REPORT = Path(os.environ.get("N5ZARR_SUITE_REPORT", os.devnull))
 ONLY = frozenset(json.loads(os.environ.get("N5ZARR_SUITE_ONLY", "[]")))  # names of tests
-N_CHARACTERS = 600  # of a message
 
 
 class _Target(type):
@@ -103,23 +100,3 @@ if os.environ.get("N5ZARR_SUITE_Z5"):
     from tests.peers import z5py_adapter
 
     sys.modules["z5py"] = sys.modules["z5py.dataset"] = z5py_adapter
-
-_outcomes: dict[str, list[str]] = {}
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep the outcome of a test, and the message of a failure or a skip."""
-    outcome: str = report.outcome
-    if hasattr(report, "wasxfail"):
-        outcome = "xfailed" if outcome == "skipped" else "xpassed"
-    known = _outcomes.get(report.nodeid, ["passed"])[0]
-    if report.nodeid not in _outcomes or known == "passed" != outcome:
-        crash = getattr(report.longrepr, "reprcrash", None)
-        text = crash.message if crash else str(report.longrepr or "")
-        _outcomes[report.nodeid] = [outcome, text[:N_CHARACTERS]]
-
-
-def pytest_sessionfinish() -> None:
-    """Write the outcomes of all tests; with pytest-xdist, only its controller knows them."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        REPORT.write_text(json.dumps(_outcomes, indent=0, sort_keys=True), encoding="utf-8")

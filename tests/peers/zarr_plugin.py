@@ -1,4 +1,4 @@
-"""A plugin for zarr's own tests: records what each does, with n5zarr imported, or on its stores.
+"""A plugin for zarr's own tests: with n5zarr imported, or on its stores.
 
 ``N5ZARR_ZARR_WAY`` is ``plain``; or ``imported``: its pipeline is zarr's default in each test; or
 ``store``: what the tests call ``MemoryStore`` and ``LocalStore`` are ``N5Store`` over them.
@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
 WAY = os.environ.get("N5ZARR_ZARR_WAY", "plain")
-REPORT = Path(os.environ.get("N5ZARR_ZARR_REPORT", os.devnull))
-N_CHARACTERS = 400  # of a message
 
 if WAY != "plain":
     from zarr.buffer import default_buffer_prototype
@@ -111,24 +107,3 @@ if WAY == "store":
                 for name, target in TARGETS.items():
                     if hasattr(place, name):
                         setattr(place, name, target)
-
-
-_outcomes: dict[str, list[str]] = {}
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep the outcome of a test, and the message of a failure."""
-    outcome: str = report.outcome
-    if hasattr(report, "wasxfail"):
-        outcome = "xfailed" if outcome == "skipped" else "xpassed"
-    known = _outcomes.get(report.nodeid, ["passed"])[0]
-    if report.nodeid not in _outcomes or known == "passed" != outcome:
-        crash = getattr(report.longrepr, "reprcrash", None)
-        text = crash.message if crash else str(report.longrepr or "")
-        _outcomes[report.nodeid] = [outcome, text[:N_CHARACTERS]]
-
-
-def pytest_sessionfinish() -> None:
-    """Write the outcomes of all tests; with pytest-xdist, only its controller knows them."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        REPORT.write_text(json.dumps(_outcomes, indent=0, sort_keys=True), encoding="utf-8")

@@ -113,16 +113,18 @@ REASONS = {
 
 def run(tests: Path, way: str, report: Path, modules: list[str]) -> Outcomes:
     """Run modules of tests in one of the ways of ``zarr_plugin.py``."""
-    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-p", "zarr_plugin", "-o", "addopts="]
+    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-o", "addopts="]
+    options += ["-p", "zarr_plugin", "-p", "outcomes_plugin"]
     subprocess.run(
         [sys.executable, "-m", "pytest", *options, "--import-mode=prepend", *modules],
         cwd=tests,
         env={
-            **os.environ,
+            # without the options and the worker of the tests that run this
+            **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
             "PYTHONPATH": str(HERE),
             "HYPOTHESIS_PROFILE": "ci",
             "N5ZARR_ZARR_WAY": way,
-            "N5ZARR_ZARR_REPORT": str(report.resolve()),
+            "N5ZARR_OUTCOMES": str(report.resolve()),
         },
         check=False,
     )
