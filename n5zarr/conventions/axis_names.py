@@ -53,7 +53,7 @@ def with_names(
 ) -> dict[str, JSON]:
     """Add xarray's attribute to those of an array whose axes all have names, in the same order."""
     shown: dict[str, JSON] = {XARRAY_KEY: list(names)} if names and all(names) else {}
-    return {**attributes, **shown, **attributes}
+    return {**shown, **attributes}
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:
