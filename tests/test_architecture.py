@@ -266,7 +266,7 @@ for package in ("n5zarr.format", "n5zarr.codecs", "n5zarr.conventions", "n5zarr.
         print(module.name)
 
 from n5zarr import format, codecs
-from n5zarr.conventions.find import describe_axes
+from n5zarr.conventions.describe import describe_axes
 from n5zarr.conventions.model import Axis
 from n5zarr.zarr_view.keys import MetadataKey, parse_key
 

@@ -12,11 +12,15 @@ from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.array import with_fast_path
 from n5zarr.codecs.strings import join_strings
+from n5zarr.conventions.describe import Written
+from n5zarr.conventions.model import axes_of
+from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.format.order import from_presented
+from n5zarr.format.order import from_presented, present
 from n5zarr.store.block_codec import N5BlockCodec
+from n5zarr.store.levels import add_to_group, describe_new
 from n5zarr.store.location import open_container
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
 
 __all__ = ["create_array"]
 
@@ -89,9 +94,11 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         Value of the elements of missing blocks; zarr's default is 0 for numbers. Other N5 tools
         always read 0.
     axes, units : sequence of str, optional
-        Name and unit of each axis, stored as tensorstore and Neuroglancer do.
+        Name and unit of each axis.
     resolution, offset : sequence of float, optional
-        Distance between elements, and position of the first element, in ``units``.
+        Distance between elements, and position of the centre of the first one, in ``units``. They
+        are stored so that Neuroglancer, tensorstore and n5-universe (Fiji, n5-viewer, Paintera)
+        find them; datasets ``s0``, ``s1``, ... also become levels of one image.
     attributes : mapping, optional
         Other attributes, stored as they are.
     axis_order : {"C", "F"}, optional
@@ -123,7 +130,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     ... )
     >>> array[:] = 3
     >>> (where / "attributes.json").read_text()[77:]
-    '"blockSize":[4,3,2],"dimensions":[11,7,5],"units":["nm","nm","nm"],...,"axes":["x","y","z"]}'
+    '"blockSize":[4,3,2],"dimensions":[11,7,5],"transform":...,"resolution":[4.0,4.0,40.0],...}'
     """
     elements = None if data is None else np.asanyarray(data)
     shape, dtype = _given_or_of(elements, shape, dtype)
@@ -135,16 +142,16 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     opened, node = open_container(
         store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
-    per_axis = {"units": units, "resolution": resolution, "offset": offset}
-    described: dict[str, JSON] = {
-        name: list(from_presented(_one_each(name, values, len(extent)), opened.axis_order))
-        for name, values in per_axis.items()
+    given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
+    per_axis = {
+        name: from_presented(_one_each(name, values, len(extent)), opened.axis_order)
+        for name, values in given.items()
         if values is not None
     }
     zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
-    if axes is not None:
-        options["dimension_names"] = _one_each("axes", axes, len(extent))
+    if "axes" in per_axis:
+        options["dimension_names"] = present(per_axis["axes"], opened.axis_order)
     element = Element(dtype=zdtype.to_native_dtype())
     # raises if N5 cannot hold it, before anything is overwritten
     plain_dataset(extent, block, element, parsed, opened.axis_order)
@@ -157,17 +164,19 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         options |= {"serializer": N5BlockCodec(parsed, opened.axis_order), "compressors": None}
     else:
         options["compressors"] = zarr_compressors(parsed)
+    written = _described(opened, node, per_axis, attributes or {})
     array = zarr.create_array(
         opened,
         name=node or None,
         shape=extent,
         chunks=block,
         dtype=zdtype,
-        attributes={**(attributes or {}), **described},
+        attributes={**(attributes or {}), **written.attributes, **written.beside},
         zarr_format=opened.zarr_format,
         overwrite=overwrite,
         **options,
     )
+    add_to_group(opened, node, written)
     created = with_fast_path(array)
     if elements is not None:
         created[...] = elements
@@ -187,6 +196,39 @@ def _given_or_of(
         message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
         raise N5UnrepresentableError(message, kind="option")
     return elements.shape, elements.dtype if dtype is None else dtype
+
+
+def _described(
+    opened: N5Store,
+    path: str,
+    per_axis: Mapping[str, Sequence[Any]],
+    attributes: Mapping[str, JSON],
+) -> Written:
+    """Describe the axes of a new dataset in attributes; names alone need none.
+
+    As they are given, if the user has others that say where the elements are.
+    """
+    placed: dict[str, JSON] = {
+        name: list(values) for name, values in per_axis.items() if name != "axes"
+    }
+    if not placed or {*KEYS, "transform"} & attributes.keys():
+        return Written(placed)
+    axes = axes_of(
+        len(next(iter(per_axis.values()))),
+        names=per_axis.get("axes"),
+        scale=_floats("resolution", per_axis.get("resolution")),
+        translation=_floats("offset", per_axis.get("offset")),
+        units=per_axis.get("units"),
+    )
+    return describe_new(opened, path, axes)
+
+
+def _floats(name: str, values: Sequence[Any] | None) -> list[float]:
+    try:
+        return list(map(float, values or ()))
+    except (TypeError, ValueError) as err:
+        message = f"{name}: expected a number for each axis, got {values!r}"
+        raise N5UnrepresentableError(message, kind="option") from err
 
 
 def _converted(elements: np.ndarray | None, dtype: np.dtype) -> np.ndarray | None:

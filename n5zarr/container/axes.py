@@ -17,6 +17,7 @@ from n5zarr.container.nodes import Broken, Nodes
 from n5zarr.conventions.bdv import parse_xml, view_of
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
+from n5zarr.conventions.neuroglancer import LEVELS_KEYS
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
@@ -256,8 +257,11 @@ def read_layout(
 
 
 def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return attributes without the list of levels: the children of the group are the levels."""
-    return {key: value for key, value in attributes.items() if key != "multiscales"}
+    """Return attributes without what describes the levels: the children of the group have it."""
+    levels = attributes.get("downsamplingFactors")
+    is_described = isinstance(levels, list) and bool(levels) and isinstance(levels[0], list)
+    left_out = {"multiscales", *(LEVELS_KEYS if is_described else ())}
+    return {key: value for key, value in attributes.items() if key not in left_out}
 
 
 def _place(

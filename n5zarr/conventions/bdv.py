@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "view_of"]
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "view_of", "write_setup"]
 
 KEYS = ("downsamplingFactors",)
 
@@ -70,6 +72,19 @@ def read(node: Node) -> Geometry | None:
         units=unit,
     )
     return Geometry(convention="bdv", axes=axes, rest=rest)
+
+
+def write_setup(factors: Sequence[Sequence[float]], data_type: str) -> dict[str, JSON]:
+    """Make the attributes of ``setupN``, which BigDataViewer's ``DefaultN5Properties`` reads.
+
+    Parameters
+    ----------
+    factors : sequence of sequence of float
+        Of each level, ``s0`` first; N5 order.
+    data_type : str
+        ``dataType`` of the levels.
+    """
+    return {"downsamplingFactors": [[*by] for by in factors], "dataType": data_type}
 
 
 type _Numbers = Sequence[float]

@@ -27,19 +27,15 @@ from n5zarr.conventions import (
 )
 from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
 from n5zarr.conventions.units import is_unit
-from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
     "CONVENTIONS",
-    "WRITTEN",
     "GeometryAndProblems",
-    "Written",
-    "describe_axes",
     "find_geometry",
     "other_attributes",
 ]
@@ -76,59 +72,6 @@ _KEYS = {
 _OWN_KEYS = {"funlib": funlib.KEYS, "imagej": imagej.KEYS}
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
-
-
-WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
-"""The conventions that n5zarr writes."""
-
-
-class Written(NamedTuple):
-    """Attributes that describe the axes of a dataset in one convention.
-
-    Parameters
-    ----------
-    attributes : dict
-        Attributes of the dataset.
-    image, level : dict or None
-        Attributes of the group above: an image of ``multiscales``, and the dataset's entry in
-        ``datasets``.
-    """
-
-    attributes: dict[str, JSON]
-    image: dict[str, JSON] | None = None
-    level: dict[str, JSON] | None = None
-
-
-def describe_axes(convention: str, axes: Sequence[Axis], path: str) -> Written:
-    """Make the attributes that describe axes in one convention.
-
-    Parameters
-    ----------
-    convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
-        One of :data:`WRITTEN`.
-    axes : sequence of Axis
-        The axes, in N5 order.
-    path : str
-        Path of the dataset, relative to its group.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        The convention is only read, or unknown (``kind="option"``).
-    """
-    match convention:
-        case "cosem":
-            attributes = cosem.write(axes)
-            return Written(attributes, {}, {"path": path, **attributes})
-        case "n5viewer":
-            return Written(n5viewer.write(axes))
-        case "neuroglancer":
-            return Written(neuroglancer.write(axes))
-        case "ngff":
-            return Written({}, *ngff.write(axes, path))
-        case _:
-            message = f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
-            raise N5UnrepresentableError(message, kind="option")
 
 
 class GeometryAndProblems(NamedTuple):
@@ -211,8 +154,19 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     return {
         key: value
         for key, value in attributes.items()
-        if key not in own and not (key in _KEYS and _describes_axes(key, value, len(geometry.axes)))
+        if key not in own
+        and not (key in _KEYS and _describes_axes(key, value, len(geometry.axes)))
+        and not (key == "unit" and _has_unit(attributes, geometry))
     }
+
+
+def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
+    """Whether ``unit`` is that of the axes, as it is written for n5-universe's generic parser."""
+    return (
+        geometry.convention in ("neuroglancer", "ngff")
+        and isinstance(attributes.get("resolution"), list)
+        and attributes.get("unit") in [axis.unit for axis in geometry.axes]
+    )
 
 
 def _describes_axes(key: str, value: JSON, ndim: int) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "mapping",
     "numbers",
     "numbers_at",
+    "relative",
     "resolution_in",
     "shifted",
     "texts",
@@ -337,6 +338,26 @@ def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...
     if any(not b or axis.scale / b < 1 for b, axis in zip(base, axes, strict=True)):
         return tuple(axis.scale for axis in axes), (1.0,) * len(axes)
     return base, tuple(axis.scale / b for b, axis in zip(base, axes, strict=True))
+
+
+def relative(
+    axes: Sequence[Axis], first: Sequence[Axis] | None
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Find factors that give the scale of a level from that of ``s0``, to the last bit.
+
+    None if there are none, or ``first`` is None.
+
+    Examples
+    --------
+    >>> relative([Axis(name="x", scale=0.5)], [Axis(name="x", scale=0.25)])
+    ((0.25,), (2.0,))
+    """
+    if first is None or len(first) != len(axes) or not all(axis.scale for axis in first):
+        return None
+    base = tuple(axis.scale for axis in first)
+    by = tuple(float(f"{a.scale / b:.12g}") for a, b in zip(axes, base, strict=True))
+    is_exact = all(b * f == a.scale for a, b, f in zip(axes, base, by, strict=True))
+    return (base, by) if is_exact and min(by) > 0 else None
 
 
 def axes_of(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
-    from n5zarr.conventions.find import Written
+    from n5zarr.conventions.describe import Written
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["add_level", "remove_levels", "set_level", "shares_transforms"]

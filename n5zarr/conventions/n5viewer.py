@@ -20,6 +20,7 @@ from n5zarr.conventions.model import (
     level_from,
     mapping,
     numbers,
+    relative,
     resolution_in,
     shifted,
     texts,
@@ -27,7 +28,7 @@ from n5zarr.conventions.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
@@ -81,6 +82,8 @@ def _apply_matrix(
     """Apply the rows of an affine matrix that does not mix axes."""
     n = len(scale)
     rows = matrix if isinstance(matrix, list) else []
+    if n < 3 and _is_nested(rows) and len(rows) == 3:  # of three dimensions, as in n5-universe
+        rows = [[*row[:n], *row[3:]] for row in rows[:n]]
     flat = numbers([v for row in rows for v in row] if _is_nested(rows) else rows, n * (n + 1))
     mixes = flat is None or any(flat[i * (n + 1) + j] for i in range(n) for j in range(n) if i != j)
     if flat is None or mixes:
@@ -101,21 +104,48 @@ def _is_nested(rows: list[JSON]) -> bool:
     return bool(rows) and all(isinstance(row, list) for row in rows)
 
 
-def write(axes: Sequence[Axis]) -> dict[str, JSON]:
+def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str, JSON]:
     """Make the attributes of a dataset from its axes in N5 order.
 
     Only the axes of space have a resolution, and they share one unit; x, y and z come first.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        Axes of the dataset.
+    first : sequence of Axis, optional
+        Axes of the level ``s0`` beside it, whose resolution is written where that is exact.
     """
     space = [axis for axis in axes if axis.type == "space"]
-    base, by = unshifted(space)
+    first_space = None if first is None else [axis for axis in first if axis.type == "space"]
+    base, by, offsets = next(filter(None, _resolutions(space, first_space)))
     unit = next((axis.unit for axis in space if axis.unit), None)
     attributes: dict[str, JSON] = {
         "pixelResolution": {"unit": unit or "pixel", "dimensions": list(base)},
         "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],
     }
-    offsets = [a.translation - s for a, s in zip(space, shifted(base, by), strict=True)]
     if any(offsets):
-        n = len(space)
-        rows = [[float(i == j) for j in range(n)] + [offsets[i]] for i in range(n)]
-        attributes["affineTransform"] = [value for row in rows for value in row]
+        # always three rows: n5-universe's is a transform of three dimensions
+        rows = [[float(i == j) for j in range(3)] + [o] for i, o in enumerate([*offsets, 0, 0][:3])]
+        attributes["affineTransform"] = [[*row] for row in rows]
     return attributes
+
+
+type _Resolution = tuple[tuple[float, ...], tuple[float, ...], list[float]]
+
+
+def _resolutions(
+    space: Sequence[Axis], first: Sequence[Axis] | None
+) -> Iterator[_Resolution | None]:
+    """Yield resolutions, factors and offsets that give the positions to the last bit; one at least.
+
+    With resolution and shift of full resolution, as n5-viewer has them, where that is possible.
+    """
+    absolute = tuple(axis.scale for axis in space), (1.0,) * len(space)
+    for base, by in (*filter(None, [relative(space, first)]), unshifted(space), absolute):
+        shifts = shifted(base, by)
+        offsets = [axis.translation - s for axis, s in zip(space, shifts, strict=True)]
+        is_exact = all(
+            s + o == axis.translation for axis, s, o in zip(space, shifts, offsets, strict=True)
+        )
+        yield (base, by, offsets) if is_exact or (base, by) == absolute else None

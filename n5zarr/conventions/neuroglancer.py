@@ -3,7 +3,8 @@
 tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order; on the array or any
 ancestor. The factors of levels are on each level, or a list of lists on the group. Neuroglancer's
 coordinates are those of the corners of voxels, so centres lie half a voxel further. An ``offset``
-replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``.
+replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``. A group that lists
+factors describes the datasets in it, and none in the groups below.
 """
 
 from __future__ import annotations
@@ -21,30 +22,35 @@ from n5zarr.conventions.model import (
     level_from,
     mapping,
     numbers_at,
+    relative,
     resolution_in,
     shifted,
     texts_at,
     unshifted,
 )
+from n5zarr.conventions.units import symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "write"]
+__all__ = ["KEYS", "LEVELS_KEYS", "one_unit", "read", "write", "write_absolute", "write_group"]
 
-
-KEYS = (
-    "axes",
-    "units",
-    "resolution",
-    "offset",
-    "pixelResolution",
-    "downsamplingFactors",
-    "scales",
-    "coordinateArrays",
+KEYS = frozenset(
+    {
+        "axes",
+        "units",
+        "resolution",
+        "offset",
+        "pixelResolution",
+        "downsamplingFactors",
+        "scales",
+        "coordinateArrays",
+    }
 )
+LEVELS_KEYS = ("axes", "units", "resolution", "downsamplingFactors")
+"""What is written into a group of levels."""
 
 
 def read(node: Node) -> Geometry | None:
@@ -74,21 +80,106 @@ def read(node: Node) -> Geometry | None:
     return Geometry(convention="neuroglancer", axes=axes)
 
 
-def write(axes: Sequence[Axis]) -> dict[str, JSON]:
+def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str, JSON]:
     """Make the attributes of a dataset from its axes in N5 order.
 
     ``axes`` is left out: the store writes it from the dimension names of the Zarr document.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        Axes of the dataset.
+    first : sequence of Axis, optional
+        Axes of the level ``s0`` beside it. Its resolution is written with factors if the product is
+        exact.
     """
-    base, by = unshifted(axes)
+    axes, first = _known(axes), None if first is None else _known(first)
+    base, by = relative(axes, first) or unshifted(axes)
     attributes: dict[str, JSON] = {
         "units": [axis.unit or "" for axis in axes],
         "resolution": list(base),
     }
     if set(by) != {1.0}:
         attributes["downsamplingFactors"] = list(by)
-    if tuple(axis.translation for axis in axes) != shifted(base, by):
+    # a resolution that differs from that of `s0`, without factors, means a shift
+    is_other = first is not None and base != tuple(axis.scale for axis in first)
+    if is_other or tuple(axis.translation for axis in axes) != shifted(base, by):
+        attributes["offset"] = [axis.translation for axis in axes]
+    return attributes | one_unit(axes)
+
+
+def write_absolute(axes: Sequence[Axis]) -> dict[str, JSON]:
+    """Make attributes for Neuroglancer and TensorStore beside those of another convention.
+
+    The resolution is that of the dataset itself, without factors, so that Neuroglancer and
+    n5-universe find it whether or not they know the group. Empty if Neuroglancer would refuse it.
+    """
+    if not all(axis.scale > 0 for axis in axes):
+        return {}
+    axes = _known(axes)
+    attributes = _scaled(axes)
+    if any(axis.translation for axis in axes):
         attributes["offset"] = [axis.translation for axis in axes]
     return attributes
+
+
+def write_group(first: Sequence[Axis], factors: Sequence[Sequence[float]]) -> dict[str, JSON]:
+    """Make the attributes of a group with which Neuroglancer opens its levels as a pyramid.
+
+    Empty if Neuroglancer would refuse them.
+
+    Parameters
+    ----------
+    first : sequence of Axis
+        Axes of ``s0``, N5 order.
+    factors : sequence of sequence of float
+        Of each level, ``s0`` first.
+    """
+    if not all(axis.scale > 0 for axis in first):
+        return {}
+    names: JSON = [axis.name for axis in first]
+    scaled = _scaled(_known(first))
+    return {"axes": names, **scaled, "downsamplingFactors": [[*by] for by in factors]}
+
+
+def one_unit(axes: Sequence[Axis]) -> dict[str, JSON]:
+    """Make ``unit`` for n5-universe's generic parser, which has one for all axes of space."""
+    units = {axis.unit for axis in axes if axis.type == "space"}
+    return {"unit": units.pop()} if len(units) == 1 and all(units) else {}
+
+
+def _scaled(axes: Sequence[Axis]) -> dict[str, JSON]:
+    return {
+        "units": [axis.unit or "" for axis in axes],
+        "resolution": [axis.scale for axis in axes],
+    }
+
+
+def _known(axes: Sequence[Axis]) -> list[Axis]:
+    """Convert axes to units that Neuroglancer knows; with any other it refuses the dataset."""
+    known = []
+    for axis in axes:
+        unit, size = symbol(axis.unit)
+        scale, translation = axis.scale * size, axis.translation * size
+        known.append(replace(axis, unit=unit, scale=scale, translation=translation))
+    return known
+
+
+def _above(node: Node) -> list[Mapping[str, JSON]]:
+    """Return the attributes of the groups above, without those that describe other datasets.
+
+    A group that lists factors describes what is in it, but nothing in the groups below.
+    """
+    return [
+        attributes
+        for depth, attributes in enumerate(node.ancestors)
+        if not depth
+        or not any(_is_nested(attributes.get(key)) for key in ("downsamplingFactors", "scales"))
+    ]
+
+
+def _is_nested(value: JSON) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], list)
 
 
 def _inherited[T](
@@ -98,7 +189,7 @@ def _inherited[T](
     # a text is not this convention's, but CF's units, or a remark on the resolution
     if isinstance(node.attributes.get(key), list):
         return read_at(node.attributes, key, node.ndim)
-    for attributes in node.ancestors:
+    for attributes in _above(node):
         listed = attributes.get(key)
         if isinstance(listed, list) and len(listed) == node.ndim:
             return read_at(attributes, key, node.ndim)
@@ -125,7 +216,7 @@ def _resolution(
 
 def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None:
     """Find the nearest ``pixelResolution``: numbers, value, and whether it is the dataset's own."""
-    for depth, attributes in enumerate((node.attributes, *node.ancestors)):
+    for depth, attributes in enumerate((node.attributes, *_above(node))):
         resolution = resolution_in(attributes)
         if resolution is not None and len(resolution) == node.ndim:
             return resolution, attributes["pixelResolution"], not depth
@@ -133,7 +224,7 @@ def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None
 
 
 def _inherited_object(node: Node, key: str) -> Mapping[str, JSON]:
-    objects = (mapping(attributes.get(key)) for attributes in (node.attributes, *node.ancestors))
+    objects = (mapping(attributes.get(key)) for attributes in (node.attributes, *_above(node)))
     return next((value for value in objects if value), {})
 
 

@@ -19,7 +19,9 @@ from n5zarr.conventions.model import (
     brief,
     mapping,
     numbers_at,
+    texts,
 )
+from n5zarr.conventions.units import in_full, ratio
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
@@ -71,8 +73,18 @@ def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
         units=_ordered([u if isinstance(u, str) else None for u in units], in_c=in_c),
     )
     given = _ordered([str(t) for t in types], in_c=in_c)
-    axes = tuple(replace(a, type=t or a.type) for a, t in zip(axes, given, strict=True))
+    spelled = texts(node.attributes.get("units"), node.ndim) or ("",) * node.ndim
+    axes = tuple(
+        replace(a, type=t or a.type, unit=_spelled(a.unit, node.attributes.get("unit"), text))
+        for a, t, text in zip(axes, given, spelled, strict=True)
+    )
     return Geometry(convention="ngff", axes=axes)
+
+
+def _spelled(unit: str | None, *others: JSON) -> str | None:
+    """Return a unit as the dataset spells it: NGFF has it in full."""
+    same = (text for text in others if isinstance(text, str) and text and ratio(unit, text) == 1.0)
+    return next(same, unit) if unit else unit
 
 
 def _is_c_order(names: Sequence[str]) -> bool:
@@ -111,7 +123,7 @@ def _transform(
 def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:
     """Make an image of ``multiscales`` and the entry of one of its levels, in N5 order.
 
-    As n5-universe 3 writes it.
+    As n5-universe 3 writes it, with units in full, as the specification of NGFF has them.
 
     Parameters
     ----------
@@ -124,7 +136,7 @@ def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, J
     for axis in axes:
         entry: dict[str, JSON] = {"name": axis.name}
         entry |= {"type": axis.type} if axis.type else {}
-        entries.append(entry | ({"unit": axis.unit} if axis.unit else {}))
+        entries.append(entry | ({"unit": in_full(axis.unit)} if axis.unit else {}))
     steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
     if any(axis.translation for axis in axes):
         to: JSON = [axis.translation for axis in axes]

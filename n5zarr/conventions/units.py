@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["is_unit", "ratio"]
+__all__ = ["in_full", "is_unit", "ratio", "symbol"]
 
 _PREFIXES = (
     ("yocto", "y", -24), ("zepto", "z", -21), ("atto", "a", -18), ("femto", "f", -15),
@@ -31,6 +31,18 @@ _SIZES = {  # base unit, and size in it
         for short, size in zip(("", "m", "u"), (1.0, 1e-3, 1e-6), strict=True)
     },
 }
+_SYMBOLS = {  # of SI units, as Neuroglancer's si_units.ts has them, and in full, as NGFF has them
+    unit: (
+        f"{'u' if long == 'micro' else short}{symbol}",
+        f"{long}{base.replace('metre', 'meter')}",
+    )
+    for long, short, _ in _PREFIXES
+    for base, symbol in _BASES
+    for unit in (f"{long}{base}", f"{long}{base}s", f"{short}{symbol}")
+} | dict.fromkeys(("micron", "microns"), ("um", "micrometer"))
+_FULL = {"sec": "second", "msec": "millisecond", "usec": "microsecond", "Å": "angstrom",
+         "A": "angstrom", "in": "inch", "min": "minute", "h": "hour", "hr": "hour", "d": "day",
+         "ft": "foot", "mi": "mile", "pc": "parsec", "yd": "yard"}  # fmt: skip
 _OTHERS = {
     *(
         "foot",
@@ -88,3 +100,34 @@ def ratio(unit: str | None, other: str | None) -> float | None:
     if sizes[0] is None or sizes[1] is None or sizes[0][0] != sizes[1][0]:
         return None
     return float(f"{sizes[0][1] / sizes[1][1]:.12g}")
+
+
+def in_full(unit: str) -> str:
+    """Return the name of a unit as OME-NGFF spells it; one that is not known unchanged.
+
+    Examples
+    --------
+    >>> [in_full(unit) for unit in ("nm", "µm", "Micrometers", "min", "pixel")]
+    ['nanometer', 'micrometer', 'micrometer', 'minute', 'pixel']
+    """
+    found = _SYMBOLS.get(unit) or _SYMBOLS.get(unit.lower())
+    return found[1] if found else _FULL.get(unit, unit)
+
+
+def symbol(unit: str | None) -> tuple[str, float]:
+    """Return a unit as Neuroglancer has it, and how many of it one ``unit`` is.
+
+    Counts of elements, such as ``"pixel"``, have none: ``""``. A unit that is not known is
+    returned unchanged.
+
+    Examples
+    --------
+    >>> [symbol(unit) for unit in ("nanometer", "angstrom", "pixel", None)]
+    [('nm', 1.0), ('m', 1e-10), ('', 1.0), ('', 1.0)]
+    """
+    for name in (unit or "", (unit or "").lower()):
+        if name in _SYMBOLS:
+            return _SYMBOLS[name][0], 1.0
+        if name in _SIZES:
+            return _SIZES[name]
+    return ("", 1.0) if not unit or unit.lower() in _OTHERS else (unit, 1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
+from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -34,8 +34,6 @@ __all__ = [
     "placed_levels",
     "store_and_path",
 ]
-
-_LEVEL = re.compile(r"s[0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +202,7 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     # a dataset at the root has no group above it
     group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
     layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
-    named = {n: placed for n, placed in layout.datasets.items() if _LEVEL.fullmatch(n)}
+    named = {n: placed for n, placed in layout.datasets.items() if is_level(n)}
     levels = list((named or layout.datasets).values())
     ranks = {placed.view.ndim for placed in levels}
     if not levels or len(ranks) > 1 or (not named and (layout.agrees or _differ_in_dims(levels))):

@@ -268,8 +268,8 @@ class N5Store(Store):
         """Return a store that remembers nothing, so that arrays look as to a new reader."""
         return self._copy()
 
-    def showing(self, zarr_format: ZarrFormat) -> Self:
-        """Return a store that presents all nodes in one Zarr format."""
+    def showing(self, zarr_format: ZarrFormat | None) -> Self:
+        """Return a store that presents all nodes in one Zarr format; None: each in its own."""
         memory = self._container.memory
         is_so = self.zarr_format == zarr_format
         return self if is_so else self._copy(zarr_format=zarr_format, memory=memory.for_copy())

@@ -12,7 +12,8 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
 from n5zarr.conventions.axis_names import AXES_KEY
-from n5zarr.conventions.find import WRITTEN, describe_axes, find_geometry, other_attributes
+from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
@@ -24,6 +25,12 @@ from n5zarr.store.geometry import (
     geometry,
     placed_datasets,
     store_and_path,
+)
+from n5zarr.store.levels import (
+    axes_of_levels,
+    describe_group,
+    is_level,
+    levels_in,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +56,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     units: Sequence[str | None] | None = None,
     scale: Sequence[float] | None = None,
     translation: Sequence[float] | None = None,
-    convention: str | None = None,
+    convention: str = "auto",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
 ) -> ArrayGeometry:
@@ -70,8 +77,9 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         Distance of elements and position of the first one, in ``units``; of the finest level in a
         group. Those of the others follow: by their own ratio where all have positions, else by that
         of the shapes, each element in the middle of those that it stands for.
-    convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        How the attributes are written; by default as they are, or as ``"neuroglancer"``.
+    convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
+        How the attributes are written; ``"auto"``: as they are, or as ``"cosem"``. Neuroglancer and
+        n5-universe (Fiji, n5-viewer, Paintera) find the same positions by all of them.
 
     Returns
     -------
@@ -113,16 +121,20 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
             "translation", _floats("translation", translation), first.translation
         ),
     )
-    if convention is None:
-        convention = first.convention if first.convention in WRITTEN else "neuroglancer"
     above = opened.ask(opened.container.nodes.above(first.path))
-    plan = _Plan(convention, list(above))
+    group, _, name = first.path.rpartition("/")
+    beside = levels_in(opened, group) if is_level(name) else {}
+    known = [first, *(described(level) for level in beside.values())]
+    chosen = choose_convention(convention, [level.convention for level in known])
+    plan = _Plan(chosen, list(above), beside)
     try:
         plan.add_levels(placed, _levels_of(finest, levels))
         plan.check()
     except N5Error as err:
         raise err.located(f"{opened}: {inner or '/'}") from err.__cause__
     plan.write(opened)
+    if is_level(name):
+        describe_group(opened, group)
     return geometry(opened, inner)
 
 
@@ -228,12 +240,17 @@ class _Plan:
         How the axes are described.
     above : list of mapping
         Attributes of the groups above, the nearest first.
+    beside : mapping of str to Placed
+        The levels of the group, by name; empty for a dataset that is none.
     """
 
-    def __init__(self, convention: str, above: list[Mapping[str, JSON]]) -> None:
+    def __init__(
+        self, convention: str, above: list[Mapping[str, JSON]], beside: Mapping[str, Placed]
+    ) -> None:
         self.convention = convention
         self.above = above
         self.group = dict(above[0]) if above else {}
+        self.levels = axes_of_levels(beside)
         self.new: list[_New] = []
 
     def add_levels(self, placed: Sequence[Placed], wanted: Sequence[ArrayGeometry]) -> None:
@@ -245,6 +262,7 @@ class _Plan:
         for level, new in zip(placed, wanted, strict=True):
             _check_no_coordinates(level, new)
             self._add(level, new)
+        self.group = describe_levels(self.group, self.levels) or self.group
 
     def _add(self, placed: Placed, wanted: ArrayGeometry) -> None:
         """Describe the axes of a dataset."""
@@ -257,10 +275,13 @@ class _Plan:
             units=from_presented(wanted.units, view.axis_order),
         )
         group, _, name = wanted.path.rpartition("/")
-        written = describe_axes(self.convention, axes, name)
+        if is_level(name):
+            self.levels[int(name[1:])] = axes
+        first = self.levels.get(0) if is_level(name) and name != "s0" else None
+        written = describe_axes(self.convention, axes, name, first)
         self.group = set_level(self.group, group, name, written)
         kept = other_attributes(view.attributes, placed.geometry)
-        self.new.append(_New(wanted, placed, axes, {**kept, **written.attributes}))
+        self.new.append(_New(wanted, placed, axes, {**kept, **written.on_dataset(kept)}))
 
     def check(self) -> None:
         """Raise unless readers find what is wanted in the new documents."""
@@ -277,7 +298,8 @@ class _Plan:
                 first_attributes=first.attributes,
             )
             found = find_geometry(node).geometry
-            if found is None or not all(map(_is_same, found.axes, new.axes)):
+            is_said = found is not None and found.convention == self.convention
+            if found is None or not is_said or not all(map(_is_same, found.axes, new.axes)):
                 got = "nothing" if found is None else f"{_said(found.axes)} by {found.convention}"
                 message = (
                     f"expected attributes of {self.convention} that say {_said(new.axes)}, got "
@@ -289,7 +311,8 @@ class _Plan:
         """Write the documents; what others have changed in them meanwhile stays."""
         for new in self.new:
             names: JSON = list(new.wanted.names)
-            _write(opened, new.wanted.path, attributes=new.attributes, dimension_names=names)
+            path = new.wanted.path
+            _write(opened, path, attributes=new.attributes, dimension_names=names)
         if self.above and self.group != self.above[0]:
             group = self.new[0].wanted.path.rpartition("/")[0]
             _write(opened, group, attributes=self.group)

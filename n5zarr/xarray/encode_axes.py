@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.conventions.find import Written, describe_axes, find_geometry
+from n5zarr.conventions.describe import Written, describe_axes
+from n5zarr.conventions.find import find_geometry
 from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.conventions.multiscales import add_level
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
+from n5zarr.store.levels import is_level
 from n5zarr.xarray.accessor import origin_of
 from n5zarr.xarray.backend import coordinate
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
 
@@ -53,6 +56,7 @@ def encode_axes(
     array: xr.DataArray,
     path: str,
     above: Sequence[Mapping[str, JSON]],
+    first: Placed | None,
 ) -> EncodedAxes:
     """Encode the axes of a variable, and decode them to see which coordinates read back.
 
@@ -68,6 +72,8 @@ def encode_axes(
         Of its dataset in the container.
     above : sequence of mapping
         Attributes of the groups above, the nearest first.
+    first : Placed or None
+        The level ``s0`` in the same group, if there is one.
 
     Raises
     ------
@@ -76,11 +82,11 @@ def encode_axes(
         attributes of the variable or of a group above (``kind="option"``).
     """
     without = frozenset(dim for dim in array.dims if dim not in ds.coords)
-    written = _written(convention, ds, array, path, above[0])
+    written = _written(convention, ds, array, path, above[0], first)
     names = to_n5(map(str, array.dims))
     unwanted: list[Hashable] = []
     for attempt in (written, None) if written is not None else (None,):
-        geometry = _decoded(array, path, above, attempt)
+        geometry = _decoded(array, path, above, attempt, first)
         axis_of = dict.fromkeys(array.dims, None) | _placed_axes(array, geometry)
         unwanted = [dim for dim in without if axis_of[dim] is not None]
         is_understood = (
@@ -110,6 +116,7 @@ def _written(
     array: xr.DataArray,
     path: str,
     group: Mapping[str, JSON],
+    first: Placed | None,
 ) -> Written | None:
     """Write axes as a convention does; None if it would replace other attributes."""
     axis_of = {dim: _even_axis(ds, dim) for dim in array.dims}
@@ -124,24 +131,32 @@ def _written(
         translation=[axis.translation for axis in axes],
         units=[axis.unit for axis in axes],
     )
-    written = describe_axes(convention, typed, path.rpartition("/")[2])
+    name = path.rpartition("/")[2]
+    base = None
+    if is_level(name) and first is not None and first.geometry is not None:
+        base = first.geometry.axes
+    written = describe_axes(convention, typed, name, base)
     # "units" of dates and durations is an attribute that xarray adds
     taken = {*array.attrs, *(("units",) if array.dtype.kind in "mM" else ())}
     if taken & written.attributes.keys():
         return None
     if convention == "ngff" and not isinstance(group.get("multiscales"), list | None):
         return None
-    return written
+    return written._replace(beside={}) if taken & written.beside.keys() else written
 
 
 def _decoded(
-    array: xr.DataArray, path: str, above: Sequence[Mapping[str, JSON]], written: Written | None
+    array: xr.DataArray,
+    path: str,
+    above: Sequence[Mapping[str, JSON]],
+    written: Written | None,
+    first: Placed | None,
 ) -> Geometry | None:
     """Find the geometry that a reader will find once the metadata are written."""
     attributes: dict[str, JSON] = {"axes": [*to_n5(map(str, array.dims))], **array.attrs}
     groups = list(above)
     if written is not None:
-        attributes |= written.attributes
+        attributes |= written.on_dataset(array.attrs)
         if written.level is not None:
             group, _, name = path.rpartition("/")
             groups[0] = add_level(groups[0], group, name, written)
@@ -150,6 +165,8 @@ def _decoded(
         dimensions=to_n5(CTuple(array.shape)),
         attributes=attributes,
         ancestors=groups,
+        first_level=None if first is None else first.view.dataset.dimensions,
+        first_attributes={} if first is None else first.view.dataset.attributes,
     )
     return find_geometry(node).geometry
 

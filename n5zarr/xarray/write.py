@@ -16,10 +16,11 @@ import xarray as xr
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_private import sync
-from n5zarr.conventions.find import WRITTEN
+from n5zarr.conventions.describe import WRITTEN
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
+from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.update import plan_update
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["to_n5"]
 
-type Convention = Literal["cosem", "n5viewer", "neuroglancer", "ngff"]
+type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 
 
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
@@ -45,7 +46,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     store: Location,
     *,
     group: str = "",
-    convention: Convention = "cosem",
+    convention: Convention = "auto",
     compression: Mapping[str, JSON] | None = MappingProxyType({"type": "gzip"}),
     chunks: Chunks = None,
     compute: bool = True,
@@ -69,9 +70,11 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         A container, which is created if it does not exist, or a location in one.
     group : str, optional
         Path below ``store``.
-    convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        The convention in which evenly spaced coordinates are written. What it cannot express, such
-        as different units in ``n5viewer``, is written as one-dimensional datasets instead.
+    convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
+        The convention in which evenly spaced coordinates are written; ``"auto"``: that of the
+        levels beside, or else ``"cosem"``. What it cannot express, such as different units in
+        ``n5viewer``, is written as one-dimensional datasets instead. Neuroglancer, n5-universe
+        (Fiji, n5-viewer, Paintera) and BigDataViewer find the same positions by all of them.
     compression : mapping or None, optional
         As in ``attributes.json``. None means raw.
     chunks : mapping of dimension to int, "auto" or None, optional
@@ -115,7 +118,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     >>> xr.open_dataset(out, engine="n5", group="em/s1")["x"].values[:3]
     array([100., 116., 132.])
     """
-    _check_option("convention", convention, WRITTEN)
+    _check_option("convention", convention, ("auto", *WRITTEN))
     _check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     if region is not None and append_dim is not None:
         message = "append_dim: expected either a region or a dimension to append along, got both"
@@ -196,4 +199,9 @@ def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[T
         node_path, ds = join(path, node.path.strip("/")), node.to_dataset()
         is_level = not node.children and is_named(ds, node_path.rpartition("/")[2])
         targets.append(Target(node_path, ds, is_level=is_level))
-    return targets
+    return sorted(targets, key=_level_number)  # `s0` is what the others are multiples of
+
+
+def _level_number(target: Target) -> int:
+    name = target.path.rpartition("/")[2]
+    return int(name[1:]) if target.is_level and is_level(name) else -1

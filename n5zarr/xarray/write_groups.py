@@ -9,12 +9,14 @@ import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
+from n5zarr.conventions.describe import choose_convention, without_levels
 from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.store.levels import describe_group, is_level
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
@@ -92,9 +94,11 @@ class GroupPlan:
     def run(self, writer: GroupWriter) -> Delayed | None:
         """Write; without ``compute`` return what dask has to compute."""
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
-        return join_delayed(
-            [*remaining, None if self.new is None else writer.write(self.group, self.new)]
-        )
+        if self.new is not None:
+            remaining.append(writer.write(self.group, self.new))
+            if any(is_level(str(name)) for name in self.new.data_vars):
+                describe_group(writer.opened, self.group)
+        return join_delayed(remaining)
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,10 @@ class GroupWriter:
             old_attributes = node.attributes
         self._check_attributes(group, old_attributes, existing, ds)
         new_names = [str(name) for name in ds.data_vars if str(name) not in existing]
-        attributes: dict[str, JSON] = {**remove_levels(old_attributes, new_names), **ds.attrs}
+        kept = remove_levels(old_attributes, new_names)
+        if any(map(is_level, new_names)) and not any(map(is_level, existing)):
+            kept = without_levels(kept)  # the levels that it describes are gone
+        attributes: dict[str, JSON] = {**kept, **ds.attrs}
         above = self.opened.ask(self.opened.container.nodes.above(group))
         variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
         is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables
@@ -236,16 +243,29 @@ class GroupWriter:
             if str(name) in existing:
                 axes = EncodedAxes(None, self._dims_in_place(path, ds[[name]]))
             else:
-                axes = encode_axes(self.convention, ds, array, path, [attributes, *above])
+                axes = encode_axes(
+                    self._convention(str(name), existing),
+                    ds,
+                    array,
+                    path,
+                    [attributes, *above],
+                    existing.get("s0"),
+                )
             for dim in array.dims:
                 is_encoded[dim] = is_encoded.get(dim, True) and dim in axes.dims
             if axes.written is not None:
-                variables[name].attrs = {**variables[name].attrs, **axes.written.attributes}
+                own = variables[name].attrs
+                variables[name].attrs = {**own, **axes.written.on_dataset(own)}
                 attributes = add_level(attributes, group, str(name), axes.written)
         left_out = {dim for dim, is_in in is_encoded.items() if is_in and dim in ds.coords}
         coords = [name for name in ds.coords if name not in left_out]
-        kept = {name: variable for name, variable in variables.items() if name not in left_out}
-        return _Described(existing, xr.Dataset(kept, attrs=attributes).set_coords(coords))
+        written = {name: variable for name, variable in variables.items() if name not in left_out}
+        return _Described(existing, xr.Dataset(written, attrs=attributes).set_coords(coords))
+
+    def _convention(self, name: str, existing: Mapping[str, Placed]) -> str:
+        """Choose the convention of a new dataset: with "auto", that of the levels beside it."""
+        beside = [p.geometry for n, p in existing.items() if is_level(name) and is_level(n)]
+        return choose_convention(self.convention, [g.convention for g in beside if g is not None])
 
     def _encode(self, variable: xr.Variable) -> xr.Variable:
         return encode_new(variable, self.compression, self.chunks)

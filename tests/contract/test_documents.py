@@ -539,6 +539,12 @@ def test_an_array_is_created_with_all_that_n5_can_say(tmp_path: Path) -> None:
             "blockSize": [4, 3, 2],
             "dimensions": [11, 7, 5],
             "name": "em",
+            "transform": {
+                "axes": ["z", "y", "x"],
+                "scale": [0.1, 4, 5],
+                "translate": [1, 2, 3],
+                "units": ["um", "nm", "nm"],
+            },
             "units": ["nm", "nm", "um"],
             "resolution": [5, 4, 0.1],
             "offset": [3, 2, 1],

@@ -100,17 +100,24 @@ TRANSFORM = {
     "axes": ["z", "y", "x"], "scale": [40.0, 8.0, 4.0], "translate": [400.0, 80.0, 0.5],
     "units": ["nm"] * 3,
 }  # fmt: skip
+# what Neuroglancer and n5-universe's generic parser read beside those
+BESIDE: dict[str, Any] = {
+    "units": ["nm"] * 3, "resolution": [4.0, 8.0, 40.0], "offset": [0.5, 80.0, 400.0],
+}  # fmt: skip
 OF_DATASET: dict[str, dict[str, Any]] = {
-    "cosem": {"transform": TRANSFORM},
+    "cosem": {"transform": TRANSFORM, **BESIDE},
     "n5viewer": {
         "pixelResolution": {"unit": "nm", "dimensions": [4.0, 8.0, 40.0]},
         "downsamplingFactors": [1.0, 1.0, 1.0],
-        "affineTransform": [1, 0, 0, 0.5, 0, 1, 0, 80, 0, 0, 1, 400],
+        "affineTransform": [[1, 0, 0, 0.5], [0, 1, 0, 80], [0, 0, 1, 400]],
     },
-    "neuroglancer": {
-        "units": ["nm"] * 3, "resolution": [4.0, 8.0, 40.0], "offset": [0.5, 80.0, 400.0],
-    },
-    "ngff": {},
+    "neuroglancer": {**BESIDE, "unit": "nm"},
+    "ngff": {**BESIDE, "unit": "nm"},
+}
+# by which Neuroglancer opens the levels as a pyramid
+LEVELS: dict[str, Any] = {
+    "axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [4.0, 8.0, 40.0],
+    "downsamplingFactors": [[1, 1, 1]],
 }  # fmt: skip
 OF_GROUP: dict[str, dict[str, Any]] = {
     "cosem": {
@@ -121,7 +128,7 @@ OF_GROUP: dict[str, dict[str, Any]] = {
             {
                 "name": "em",
                 "version": "0.4",
-                "axes": [{"name": n, "type": "space", "unit": "nm"} for n in "xyz"],
+                "axes": [{"name": n, "type": "space", "unit": "nanometer"} for n in "xyz"],
                 "datasets": [
                     {
                         "path": "s0",
@@ -142,7 +149,8 @@ PLACED: dict[str, Any] = {
 
 def attributes_of(root: Path, path: str) -> dict[str, Any]:
     attributes: dict[str, Any] = json.loads((root / path / "attributes.json").read_text())
-    keys = ("dataType", "compression", "blockSize", "dimensions", "axes", "n5")
+    dataset = ("dataType", "compression", "blockSize", "dimensions", "axes", "n5")
+    keys = dataset if "dimensions" in attributes else ("n5",)
     return {key: value for key, value in attributes.items() if key not in keys}
 
 
@@ -165,7 +173,7 @@ def test_geometry_is_written_in_each_convention(
     assert found == n5zarr.geometry(root, "em/s0")
     own = OF_DATASET[convention]
     assert attributes_of(root, "em/s0") == {"mine": [1, 2.5], **own}
-    assert attributes_of(root, "em") == {"theirs": 2, **OF_GROUP.get(convention, {})}
+    assert attributes_of(root, "em") == {"theirs": 2, **LEVELS, **OF_GROUP.get(convention, {})}
     ds = xr.open_dataset(root, engine="n5", group="em/s0")
     assert [float(ds[name][1] - ds[name][0]) for name in "zyx"] == [40, 8, 4]
     assert [float(ds[name][0]) for name in "zyx"] == [400, 80, 0.5]
@@ -217,8 +225,8 @@ def test_what_cannot_be_said_is_refused_and_nothing_is_written(tmp_path: Path) -
         ({"units": ["um", "s"], "convention": "n5viewer"}, "expected attributes of n5viewer"),
         ({"scale": [1, 2, 3]}, "scale: expected 2, one for each axis, got 3"),
         ({"convention": "paintera"}, "convention: expected one of cosem"),
-        ({"names": ["y", "y"]}, "expected attributes of neuroglancer"),
-        ({"scale": [0, 1]}, "expected attributes of neuroglancer"),
+        ({"names": ["y", "y"]}, "expected attributes of cosem"),
+        ({"scale": [0, 1]}, "expected attributes of cosem"),
     ]:
         with pytest.raises(N5UnrepresentableError, match=message):
             n5zarr.set_geometry(root, "em", **options)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SAMPLE = n5zarr.sample_path()
 METADATA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
-CONVENTIONS = ["cosem", "n5viewer", "neuroglancer", "ngff"]
+CONVENTIONS = ["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 SHAPE = (13, 17, 19)
 
 
@@ -82,7 +82,7 @@ def test_each_convention_is_written_as_others_write_it(tmp_path: Path) -> None:
     }
     viewer = document(tmp_path / "n5viewer" / "image")
     assert viewer["pixelResolution"] == {"unit": "nm", "dimensions": [0.3, 0.1, 40]}
-    assert viewer["affineTransform"] == [1, 0, 0, -3, 0, 1, 0, 0.5, 0, 0, 1, 10]
+    assert viewer["affineTransform"] == [[1, 0, 0, -3], [0, 1, 0, 0.5], [0, 0, 1, 10]]
     glancer = document(tmp_path / "neuroglancer" / "image")
     assert (glancer["axes"], glancer["units"]) == (["x", "y", "z"], ["nm", "nm", "nm"])
     assert (glancer["resolution"], glancer["offset"]) == ([0.3, 0.1, 40], [-3, 0.5, 10])

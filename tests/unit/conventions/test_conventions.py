@@ -11,13 +11,8 @@ import numpy as np
 import pytest
 
 from n5zarr.conventions import bdv
-from n5zarr.conventions.find import (
-    CONVENTIONS,
-    WRITTEN,
-    describe_axes,
-    find_geometry,
-    other_attributes,
-)
+from n5zarr.conventions.describe import WRITTEN, describe_axes
+from n5zarr.conventions.find import CONVENTIONS, find_geometry, other_attributes
 from n5zarr.conventions.model import Node, axes_of
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.errors import N5UnrepresentableError
@@ -249,7 +244,7 @@ def test_what_is_written_is_read(convention: str, ndim: int) -> None:
     names = [axis.name for axis in axes]
     found = geometry_of(
         node(
-            {"axes": names, **written.attributes},
+            {"axes": names, **written.on_dataset(())},
             dimensions=(7, 5, 3, 2, 4)[:ndim],
             ancestors=(group,),
         )

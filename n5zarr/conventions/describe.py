@@ -1,0 +1,178 @@
+"""Describe axes in attributes: those of one convention, and what other readers need beside them.
+
+n5-universe (Fiji, n5-viewer, Paintera) reads attributes of each level; Neuroglancer opens a pyramid
+by attributes of its group; BigDataViewer by those of the setup. Each convention is written so that
+all of them find the same scale, translation and unit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from n5zarr.conventions.model import Axis
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "WRITTEN",
+    "Written",
+    "choose_convention",
+    "describe_axes",
+    "describe_levels",
+    "describe_setup",
+    "without_levels",
+]
+
+WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
+"""The conventions that n5zarr writes."""
+
+
+class Written(NamedTuple):
+    """Attributes that describe the axes of a dataset in one convention.
+
+    Parameters
+    ----------
+    attributes : dict
+        Attributes of the dataset.
+    image, level : dict or None
+        Attributes of the group above: an image of ``multiscales``, and the dataset's entry in
+        ``datasets``.
+    beside : dict, optional
+        Attributes of the dataset for readers that do not know the convention. They say the same.
+    """
+
+    attributes: dict[str, JSON]
+    image: dict[str, JSON] | None = None
+    level: dict[str, JSON] | None = None
+    beside: Mapping[str, JSON] = {}
+
+    def on_dataset(self, others: Iterable[str]) -> dict[str, JSON]:
+        """Return the attributes of a dataset that has others of these names.
+
+        Those beside are left out where one of them has another meaning.
+        """
+        is_free = not {*others} & {*self.beside}
+        return {**self.attributes, **(self.beside if is_free else {})}
+
+
+def choose_convention(given: str, beside: Iterable[str | None]) -> str:
+    """Choose the convention of a dataset: the given one; for ``"auto"`` that of the levels beside.
+
+    All levels of a pyramid need one convention, as n5-universe groups levels of the same class.
+
+    Examples
+    --------
+    >>> choose_convention("auto", []), choose_convention("auto", ["names", "n5viewer"])
+    ('cosem', 'n5viewer')
+    """
+    if given != "auto":
+        return given
+    return next((name for name in beside if name in WRITTEN), None) or "cosem"
+
+
+def describe_axes(
+    convention: str, axes: Sequence[Axis], path: str, first: Sequence[Axis] | None = None
+) -> Written:
+    """Make the attributes that describe axes in one convention.
+
+    Parameters
+    ----------
+    convention : {"cosem", "n5viewer", "neuroglancer", "ngff"}
+        One of :data:`WRITTEN`.
+    axes : sequence of Axis
+        The axes, in N5 order.
+    path : str
+        Path of the dataset, relative to its group.
+    first : sequence of Axis, optional
+        The axes of level ``s0`` beside the dataset, in N5 order.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The convention is only read, or unknown (``kind="option"``).
+    """
+    match convention:
+        case "cosem":
+            attributes = cosem.write(axes)
+            level: dict[str, JSON] = {"path": path, **attributes}
+            return Written(attributes, {}, level, neuroglancer.write_absolute(axes))
+        case "n5viewer":
+            return Written(n5viewer.write(axes, first))
+        case "neuroglancer":
+            return Written(neuroglancer.write(axes, first))
+        case "ngff":
+            # n5-universe's generic parser finds the unit, and a reader how it is spelled
+            beside = neuroglancer.write_absolute(axes) | neuroglancer.one_unit(axes)
+            return Written({}, *ngff.write(axes, path), beside)
+        case _:
+            message = f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
+            raise N5UnrepresentableError(message, kind="option")
+
+
+def describe_levels(
+    group: Mapping[str, JSON], levels: Mapping[int, Sequence[Axis]]
+) -> dict[str, JSON] | None:
+    """Add to the attributes of a group what Neuroglancer needs to open its levels as a pyramid.
+
+    Parameters
+    ----------
+    group : mapping
+        Attributes of the group.
+    levels : mapping of int to sequence of Axis
+        The axes of each level, N5 order.
+
+    Returns
+    -------
+    dict or None
+        The new attributes; None if nothing changes, because the levels cannot be described as
+        multiples of ``s0``, or because the group has attributes of its own that say where they are.
+    """
+    factors = _factors(levels)
+    written = {} if factors is None else neuroglancer.write_group(levels[0], factors)
+    others = without_levels(group)
+    if not written or neuroglancer.KEYS & others.keys() or {**group, **written} == dict(group):
+        return None
+    return {**group, **written}
+
+
+def without_levels(group: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the attributes of a group without those that :func:`describe_levels` adds."""
+    is_described = neuroglancer.KEYS & group.keys() == {*neuroglancer.LEVELS_KEYS}
+    left_out = neuroglancer.LEVELS_KEYS if is_described else ()
+    return {key: value for key, value in group.items() if key not in left_out}
+
+
+def describe_setup(
+    group: Mapping[str, JSON], levels: Mapping[int, Sequence[Axis]], data_type: str
+) -> dict[str, JSON] | None:
+    """Add to the attributes of BigDataViewer's ``setupN`` the factors of the levels and their type.
+
+    Returns None if nothing changes; see :func:`describe_levels`.
+    """
+    factors = _factors(levels)
+    if factors is None or len(factors[0]) != 3:
+        return None
+    described = {**group, **bdv.write_setup(factors, data_type)}
+    return None if described == dict(group) else described
+
+
+def _factors(levels: Mapping[int, Sequence[Axis]]) -> list[tuple[float, ...]] | None:
+    """Compute how many elements of ``s0`` one of each level is; None if they are no pyramid."""
+    if not levels or [*sorted(levels)] != [*range(len(levels))]:
+        return None
+    first = levels[0]
+    factors = []
+    for _, axes in sorted(levels.items()):
+        if [(a.name, a.unit) for a in axes] != [(a.name, a.unit) for a in first]:
+            return None
+        ratios = [a.scale / f.scale if f.scale else 0.0 for a, f in zip(axes, first, strict=True)]
+        if not all(ratio > 0 and math.isfinite(ratio) for ratio in ratios):
+            return None
+        factors.append(tuple(float(f"{ratio:.12g}") for ratio in ratios))
+    return factors
