@@ -161,10 +161,11 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
 
 
 def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
-    """Whether ``unit`` is that of the axes, as it is written for n5-universe's generic parser."""
+    """Whether ``unit`` is that of the axes, as it was given, beside other spellings of it."""
+    scale = attributes.get("resolution", attributes.get("pixelResolution"))
     return (
-        geometry.convention in ("neuroglancer", "ngff")
-        and isinstance(attributes.get("resolution"), list)
+        geometry.convention in ("n5viewer", "neuroglancer", "ngff")
+        and isinstance(scale, list | Mapping)
         and attributes.get("unit") in [axis.unit for axis in geometry.axes]
     )
 

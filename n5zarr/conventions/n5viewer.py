@@ -26,6 +26,7 @@ from n5zarr.conventions.model import (
     texts,
     unshifted,
 )
+from n5zarr.conventions.units import spelled, symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +67,7 @@ def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
     for resolution in (value, *(group.get("pixelResolution") for group in node.ancestors[:2])):
         unit = mapping(resolution).get("unit")
         if isinstance(unit, str):
-            return unit
+            return spelled(unit, node.attributes.get("unit"))
     return _above(node, "units") or ("um" if isinstance(value, list) else None)
 
 
@@ -119,9 +120,12 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     space = [axis for axis in axes if axis.type == "space"]
     first_space = None if first is None else [axis for axis in first if axis.type == "space"]
     base, by, offsets = next(filter(None, _resolutions(space, first_space)))
-    unit = next((axis.unit for axis in space if axis.unit), None)
+    unit = next((axis.unit for axis in space if axis.unit), "pixel")
+    name, size = symbol(unit)
+    known = name if size == 1.0 and name else unit  # Neuroglancer refuses other spellings
     attributes: dict[str, JSON] = {
-        "pixelResolution": {"unit": unit or "pixel", "dimensions": list(base)},
+        **({} if known == unit else {"unit": unit}),
+        "pixelResolution": {"unit": known, "dimensions": list(base)},
         "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],
     }
     if any(offsets):

@@ -28,7 +28,7 @@ from n5zarr.conventions.model import (
     texts_at,
     unshifted,
 )
-from n5zarr.conventions.units import symbol
+from n5zarr.conventions.units import spelled, symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -76,6 +76,8 @@ def read(node: Node) -> Geometry | None:
         translation=numbers_at(node.attributes, "offset", node.ndim) or translation,
         units=units,
     )
+    own = node.attributes.get("unit") if is_own else None
+    axes = tuple(replace(axis, unit=spelled(axis.unit, own)) for axis in axes)
     axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
     return Geometry(convention="neuroglancer", axes=axes)
 
@@ -93,6 +95,7 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
         Axes of the level ``s0`` beside it. Its resolution is written with factors if the product is
         exact.
     """
+    unit = one_unit(axes)
     axes, first = _known(axes), None if first is None else _known(first)
     base, by = relative(axes, first) or unshifted(axes)
     attributes: dict[str, JSON] = {
@@ -105,7 +108,7 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     is_other = first is not None and base != tuple(axis.scale for axis in first)
     if is_other or tuple(axis.translation for axis in axes) != shifted(base, by):
         attributes["offset"] = [axis.translation for axis in axes]
-    return attributes | one_unit(axes)
+    return attributes | unit
 
 
 def write_absolute(axes: Sequence[Axis]) -> dict[str, JSON]:
@@ -143,7 +146,10 @@ def write_group(first: Sequence[Axis], factors: Sequence[Sequence[float]]) -> di
 
 
 def one_unit(axes: Sequence[Axis]) -> dict[str, JSON]:
-    """Make ``unit`` for n5-universe's generic parser, which has one for all axes of space."""
+    """Make ``unit``, as it was given, for n5-universe's generic parser: one for all axes of space.
+
+    ``units`` may spell it otherwise.
+    """
     units = {axis.unit for axis in axes if axis.type == "space"}
     return {"unit": units.pop()} if len(units) == 1 and all(units) else {}
 

@@ -21,7 +21,7 @@ from n5zarr.conventions.model import (
     numbers_at,
     texts,
 )
-from n5zarr.conventions.units import in_full, ratio
+from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
@@ -73,18 +73,12 @@ def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
         units=_ordered([u if isinstance(u, str) else None for u in units], in_c=in_c),
     )
     given = _ordered([str(t) for t in types], in_c=in_c)
-    spelled = texts(node.attributes.get("units"), node.ndim) or ("",) * node.ndim
+    listed_units = texts(node.attributes.get("units"), node.ndim) or ("",) * node.ndim
     axes = tuple(
-        replace(a, type=t or a.type, unit=_spelled(a.unit, node.attributes.get("unit"), text))
-        for a, t, text in zip(axes, given, spelled, strict=True)
+        replace(a, type=t or a.type, unit=spelled(a.unit, node.attributes.get("unit"), text))
+        for a, t, text in zip(axes, given, listed_units, strict=True)
     )
     return Geometry(convention="ngff", axes=axes)
-
-
-def _spelled(unit: str | None, *others: JSON) -> str | None:
-    """Return a unit as the dataset spells it: NGFF has it in full."""
-    same = (text for text in others if isinstance(text, str) and text and ratio(unit, text) == 1.0)
-    return next(same, unit) if unit else unit
 
 
 def _is_c_order(names: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["in_full", "is_unit", "ratio", "symbol"]
+__all__ = ["in_full", "is_unit", "ratio", "spelled", "symbol"]
 
 _PREFIXES = (
     ("yocto", "y", -24), ("zepto", "z", -21), ("atto", "a", -18), ("femto", "f", -15),
@@ -131,3 +131,15 @@ def symbol(unit: str | None) -> tuple[str, float]:
         if name in _SIZES:
             return _SIZES[name]
     return ("", 1.0) if not unit or unit.lower() in _OTHERS else (unit, 1.0)
+
+
+def spelled(unit: str | None, *others: object) -> str | None:
+    """Return a unit as the first of ``others`` that is the same unit spells it.
+
+    Examples
+    --------
+    >>> spelled("nanometer", None, "um", "nm")
+    'nm'
+    """
+    same = (text for text in others if isinstance(text, str) and text and ratio(unit, text) == 1.0)
+    return next(same, unit) if unit else unit
