@@ -73,7 +73,7 @@ def openings(folder: Path) -> dict[str, Callable[[], Any]]:
         "zarr.open_array, Zarr v3": lambda: zarr.open_array(plain, path=PATH, mode="r"),
         "xr.open_dataset(engine='n5')": lambda: xr.open_dataset(n5, engine="n5", group=PATH),
         "xr.open_zarr(N5Store(coords=True))": lambda: xr.open_zarr(
-            N5Store(n5, coords=True), group="em", consolidated=False, chunks=None
+            N5Store(n5, coords=True), group=PATH, consolidated=False, chunks=None
         ),
         "xr.open_zarr, Zarr v3": lambda: xr.open_zarr(
             coords, group="em", consolidated=False, chunks=None

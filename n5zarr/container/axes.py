@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.container.nodes import Broken, Nodes
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.bdv import parse_xml, view_of
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import Node
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 # attributes that dimensions and coordinates replace
-_REPLACED = ("axes", "_ARRAY_DIMENSIONS")
+_REPLACED = (AXES_KEY, XARRAY_KEY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +143,21 @@ class Layout:
                     return False
         # a dataset named like a dimension must be its coordinate
         return all(name not in sizes or p.dims == (name,) for name, p in self.datasets.items())
+
+    @property
+    def is_written_by_xarray(self) -> bool:
+        """Whether xarray has written the group as one Dataset.
+
+        It writes ``coordinates`` into the attributes, ``_ARRAY_DIMENSIONS`` (Zarr v2), or the
+        positions along a dimension beside the data.
+        """
+        attributes = [p.view.attributes for p in self.datasets.values()]
+        return self.agrees and (
+            isinstance(self.attributes.get("coordinates"), str)
+            or any(isinstance(own.get("coordinates"), str) for own in attributes)
+            or any(XARRAY_KEY in p.view.dataset.attributes for p in self.datasets.values())
+            or any(placed.coordinates for placed in self.datasets.values())
+        )
 
     @property
     def axes(self) -> dict[str, tuple[Axis, int]]:

@@ -2,8 +2,8 @@
 
 xarray opens each group as a Dataset. So here
 
-- a group whose datasets agree in the axes that they share holds them as its arrays;
-- each dataset of any other group, such as a pyramid, is a group with one array of its own name.
+- each dataset is a group with one array of its own name: its path always opens;
+- only a group that xarray wrote as one Dataset holds its datasets as arrays.
 
 One-dimensional arrays beside these hold the positions along their axes. They are computed when they
 are read; nothing is stored.
@@ -260,9 +260,9 @@ class CoordsView:
 
 
 def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
-    """Return the arrays and coordinates of a group if its datasets agree, else groups for them."""
+    """Return the arrays and coordinates of a group that is a Dataset, else groups for datasets."""
     members: dict[str, Member] = dict.fromkeys([*layout.groups, *layout.datasets])
-    if layout.agrees:
+    if layout.is_written_by_xarray:
         members |= layout.datasets
         yield from _add_coordinates(members, layout.axes)
     return members

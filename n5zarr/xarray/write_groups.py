@@ -188,6 +188,10 @@ class GroupWriter:
                 )
                 raise N5UnrepresentableError(message, kind="option")
         described = self._describe(target.path, target.data, removed)
+        if target.data.coords and not described.data.coords:
+            # as xarray marks a Dataset whose coordinates belong to no variable
+            named = " ".join(map(str, target.data.coords))
+            described.data.attrs.setdefault("coordinates", named)
         return self._plan(target.path, target.data, described, mode)
 
     def _plan(

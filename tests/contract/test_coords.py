@@ -24,8 +24,6 @@ JAVA = Path(__file__).parents[1] / "data" / "java"
 METADATA = JAVA / "metadata.n5"
 SAMPLE = n5zarr.sample_path()
 TRUTH = [json.loads(line) for line in (JAVA / "metadata.truth.jsonl").read_text().splitlines()]
-# groups of one dataset: it is an array of the group
-TOGETHER = ("canonical/ds", "cosem-forder/s0")
 
 
 def opened(store: Any, **options: Any) -> xr.Dataset:
@@ -37,11 +35,8 @@ def opened(store: Any, **options: Any) -> xr.Dataset:
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 def test_open_zarr_finds_names_positions_and_units(truth: dict[str, Any], axis_order: Any) -> None:
     path = truth["path"]
-    group, _, name = path.rpartition("/")
-    # at the top of the fixture stand datasets that share no axes
-    where = group if path in TOGETHER else path
-    dataset = opened(N5Store(METADATA, coords=True, axis_order=axis_order), group=where)
-    array = dataset[name]
+    dataset = opened(N5Store(METADATA, coords=True, axis_order=axis_order), group=path)
+    array = dataset[path.rpartition("/")[2]]
     assert list(array.dims) == (truth["axes"] if axis_order == "F" else truth["axes"][::-1])
     units = truth["unit"] if isinstance(truth["unit"], list) else [truth["unit"]] * 3
     for i, dim in enumerate(truth["axes"]):
@@ -64,18 +59,26 @@ def LocalStoreOf(path: Path, axis_order: Any) -> N5Store:  # noqa: N802 - reads 
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
 def test_it_is_what_the_engine_opens(codecs: Any) -> None:
     store: Any = N5Store(SAMPLE, coords=True, codecs=codecs)
-    for group in ("em/s0", "em/s1", "em/s2", "labels"):
+    for group in ("em/s0", "em/s1", "em/s2", "labels/s0"):
         expected = xr.open_dataset(SAMPLE, engine="n5", group=group)
         xr.testing.assert_identical(opened(store, group=group).load(), expected)
     tree = xr.open_datatree(store, engine="zarr")
-    assert sorted(tree.groups) == ["/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels"]
+    assert sorted(tree.groups) == [
+        "/",
+        "/em",
+        "/em/s0",
+        "/em/s1",
+        "/em/s2",
+        "/labels",
+        "/labels/s0",
+    ]
 
 
 def test_the_hierarchy_is_consistent() -> None:
     store = N5Store(SAMPLE, coords=True)
     root = zarr.open_group(store, mode="r")
     members = dict(root.members(max_depth=None))
-    assert {"em/s1", "em/s1/s1", "em/s1/x", "labels/s0", "labels/z"} <= set(members)
+    assert {"em/s1", "em/s1/s1", "em/s1/x", "labels/s0/s0", "labels/s0/z"} <= set(members)
     keys = sync(all_keys(store, ""))
     assert len(keys) == len(set(keys))
     for key in keys:
@@ -132,7 +135,7 @@ def test_time_stays_numbers(tmp_path: Path, unit: str) -> None:
         units=[unit, "nm"], resolution=[0.5, 2],
     )  # fmt: skip
     for found in (
-        opened(N5Store(tmp_path / "c.n5", coords=True)),
+        opened(N5Store(tmp_path / "c.n5", coords=True), group="movie"),
         xr.open_dataset(tmp_path / "c.n5", engine="n5"),
         xr.open_dataset(tmp_path / "c.n5", engine="n5", group="movie"),
     ):
@@ -145,12 +148,58 @@ def test_what_changes_is_seen_when_the_group_is_opened_again(tmp_path: Path) -> 
     make: Callable[..., Any] = n5zarr.create_array
     make(tmp_path / "a", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2])
     store = N5Store(tmp_path, coords=True)
-    assert opened(store)["x"].values.tolist() == [0, 2, 4]
+    assert opened(store, group="a")["x"].values.tolist() == [0, 2, 4]
     make(tmp_path / "b", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2])
-    assert set(opened(store)) == {"a", "b"}
+    assert set(opened(store, group="b")) == {"b"}
     make(tmp_path / "c", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[9])
-    assert set(opened(store)) == set()  # they no longer share their axes
+    assert set(opened(store)) == set()
     assert opened(store, group="c")["x"].values.tolist() == [0, 9, 18]
+
+
+WRITTEN: dict[
+    str, Callable[[Any, Path], Any]
+] = {  # how xarray writes a Dataset, as itself or through n5zarr
+    "to_n5": lambda ds, where: n5zarr.to_n5(ds, where, group="g"),
+    "ngff": lambda ds, where: n5zarr.to_n5(ds, where, group="g", convention="ngff"),
+    "v3": lambda ds, where: ds.to_zarr(N5Store(where), group="g", zarr_format=3),
+    "v2": lambda ds, where: ds.to_zarr(N5Store(where), group="g", zarr_format=2),
+    "no index": lambda ds, where: ds.drop_vars(["x", "y"]).to_zarr(N5Store(where), group="g"),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_a_dataset_that_xarray_wrote_is_one(tmp_path: Path, how: str) -> None:
+    ds = xr.Dataset(
+        {"a": (("y", "x"), np.arange(35.0).reshape(5, 7)), "b": ("x", np.arange(7))},
+        coords={
+            "x": ("x", 0.5 * np.arange(7), {"units": "um"}),
+            "y": ("y", 2.0 * np.arange(5), {"units": "um"}),
+            **({"t": 4} if how == "no index" else {}),
+        },
+        attrs={"title": "both"},
+    )
+    WRITTEN[how](ds, tmp_path / "c.n5")
+    written = ds.drop_vars(["x", "y"]) if how == "no index" else ds
+    store = N5Store(tmp_path / "c.n5", coords=True)
+    xr.testing.assert_identical(opened(store, group="g").load(), written)
+    xr.testing.assert_identical(
+        xr.open_dataset(tmp_path / "c.n5", engine="n5", group="g").load(), written
+    )
+
+
+def test_the_path_of_a_dataset_opens_whatever_is_beside_it(tmp_path: Path) -> None:
+    for name in ("raw", "labels"):  # of the same positions
+        n5zarr.create_array(
+            tmp_path, path=f"em/{name}", shape=(3, 5), dtype="u1", axes="yx",
+            units=["nm", "nm"], resolution=[4, 2],
+        )  # fmt: skip
+    store = N5Store(tmp_path, coords=True)
+    for name in ("raw", "labels"):
+        found = opened(store, group=f"em/{name}")
+        assert (set(found), found["x"].values.tolist()) == ({name}, [0, 2, 4, 6, 8])
+        assert zarr.open_array(store, path=f"em/{name}/{name}", mode="r").shape == (3, 5)
+    assert set(zarr.open_group(store, path="em", mode="r").group_keys()) == {"raw", "labels"}
 
 
 def test_axes_too_long_for_xarray_are_left_without_positions(tmp_path: Path) -> None:
@@ -159,7 +208,7 @@ def test_axes_too_long_for_xarray_are_left_without_positions(tmp_path: Path) -> 
         units=["nm", "nm"], resolution=[2, 2],
     )  # fmt: skip
     with pytest.warns(n5zarr.N5Warning, match="lazy_coords=True"):
-        dataset = opened(N5Store(tmp_path, coords=True))
+        dataset = opened(N5Store(tmp_path, coords=True), group="a")
     assert list(dataset.coords) == ["x"]
 
 
@@ -169,7 +218,7 @@ def test_coordinates_longer_than_a_chunk(tmp_path: Path) -> None:
         tmp_path / "a", shape=(n,), chunks=(2**16,), dtype="u1", axes="x", units=["nm"],
         resolution=[0.1], offset=[3],
     )  # fmt: skip
-    found = opened(N5Store(tmp_path, coords=True))["x"].values
+    found = opened(N5Store(tmp_path, coords=True), group="a")["x"].values
     np.testing.assert_array_equal(found, 0.1 * np.arange(n) + 3)
 
 
@@ -182,7 +231,7 @@ def test_any_store_can_be_below(tmp_path: Path) -> None:
         p.relative_to(tmp_path).as_posix(): zarr.buffer.cpu.Buffer.from_bytes(p.read_bytes())
         for p in names
     }
-    dataset = opened(N5Store(MemoryStore(dict(kept)), coords=True))
+    dataset = opened(N5Store(MemoryStore(dict(kept)), coords=True), group="a")
     assert dataset["x"].values.tolist() == [0, 2, 4]
 
 
@@ -210,6 +259,6 @@ def test_names_and_units_that_would_mislead_zarr_or_xarray(tmp_path: Path) -> No
         tmp_path / "a", shape=(3, 4), dtype="u1", attributes={"transform": transform}
     )
     with pytest.warns(n5zarr.N5Warning, match="hours since"):
-        found = opened(N5Store(tmp_path, coords=True))
+        found = opened(N5Store(tmp_path, coords=True), group="a")
     assert found["dim_0"].values.tolist() == [0, 1, 2]
     assert found["dim_1"].values.tolist() == [0, 2, 4, 6]
