@@ -96,9 +96,8 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     axes, units : sequence of str, optional
         Name and unit of each axis.
     resolution, offset : sequence of float, optional
-        Distance between elements, and position of the centre of the first one, in ``units``. They
-        are stored so that Neuroglancer, tensorstore and n5-universe (Fiji, n5-viewer, Paintera)
-        find them; datasets ``s0``, ``s1``, ... also become levels of one image.
+        Distance between elements, and position of the first one, in ``units``, where all viewers
+        find them; ``s0``, ``s1``, ... become levels of one image.
     attributes : mapping, optional
         Other attributes, stored as they are.
     axis_order : {"C", "F"}, optional
@@ -143,11 +142,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
-    per_axis = {
-        name: from_presented(_one_each(name, values, len(extent)), opened.axis_order)
-        for name, values in given.items()
-        if values is not None
-    }
+    per_axis = _in_n5_order(given, len(extent), opened.axis_order)
     zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
     if "axes" in per_axis:
@@ -196,6 +191,16 @@ def _given_or_of(
         message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
         raise N5UnrepresentableError(message, kind="option")
     return elements.shape, elements.dtype if dtype is None else dtype
+
+
+def _in_n5_order(
+    given: Mapping[str, Sequence[Any] | None], ndim: int, axis_order: AxisOrder
+) -> dict[str, Sequence[Any]]:
+    return {
+        name: from_presented(_one_each(name, values, ndim), axis_order)
+        for name, values in given.items()
+        if values is not None
+    }
 
 
 def _described(

@@ -78,8 +78,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         group. Those of the others follow: by their own ratio where all have positions, else by that
         of the shapes, each element in the middle of those that it stands for.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        How the attributes are written; ``"auto"``: as they are, or as ``"cosem"``. Neuroglancer and
-        n5-universe (Fiji, n5-viewer, Paintera) find the same positions by all of them.
+        How the attributes are written; ``"auto"``: as they are, or as ``"cosem"``.
 
     Returns
     -------
@@ -121,21 +120,23 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
             "translation", _floats("translation", translation), first.translation
         ),
     )
-    above = opened.ask(opened.container.nodes.above(first.path))
-    group, _, name = first.path.rpartition("/")
-    beside = levels_in(opened, group) if is_level(name) else {}
-    known = [first, *(described(level) for level in beside.values())]
-    chosen = choose_convention(convention, [level.convention for level in known])
-    plan = _Plan(chosen, list(above), beside)
+    plan = _plan(opened, first, convention)
     try:
         plan.add_levels(placed, _levels_of(finest, levels))
         plan.check()
     except N5Error as err:
         raise err.located(f"{opened}: {inner or '/'}") from err.__cause__
     plan.write(opened)
-    if is_level(name):
-        describe_group(opened, group)
     return geometry(opened, inner)
+
+
+def _plan(opened: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
+    """Choose the convention in which a dataset is described, and read what is beside it."""
+    group, _, name = first.path.rpartition("/")
+    beside = levels_in(opened, group) if is_level(name) else {}
+    known = [first, *(described(level) for level in beside.values())]
+    chosen = choose_convention(convention, [level.convention for level in known])
+    return _Plan(chosen, list(opened.ask(opened.container.nodes.above(first.path))), beside)
 
 
 def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> tuple[T, ...]:
@@ -313,9 +314,11 @@ class _Plan:
             names: JSON = list(new.wanted.names)
             path = new.wanted.path
             _write(opened, path, attributes=new.attributes, dimension_names=names)
+        group, _, name = self.new[0].wanted.path.rpartition("/")
         if self.above and self.group != self.above[0]:
-            group = self.new[0].wanted.path.rpartition("/")[0]
             _write(opened, group, attributes=self.group)
+        if is_level(name):
+            describe_group(opened, group)
 
 
 def _write(opened: N5Store, path: str, **members: JSON) -> None:

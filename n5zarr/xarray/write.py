@@ -71,10 +71,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     group : str, optional
         Path below ``store``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        The convention in which evenly spaced coordinates are written; ``"auto"``: that of the
-        levels beside, or else ``"cosem"``. What it cannot express, such as different units in
-        ``n5viewer``, is written as one-dimensional datasets instead. Neuroglancer, n5-universe
-        (Fiji, n5-viewer, Paintera) and BigDataViewer find the same positions by all of them.
+        In which evenly spaced coordinates are written; ``"auto"``: as the levels beside, or else
+        ``"cosem"``. What it cannot express is written as one-dimensional datasets instead.
     compression : mapping or None, optional
         As in ``attributes.json``. None means raw.
     chunks : mapping of dimension to int, "auto" or None, optional

@@ -118,7 +118,13 @@ def main(target: Path = TARGET) -> None:
     levels = [image, halved(image), halved(halved(image))]
     write_json(target, {"n5": "4.0.0"})
     places = [{"path": f"s{k}", "transform": transform(k)} for k in range(len(levels))]
-    write_json(target / "em", {"multiscales": [{"name": "em", "datasets": places}]})
+    pyramid = {  # by which Neuroglancer opens the group
+        "axes": ["x", "y", "z"],
+        "units": ["nm"] * 3,
+        "resolution": [8.0, 8.0, 20.0],
+        "downsamplingFactors": [[2.0**k] * 3 for k in range(len(levels))],
+    }
+    write_json(target / "em", {"multiscales": [{"name": "em", "datasets": places}], **pyramid})
     for k, level in enumerate(levels):
         write_dataset(target / "em" / f"s{k}", level, BLOCK if k < 2 else (32, 24, 10), k)
     write_dataset(target / "labels" / "s0", labels, BLOCK, 0)
