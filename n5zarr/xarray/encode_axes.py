@@ -17,7 +17,7 @@ from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.conventions.multiscales import add_level
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
-from n5zarr.store.levels import is_level
+from n5zarr.store.levels import is_level as is_name_of_level
 from n5zarr.xarray.accessor import origin_of
 from n5zarr.xarray.backend import coordinate
 
@@ -50,13 +50,15 @@ class EncodedAxes:
     dims: frozenset[Hashable]
 
 
-def encode_axes(
+def encode_axes(  # noqa: PLR0913 - what a reader of the variable will see
     convention: str,
     ds: xr.Dataset,
     array: xr.DataArray,
     path: str,
     above: Sequence[Mapping[str, JSON]],
     first: Placed | None,
+    *,
+    is_level: bool,
 ) -> EncodedAxes:
     """Encode the axes of a variable, and decode them to see which coordinates read back.
 
@@ -64,22 +66,22 @@ def encode_axes(
     ----------
     convention : str
         The convention to write.
-    ds : Dataset
-        Has the coordinates.
-    array : DataArray
-        The variable.
+    ds, array : Dataset, DataArray
+        The coordinates, and the variable.
     path : str
         Of its dataset in the container.
     above : sequence of mapping
         Attributes of the groups above, the nearest first.
     first : Placed or None
         The level ``s0`` in the same group, if there is one.
+    is_level : bool
+        Whether it becomes a bare dataset: then integers may come back as equal floats.
 
     Raises
     ------
     N5UnrepresentableError
-        The variable has no coordinate along a dimension, but a reader would compute one from the
-        attributes of the variable or of a group above (``kind="option"``).
+        The variable has no coordinate along a dimension, but a reader would compute one from
+        attributes (``kind="option"``).
     """
     without = frozenset(dim for dim in array.dims if dim not in ds.coords)
     written = _written(convention, ds, array, path, above[0], first)
@@ -105,7 +107,7 @@ def encode_axes(
     encoded = {
         dim
         for dim, axis in axis_of.items()
-        if axis is not None and dim in ds.coords and _reads_back(ds, dim, axis)
+        if axis is not None and dim in ds.coords and _reads_back(ds, dim, axis, is_level=is_level)
     }
     return EncodedAxes(attempt, without | encoded)
 
@@ -133,7 +135,7 @@ def _written(
     )
     name = path.rpartition("/")[2]
     base = None
-    if is_level(name) and first is not None and first.geometry is not None:
+    if is_name_of_level(name) and first is not None and first.geometry is not None:
         base = first.geometry.axes
     written = describe_axes(convention, typed, name, base)
     # "units" of dates and durations is an attribute that xarray adds
@@ -179,11 +181,12 @@ def _placed_axes(array: xr.DataArray, geometry: Geometry | None) -> dict[Hashabl
     return {dim: axis if is_placed else None for dim, axis, is_placed in axes}
 
 
-def _reads_back(ds: xr.Dataset, dim: Hashable, axis: Axis) -> bool:
+def _reads_back(ds: xr.Dataset, dim: Hashable, axis: Axis, *, is_level: bool) -> bool:
     """Whether the coordinate that a reader computes is the same to the last bit."""
     given = ds.coords[dim].variable.to_base_variable()
     computed = coordinate(dim, axis, ds.sizes[dim])
-    if computed.dtype != given.dtype or not computed.identical(given):  # type: ignore[no-untyped-call]
+    is_same_type = computed.dtype == given.dtype or (is_level and given.dtype.kind in "iu")
+    if not is_same_type or not computed.identical(given):  # type: ignore[no-untyped-call]
         return False
     # one position along time or channels does not give the distance to the next
     return ds.sizes[dim] != 1 or axis.type == "space" or _known_scale(ds.coords[dim]) is not None

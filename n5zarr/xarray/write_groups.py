@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import xarray as xr
@@ -13,7 +14,7 @@ from n5zarr.conventions.describe import choose_convention, without_levels
 from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.levels import describe_group, is_level
@@ -85,14 +86,20 @@ def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Checked changes of a group: a Dataset to add, and updates of existing datasets."""
+    """Checked changes of a group: a Dataset to add, and updates of existing datasets.
+
+    With a warning if the data are a level that viewers will not find.
+    """
 
     group: str
     new: xr.Dataset | None
     updates: Sequence[UpdatePlan]
+    warning: str = ""
 
     def run(self, writer: GroupWriter) -> Delayed | None:
         """Write; without ``compute`` return what dask has to compute."""
+        if self.warning:
+            warnings.warn(f"{writer.opened}: {self.warning}", N5Warning, stacklevel=4)
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
         if self.new is not None:
             remaining.append(writer.write(self.group, self.new))
@@ -152,7 +159,7 @@ class GroupWriter:
         leaves: dict[str, list[Target]] = {}
         for target in targets:
             if target.is_level:
-                described = self._describe(target.group, target.data, removed)
+                described = self._describe(target.group, target.data, removed, as_level=True)
                 if not described.data.coords:
                     leaves.setdefault(target.group, []).append(target)
         empty = {target.path for target in targets if not target.data.variables}
@@ -176,8 +183,9 @@ class GroupWriter:
         removed : str or None
             The path that is going to be removed before.
         """
+        warning = ""
         if target.is_level:
-            described = self._describe(target.group, target.data, removed)
+            described = self._describe(target.group, target.data, removed, as_level=True)
             if not described.data.coords:  # a bare dataset, beside the other levels
                 return self._plan(target.group, target.data, described, mode)
             node = None if removed is not None else self.opened.node(target.path)
@@ -187,12 +195,21 @@ class GroupWriter:
                     f"dataset has, got others along {', '.join(map(str, described.data.coords))}"
                 )
                 raise N5UnrepresentableError(message, kind="option")
+            name = target.path.rpartition("/")[2]
+            if is_level(name):
+                warning = (
+                    f"{target.path}: is a group, and its data are in {join(target.path, name)}: no "
+                    f"metadata give the coordinates {', '.join(map(str, described.data.coords))} "
+                    "to the last bit; viewers find no level there unless these are dropped, or "
+                    "evenly spaced"
+                )
         described = self._describe(target.path, target.data, removed)
         if target.data.coords and not described.data.coords:
             # as xarray marks a Dataset whose coordinates belong to no variable
             named = " ".join(map(str, target.data.coords))
             described.data.attrs.setdefault("coordinates", named)
-        return self._plan(target.path, target.data, described, mode)
+        plan = self._plan(target.path, target.data, described, mode)
+        return replace(plan, warning=warning)
 
     def _plan(
         self, group: str, ds: xr.Dataset, described: _Described, mode: str | None
@@ -222,7 +239,9 @@ class GroupWriter:
             raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
         return GroupPlan(group, None if mode == "r+" else new, updates)
 
-    def _describe(self, group: str, ds: xr.Dataset, removed: str | None) -> _Described:
+    def _describe(
+        self, group: str, ds: xr.Dataset, removed: str | None, *, as_level: bool = False
+    ) -> _Described:
         """Put coordinates into attributes of variables and group, as far as they read back."""
         node = None if _is_below(group, removed) else self.opened.node(group)
         existing: Mapping[str, Placed] = {}
@@ -254,6 +273,7 @@ class GroupWriter:
                     path,
                     [attributes, *above],
                     existing.get("s0"),
+                    is_level=as_level,
                 )
             for dim in array.dims:
                 is_encoded[dim] = is_encoded.get(dim, True) and dim in axes.dims

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -462,7 +463,10 @@ def test_the_canonical_list_of_levels_stays(tmp_path: Path, convention: Any) -> 
     shutil.copytree(METADATA, tmp_path / "c.n5")
     before = document(tmp_path / "c.n5" / "canonical" / "ms")
     level = volume((2, 3, 5), name="s2")
-    n5zarr.to_n5(level, tmp_path / "c.n5", group="canonical/ms/s2", convention=convention)
+    # there is no place for NGFF's metadata, so that positions are datasets
+    told = pytest.warns(n5zarr.N5Warning, match="canonical/ms/s2: is a group")
+    with told if convention == "ngff" else nullcontext():
+        n5zarr.to_n5(level, tmp_path / "c.n5", group="canonical/ms/s2", convention=convention)
     assert document(tmp_path / "c.n5" / "canonical" / "ms") == before
     found = opened(tmp_path / "c.n5", "canonical/ms/s2")
     xr.testing.assert_identical(found["s2"], level)

@@ -230,3 +230,23 @@ def test_levels_keep_the_zarr_format_of_their_group(tmp_path: Path) -> None:
     arrays(tmp_path / "c.n5", "nm")
     assert zarr.open_group(n5zarr.N5Store(tmp_path / "c.n5"), path="em").metadata.zarr_format == 2
     assert len(neuroglancer(tmp_path / "c.n5", tmp_path / "c.n5" / "em").factors) == 3
+
+
+def test_positions_that_are_integers_are_metadata_of_a_level(tmp_path: Path) -> None:
+    for k in range(2):
+        coords = {"x": ("x", 4 * 2**k * np.arange(7) + 3, {"units": "nm"})}
+        level = xr.DataArray(np.ones(7, "u1"), coords=coords, dims="x", name=f"s{k}")
+        n5zarr.to_n5(level, tmp_path / "c.n5", group=f"em/s{k}")
+        found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group=f"em/s{k}")
+        xr.testing.assert_identical(found[f"s{k}"].load(), level)
+    assert [by for (by,) in neuroglancer(tmp_path / "c.n5", tmp_path / "c.n5" / "em").factors] == [
+        1, 2,
+    ]  # fmt: skip
+
+
+def test_a_level_that_viewers_will_not_find_is_told(tmp_path: Path) -> None:
+    level = xr.DataArray(np.ones(3, "u1"), coords={"x": [1.0, 2.0, 4.0]}, dims="x", name="s0")
+    with pytest.warns(n5zarr.N5Warning, match=r"em/s0: is a group, .* em/s0/s0: .* x to the last"):
+        n5zarr.to_n5(level, tmp_path / "c.n5", group="em/s0")
+    found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="em/s0")
+    xr.testing.assert_identical(found["s0"].load(), level)
