@@ -28,6 +28,7 @@ from rich.tree import Tree
 
 import n5zarr
 from n5zarr.arrays.kernel import is_compiled
+from n5zarr.cli.bdv import project_rows, setup_names
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.store import inspect
@@ -50,7 +51,7 @@ nwb = typer.Typer(help="Work with NWB files.", no_args_is_help=True)
 app.add_typer(nwb, name="nwb")
 
 Location = Annotated[
-    str, typer.Argument(metavar="PATH", help="A container, or a group or dataset in one.")
+    str, typer.Argument(metavar="PATH", help="A container, a node in one, or BigDataViewer's XML.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -208,7 +209,7 @@ def _label(node: _Described) -> Text:
     if "error" in node:
         return Text.assemble(name, f"  {node['kind']}: {' '.join(node['error'].split())}")
     if node["kind"] == "group":
-        return name
+        return Text.assemble(name, setup_names(node))
     parts = [_tuple(node["shape_c"]) + _axes(node), node["shown_as"], node["compression"]["type"]]
     parts.append(f"blocks {_tuple(node['chunk_shape_c'])}")
     if "n_bytes_stored" in node:
@@ -276,6 +277,7 @@ def _rows(node: _Described) -> Iterator[tuple[str, str]]:
     yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
     if node["kind"] == "group":
         yield "children", ", ".join(node["children"]) or "none"
+        yield from project_rows(node)
     else:
         yield from _array_rows(node)
     if "damaged_blocks" in node:
@@ -315,11 +317,8 @@ def _geometry(geometry: _Described) -> str:
 def _ratio(node: _Described) -> str:
     # without all blocks the ratio says nothing about the compression
     complete = node["n_blocks_stored"] == node["n_blocks"] > 0
-    return (
-        f", {node['n_bytes_stored'] / node['n_bytes']:.1%}"
-        if complete and node.get("n_bytes")
-        else ""
-    )
+    is_shown = complete and node.get("n_bytes")
+    return f", {node['n_bytes_stored'] / node['n_bytes']:.1%}" if is_shown else ""
 
 
 def _tuple(values: list[int]) -> str:

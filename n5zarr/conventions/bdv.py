@@ -11,6 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from posixpath import join
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -34,13 +35,23 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "Description", "Setup", "parse_xml", "read", "view_of", "write_setup"]
+__all__ = [
+    "KEYS",
+    "Description",
+    "Setup",
+    "parse_xml",
+    "read",
+    "setup_of",
+    "view_of",
+    "write_setup",
+]
 
 KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
 _NEAR = 0.1  # relative difference of scales taken as equal: registrations may stretch a sample
+_MAX_TIMEPOINTS = 1_000_000  # a longer list would be a mistake, or an attack
 _NOTHING = 1e-12  # relative rounding error of a matrix that does not rotate
 
 
@@ -56,6 +67,12 @@ def view_of(path: tuple[str, ...]) -> tuple[int, int] | None:
         return None
     setup, timepoint = _SETUP.fullmatch(path[-3]), _TIMEPOINT.fullmatch(path[-2])
     return setup and timepoint and (int(setup.group(1)), int(timepoint.group(1)))
+
+
+def setup_of(name: str) -> int | None:
+    """Parse the number of a setup from the name of its group; None for other names."""
+    match = _SETUP.fullmatch(name)
+    return match and int(match.group(1))
 
 
 def read(node: Node) -> Geometry | None:
@@ -142,12 +159,21 @@ class Setup:
         Unit of the voxel size.
     attributes : mapping of str to int
         Numbers of channel, angle, tile and illumination.
+    names : mapping of str to str
+        Their names; the number as text where the XML has no name.
+    size : tuple of int
+        Dimensions in elements, in the order x, y, z; empty where they cannot be parsed.
+    tile_location : tuple of float
+        Where the tile was recorded, in the order x, y, z; empty if the XML does not say it.
     """
 
     name: str
     voxel_size: tuple[float, ...] | None
     unit: str
     attributes: Mapping[str, int]
+    names: Mapping[str, str]
+    size: tuple[int, ...]
+    tile_location: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +188,17 @@ class Description:
         Setups by number.
     registrations : mapping of (int, int) to tuple of float
         Rows of the matrices, by setup and time point; empty where they cannot be parsed.
+    timepoints : tuple of int or None
+        Sorted numbers of the time points; None where they cannot be parsed.
+    missing : frozenset of (int, int)
+        Setups and time points of the views that were not recorded.
     """
 
     location: str
     setups: Mapping[int, Setup]
     registrations: Mapping[tuple[int, int], tuple[float, ...]]
+    timepoints: tuple[int, ...] | None
+    missing: frozenset[tuple[int, int]]
 
     def view(self, setup: int, timepoint: int) -> View:
         """Return voxel size, unit and registration of a setup at a time point."""
@@ -207,31 +239,101 @@ def parse_xml(xml: bytes) -> Description | None:
         root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
     except (ElementTree.ParseError, LookupError, ValueError):  # or an unknown encoding
         return None
-    location = root.findtext(".//ImageLoader/n5")
-    if location is None:
+    # not below: the loader of BigStitcher's split views holds another one, with other setups
+    location = (root.findtext("SequenceDescription/ImageLoader/n5") or "").strip()
+    if not location:
         return None
+    base = (root.findtext("BasePath") or "").strip()
+    listed = {
+        attributes.get("name"): {_whole(e.findtext("id")): e for e in attributes}
+        for attributes in root.iterfind(".//Attributes")
+    }
     setups = {}
     for element in root.iterfind(".//ViewSetup"):
         number = _whole(element.findtext("id"))
         if number is not None:
-            setups[number] = _setup(element)
-    registrations = {}
-    for element in root.iterfind(".//ViewRegistration"):
-        setup, timepoint = _whole(element.get("setup")), _whole(element.get("timepoint"))
-        if setup is not None and timepoint is not None:
-            registrations[setup, timepoint] = _registration(element)
-    return Description(location=location.strip(), setups=setups, registrations=registrations)
+            setups[number] = _setup(element, listed)
+    views = {_view(e): _registration(e) for e in root.iterfind(".//ViewRegistration")}
+    return Description(
+        location=location if base in ("", ".") or ":" in location else join(base, location),
+        setups=setups,
+        registrations={view: rows for view, rows in views.items() if view is not None},
+        timepoints=_timepoints(root.find(".//Timepoints")),
+        missing=frozenset(filter(None, map(_view, root.iterfind(".//MissingView")))),
+    )
 
 
-def _setup(element: ElementTree.Element) -> Setup:
+type _Listed = Mapping[str | None, Mapping[int | None, ElementTree.Element]]
+"""The elements that describe channels, tiles and so on, by name of the attribute and number."""
+
+
+def _setup(element: ElementTree.Element, listed: _Listed) -> Setup:
     text = element.findtext("voxelSize/size")
-    listed = {child.tag: _whole(child.text) for child in element.iterfind("attributes/*")}
+    given = {child.tag: _whole(child.text) for child in element.iterfind("attributes/*")}
+    numbers = {key: value for key, value in given.items() if value is not None}
+    entries = {key: listed.get(key, {}).get(value) for key, value in numbers.items()}
+    named = {
+        key: "" if entry is None else (entry.findtext("name") or "").strip()
+        for key, entry in entries.items()
+    }
+    tile = entries.get("tile")
+    place = () if tile is None else _numbers(tile.findtext("location") or "")
     return Setup(
         name=element.findtext("name") or "",
         voxel_size=None if text is None else _numbers(text),
         unit=element.findtext("voxelSize/unit") or "pixel",
-        attributes={key: value for key, value in listed.items() if value is not None},
+        attributes=numbers,
+        # the name of an entity of spimdata is its number, unless it has another
+        names={key: named[key] or str(value) for key, value in numbers.items()},
+        size=tuple(map(int, filter(math.isfinite, _numbers(element.findtext("size") or "")))),
+        tile_location=place if len(place) == 3 else (),
     )
+
+
+def _view(element: ElementTree.Element) -> tuple[int, int] | None:
+    """Parse the numbers of setup and time point of a view."""
+    setup, timepoint = _whole(element.get("setup")), _whole(element.get("timepoint"))
+    return None if setup is None or timepoint is None else (setup, timepoint)
+
+
+def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
+    """Parse the time points as spimdata's ``XmlIoTimePoints``: a list, a range or a pattern."""
+    if element is None:
+        return None
+    try:
+        match element.get("type"):
+            case "list":
+                found = [range(int(t), int(t) + 1) for t in _texts(element, "Timepoint/id")]
+            case "range":
+                (first,), (last,) = _texts(element, "first"), _texts(element, "last")
+                found = [range(int(first), int(last) + 1)]
+            case "pattern":
+                found = _of_pattern((element.findtext("integerpattern") or "").strip() or "0")
+            case _:
+                return None
+    except ValueError:
+        return None
+    if sum(map(len, found)) > _MAX_TIMEPOINTS:
+        return None
+    return tuple(sorted({t for each in found for t in each}))
+
+
+def _texts(element: ElementTree.Element, path: str) -> list[str]:
+    return [each.text or "" for each in element.iterfind(path)]
+
+
+def _of_pattern(pattern: str) -> list[range]:
+    """Parse numbers and ranges, ``0,4-8,20-50:10``, as spimdata's ``IntegerPattern``."""
+    found = []
+    for entry in pattern.replace(" ", "").strip().split(","):
+        first, dash, rest = entry.partition("-")
+        last, _, step = rest.partition(":")
+        start, end, by = int(first), int(last if dash else first), int(step or 1)
+        if by < 1:
+            message = f"expected a step of at least 1, got {entry}"
+            raise ValueError(message)
+        found.append(range(start, end + 1, by) if end > start else range(start, end - 1, -by))
+    return found
 
 
 def _registration(element: ElementTree.Element) -> tuple[float, ...]:

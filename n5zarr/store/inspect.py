@@ -10,6 +10,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.nodes import Broken, read_document
 from n5zarr.container.walk import Found, Walk
+from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
@@ -19,6 +20,7 @@ from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import read_key
+from n5zarr.store.bdv_xml import Project, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import Content, DatasetView
@@ -53,7 +55,7 @@ def describe(
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or a location in one.
+        A container, a location in one, or BigDataViewer's XML.
     path : str, optional
         Node below ``store``.
     size : bool, optional
@@ -64,7 +66,8 @@ def describe(
     Returns
     -------
     dict
-        Plain JSON. Tuples named ``..._n5`` are in N5 order, those named ``..._c`` in C order.
+        Plain JSON. Tuples named ``..._n5`` are in N5 order, those named ``..._c`` in C order. With
+        BigDataViewer's XML, ``project`` holds its setups, time points and missing views.
 
     Raises
     ------
@@ -73,7 +76,9 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
-    opened, node_path = open_container(store, path, storage_options=storage_options)
+    project = _project(store, storage_options)
+    place = store if project is None else project.container
+    opened, node_path = open_container(place, path, storage_options=storage_options)
     node = _existing_node(opened, node_path)
     description: dict[str, JSON] = {
         "container": str(opened),
@@ -93,7 +98,14 @@ def describe(
         "kind": "group",
         "children": names,
         "attributes": dict(node.attributes),
+        **({} if project is None else {"project": project.describe()}),
     }
+
+
+def _project(store: Location, storage_options: Mapping[str, object] | None) -> Project | None:
+    """Read BigDataViewer's XML, if that is what is given."""
+    file = xml_file(store, storage_options)
+    return None if file is None else read_project(file)
 
 
 def _existing_node(opened: N5Store, path: str) -> Node:
@@ -199,7 +211,7 @@ def describe_tree(
     Parameters
     ----------
     store : path, URL or zarr store
-        A container, or a location in one.
+        A container, a location in one, or BigDataViewer's XML.
     path : str, optional
         Node below ``store``.
     size : bool, optional
@@ -262,14 +274,19 @@ def describe_each(
     is_last : bool
         Whether no other node of the same group follows.
     description : dict
-        As of :func:`describe_tree`, without ``children``.
+        As of :func:`describe_tree`, without ``children``. With BigDataViewer's XML, groups of
+        setups have ``setup``, with the names of channel, tile and so on.
     """
-    opened, node_path = open_container(store, path, storage_options=storage_options)
+    project = _project(store, storage_options)
+    place = store if project is None else project.container
+    opened, node_path = open_container(place, path, storage_options=storage_options)
     node = _existing_node(opened, node_path)
     walk = Walk(opened.container.nodes, opened.ask, depth)
     for found, is_last in walk.run(node_path, node):
         name = found.name if found.level else join(str(opened), node_path)
         description = {"name": name, **_describe_node(opened, found, size=size)}
+        if project is not None and (setup := setup_of(found.name)) is not None:
+            description["setup"] = project.describe_setup(setup)
         yield Described(found.level, is_last, description)
 
 

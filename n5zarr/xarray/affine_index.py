@@ -14,13 +14,17 @@ import xarray as xr
 from xarray.core.indexing import IndexSelResult
 from xarray.indexes import CoordinateTransform, CoordinateTransformIndex, PandasIndex
 
+from n5zarr.container.axes import positions
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from xarray.indexes import Index
 
-__all__ = ["AffineIndex"]
+    from n5zarr.conventions.model import Axis
+
+__all__ = ["AffineIndex", "coordinate"]
 
 
 class _Affine(CoordinateTransform):
@@ -303,3 +307,20 @@ def _joined(indexes: Sequence[Index]) -> _Affine | None:
             return None
         end += lattice.step * len(lattice)
     return first.on(range(first.lattice.start, end, first.lattice.step))
+
+
+def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
+    """Compute the coordinate of an axis.
+
+    Parameters
+    ----------
+    dim : str
+        The dimension of the axis.
+    axis : Axis
+        Scale, translation and unit, or labels.
+    size : int
+        The number of elements.
+    """
+    if axis.labels is not None:
+        return xr.Variable((dim,), np.array(axis.labels))
+    return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})

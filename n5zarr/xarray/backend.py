@@ -8,6 +8,8 @@
 - a group whose datasets do not agree, such as a pyramid: gives an empty Dataset and a warning. In a
   DataTree each of its datasets is a node of its own. The same holds for a group whose datasets
   agree, but not with those of a group below it: no DataTree can hold both in one node.
+
+BigDataViewer's XML opens as the tree of :func:`n5zarr.open_bdv`; ``group`` is a node of it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
-import numpy as np
 import xarray as xr
 from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import FillValueCoder, ZarrArrayWrapper
@@ -28,7 +29,7 @@ from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 
 from n5zarr.arrays.array import N5Array, with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
-from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
+from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
@@ -38,11 +39,12 @@ from n5zarr.storage.requests import Steps, each_once
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
-from n5zarr.xarray.affine_index import AffineIndex
+from n5zarr.xarray.affine_index import AffineIndex, coordinate
+from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
 from n5zarr.xarray.options import Decoding
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from zarr.types import AnyArray
 
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from n5zarr.xarray.options import StorageOptions
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["N5BackendEntrypoint", "coordinate", "is_aligned"]
+__all__ = ["N5BackendEntrypoint", "is_aligned"]
 
 
 class GroupOptions(Decoding, total=False):
@@ -79,6 +81,8 @@ class N5BackendEntrypoint(BackendEntrypoint):
             return True
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
+        if is_description(filename_or_obj):
+            return True
         text = os.fspath(filename_or_obj)
         if any(name.endswith(".n5") for name in text.replace("\\", "/").split("/")):
             return True
@@ -106,7 +110,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
         Parameters
         ----------
         filename_or_obj : path, URL, zarr store or N5Store
-            A container, or a location in one.
+            A container, a location in one, or BigDataViewer's XML.
         mask_and_scale, decode_times, concat_characters, decode_coords, use_cftime, \
 decode_timedelta : optional
             As in :func:`xarray.decode_cf`. Computed coordinates are not decoded: time in seconds
@@ -120,12 +124,13 @@ decode_timedelta : optional
         convention : str, optional
             The only convention of axes to try.
         lazy_coords : bool, optional
-            Whether coordinates are computed when needed, for axes too long to keep in memory. They
-            can be selected and sliced; see :class:`~n5zarr.xarray.affine_index.AffineIndex` for
-            their limits.
+            Whether coordinates are computed when needed, for axes too long to keep in memory, with
+            the limits of :class:`~n5zarr.xarray.affine_index.AffineIndex`.
         storage_options : dict, optional
             For fsspec, with a URL.
         """
+        if views := open_described(filename_or_obj, group, axis_order, storage_options):
+            return dataset_of_views(views, drop_variables)
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
         decoding: Decoding = {
             "mask_and_scale": mask_and_scale,
@@ -156,6 +161,8 @@ decode_timedelta : optional
         **decoding: Unpack[Decoding],
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""
+        if views := open_described(filename_or_obj, group, axis_order, storage_options):
+            return views
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         found = source.read(deep=True)
@@ -170,23 +177,6 @@ decode_timedelta : optional
     ) -> xr.DataTree:
         """Open everything below a group as a tree; a pyramid has one node for each level."""
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
-
-
-def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
-    """Compute the coordinate of an axis.
-
-    Parameters
-    ----------
-    dim : str
-        The dimension of the axis.
-    axis : Axis
-        Scale, translation and unit, or labels.
-    size : int
-        The number of elements.
-    """
-    if axis.labels is not None:
-        return xr.Variable((dim,), np.array(axis.labels))
-    return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})
 
 
 def _warn_of_problems(opened: N5Store, placed: Placed) -> None:

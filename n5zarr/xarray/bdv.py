@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import dask.array as da
@@ -15,15 +13,16 @@ import xarray as xr
 import zarr
 
 from n5zarr.container.axes import read_description, read_placed
-from n5zarr.conventions.bdv import parse_xml
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.store.bdv_xml import XmlFile, read_project, xml_file
 from n5zarr.store.location import open_container
-from n5zarr.xarray.backend import coordinate
+from n5zarr.xarray.affine_index import coordinate
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping
 
     from n5zarr.container.axes import Placed
@@ -81,11 +80,15 @@ def open_bdv(
     -------
     DataTree
         A node ``s0``, ``s1``, ... for each level, with a variable ``data`` of dimensions ``setup``,
-        ``timepoint`` and those of space, read by dask in whole blocks. Names and numbers of
-        channels, angles, tiles and illuminations in the XML are coordinates of ``setup``. If size,
-        data type or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without
-        the dimension ``setup``; if registrations differ between time points, they are
-        ``setup0/timepoint0/s0``. A time point that a setup lacks is filled with 0, or has no node.
+        ``timepoint`` and those of space, read by dask in whole blocks. If size, data type or
+        positions of the setups differ, the nodes are ``setup0/s0`` and so on, without the dimension
+        ``setup``; if registrations differ between time points, they are ``setup0/timepoint0/s0``.
+
+        Names in the XML are coordinates of ``setup``, each with an index: ``setup_name``,
+        ``channel``, ``angle``, ``tile``, ``illumination``. ``tile_x``, ``tile_y``, ``tile_z`` say
+        where the tile was recorded. Without the dimension they are scalars, also of ``setup0``.
+        ``present`` tells which views have data; the others are filled with 0, or have no node.
+        What the XML does not list or calls missing is left out.
 
         Scale and translation of a registration become coordinates. Rotation and shear cannot: they
         cause one warning, and ``data`` gets the attribute ``registration``, the three rows of a
@@ -94,38 +97,42 @@ def open_bdv(
     Raises
     ------
     FileNotFoundError
-        There are no setups.
+        There are no setups, or no such XML.
     N5UnrepresentableError
-        The time points of one setup differ in size (``kind="option"``).
+        The time points of one setup differ in size, or the XML is not BigDataViewer's for N5
+        (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
+    >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
-    if isinstance(store, str | os.PathLike) and os.fspath(store).endswith(".xml"):
-        xml = os.fspath(store)
-        store = _described_by(xml)
-    opened, group = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
-    )
+    options: Mapping[str, object] | None = storage_options
+    file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
+    project = None if file is None else read_project(file)
+    if project is not None and xml is None:
+        store, options = project.container, project.file.storage_options
+    opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
+    description = opened.ask(read_description(group)) if project is None else project.description
+    return _open_views(opened, group, description, registrations=registrations)
+
+
+def _open_views(
+    opened: N5Store, group: str, description: Description | None, *, registrations: bool
+) -> xr.DataTree:
+    """Open the setups of a group."""
     views = _views(opened, group)
+    if description is not None:
+        views = _described(opened, views, description)
+        if not registrations:
+            description = replace(description, registrations={})
     if not views:
         message = f"{opened}: /{group}: expected groups setup0, setup1, ..., got none with data"
         raise FileNotFoundError(message)
-    if xml is not None:
-        description = parse_xml(Path(xml).read_bytes())
-    else:
-        description = opened.ask(read_description(group))
-    if description is not None and not registrations:
-        description = replace(description, registrations={})
     placements = _placements(opened, views, description)
     _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
     return _tree(placements, description)
-
-
-def _described_by(xml: str | os.PathLike[str]) -> str:
-    """Return the path of the container that an XML file names."""
-    description = parse_xml(Path(xml).read_bytes())
-    if description is None:
-        message = f"{os.fspath(xml)}: expected BigDataViewer's XML with an ImageLoader of N5"
-        raise N5UnrepresentableError(message, kind="option")
-    return str((Path(xml).parent / description.location).resolve())
 
 
 def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
@@ -154,6 +161,32 @@ def _views(opened: N5Store, group: str) -> dict[int, _Levels]:
         if levels:
             views[setup] = levels
     return views
+
+
+def _described(
+    opened: N5Store, views: dict[int, _Levels], description: Description
+) -> dict[int, _Levels]:
+    """Return the views that the XML describes and does not call missing; warn of others."""
+    timepoints = description.timepoints
+    found = {(s, t) for s, levels in views.items() for v in levels.values() for t in v}
+    others = {
+        "setup": {s for s, _ in found if description.setups and s not in description.setups},
+        "timepoint": {t for _, t in found if timepoints is not None and t not in timepoints},
+    }
+    for name, numbers in others.items():
+        if numbers:
+            listed = ", ".join(f"{name}{number}" for number in sorted(numbers))
+            message = f"{opened}: left out, as they are not in the XML: {listed}"
+            warnings.warn(message, N5Warning, stacklevel=4)
+    kept = {
+        (s, t) for s, t in found if s not in others["setup"] and t not in others["timepoint"]
+    } - description.missing
+    described: dict[int, _Levels] = {}
+    for setup, levels in views.items():
+        left = {k: {t: v for t, v in by.items() if (setup, t) in kept} for k, by in levels.items()}
+        if any(left.values()):
+            described[setup] = {level: by_time for level, by_time in left.items() if by_time}
+    return described
 
 
 class _Stack:
@@ -231,7 +264,8 @@ def _placements(
     if any(_moves(description, setup, times) for setup, times in times_of.items()):
         nodes = [(s, [t], f"setup{s}/timepoint{t}") for s, times in times_of.items() for t in times]
     else:
-        all_times = sorted({t for times in times_of.values() for t in times})
+        known = None if description is None else description.timepoints
+        all_times = list(known or sorted({t for times in times_of.values() for t in times}))
         nodes = [(s, all_times, f"setup{s}") for s in times_of]
     placements = []
     for setup, times, name in nodes:
@@ -259,7 +293,7 @@ def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
             paths_of.setdefault(problem, []).append(stack.placed.path)
     for problem, (first, *others) in paths_of.items():
         where = f"{first} and {len(others)} others" if others else first
-        warnings.warn(f"{opened}: {where}: {problem}", N5Warning, stacklevel=3)
+        warnings.warn(f"{opened}: {where}: {problem}", N5Warning, stacklevel=4)
 
 
 def _tree(placements: list[_Placement], description: Description | None) -> xr.DataTree:
@@ -272,13 +306,17 @@ def _tree(placements: list[_Placement], description: Description | None) -> xr.D
             for level in first.levels
         }
     else:
-        datasets = {
-            f"{placement.name}/{level}": _dataset(
-                [stack], placement.timepoints, _setup_coords([placement.setup], description)
-            ).isel(setup=0)
-            for placement in placements
-            for level, stack in placement.levels.items()
-        }
+        datasets = {}
+        for placement in placements:
+            setups = _setup_coords([placement.setup], description)
+            # named here, too: nodes inherit no scalars
+            datasets[f"setup{placement.setup}"] = xr.Dataset(coords=setups).isel(setup=0)
+            datasets |= {
+                f"{placement.name}/{level}": _dataset([stack], placement.timepoints, setups).isel(
+                    setup=0
+                )
+                for level, stack in placement.levels.items()
+            }
     return xr.DataTree.from_dict(datasets)
 
 
@@ -298,24 +336,42 @@ def _dataset(
 ) -> xr.Dataset:
     first = stacks[0]
     arrays = _stacked([stack.array(timepoints) for stack in stacks])
-    data = xr.Variable(("setup", "timepoint", *first.placed.dims), arrays, first.attributes)
-    return xr.Dataset(
-        {"data": data},
-        coords={**setups, "timepoint": np.array(timepoints), **first.coords},
-    )
+    dims = ("setup", "timepoint", *first.placed.dims)
+    data = xr.Variable(dims, arrays, first.attributes)
+    present = [[t in stack.views for t in timepoints] for stack in stacks]
+    coords = {
+        **setups,
+        "timepoint": np.array(timepoints),
+        "present": (("setup", "timepoint"), present),
+        **first.coords,
+    }
+    dataset = xr.Dataset({"data": data}, coords=coords)
+    for name, coord in setups.items():
+        if coord.dtype.kind == "U":
+            dataset = dataset.set_xindex(name)
+    for variable in dataset.variables.values():  # for chunks={} of xarray's functions
+        blocks = {dim: sizes for dim, sizes in data.chunksizes.items() if dim in variable.dims}
+        variable.encoding["preferred_chunks"] = blocks
+    return dataset
 
 
 def _setup_coords(numbers: list[int], description: Description | None) -> dict[str, xr.Variable]:
+    """Make the coordinates of setups: their numbers, names, and where tiles were recorded."""
     coords = {"setup": xr.Variable(("setup",), np.array(numbers))}
     described = [description.setups.get(n) for n in numbers] if description else [None]
     setups = [setup for setup in described if setup is not None]
     if len(setups) != len(numbers):
         return coords
+
+    def add(name: str, values: list[str] | list[float]) -> None:
+        coords[name] = xr.Variable(("setup",), np.array(values))
+
     if any(setup.name for setup in setups):
-        names = np.array([setup.name for setup in setups])
-        coords["setup_name"] = xr.Variable(("setup",), names)
-    for key in setups[0].attributes:
-        if all(key in setup.attributes for setup in setups):
-            values = np.array([setup.attributes[key] for setup in setups])
-            coords[key] = xr.Variable(("setup",), values)
+        add("setup_name", [setup.name for setup in setups])
+    for key in setups[0].names:
+        if all(key in setup.names for setup in setups):
+            add(key, [setup.names[key] for setup in setups])
+    if all(setup.tile_location for setup in setups):
+        for i, axis in enumerate("xyz"):
+            add(f"tile_{axis}", [setup.tile_location[i] for setup in setups])
     return coords

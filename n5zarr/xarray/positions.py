@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.xarray.backend import coordinate
+from n5zarr.xarray.affine_index import coordinate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -1,0 +1,58 @@
+"""How ``tree`` and ``info`` print what BigDataViewer's XML says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["project_rows", "setup_names"]
+
+
+def setup_names(node: dict[str, Any]) -> str:
+    """Return the names of a setup, to follow the name of its group; empty for other groups."""
+    setup = node.get("setup")
+    return f"  {_names(setup)}" if setup else ""
+
+
+def project_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of ``info``; none without XML."""
+    project = node.get("project")
+    if project is None:
+        return
+    yield "XML", project["xml"]
+    timepoints = project["timepoints"]
+    yield "time points", "not understood" if timepoints is None else _listed(timepoints)
+    missing = [f"setup {v['setup']} at {v['timepoint']}" for v in project["missing_views"]]
+    yield "missing views", ", ".join(missing) or "none"
+    lists = [f"{label} ({n} lists)" for label, n in project["interest_points"].items()]
+    yield "interest points", ", ".join(lists) or "none"
+    for setup in project["setups"]:
+        sizes = " x ".join(map(str, setup["size_n5"]))
+        voxel = " x ".join(f"{size:g}" for size in setup["voxel_size_n5"])
+        parts = [_names(setup), f"{sizes} voxels" if sizes else ""]
+        parts.append(f"of {voxel} {setup['unit']}" if voxel else "")
+        yield f"setup {setup['setup']}", "  ".join(filter(None, parts))
+
+
+def _names(setup: dict[str, Any]) -> str:
+    names = [f"{key} {name}" for key, name in setup["names"].items()]
+    return ", ".join([setup["name"], *names] if setup["name"] else names)
+
+
+def _listed(numbers: list[int]) -> str:
+    """Return numbers, shortened where they follow each other.
+
+    Examples
+    --------
+    >>> _listed([0, 1, 2, 3, 40, 50])
+    '0-3, 40, 50'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

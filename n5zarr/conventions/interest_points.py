@@ -1,0 +1,216 @@
+"""BigStitcher's interest points: paths, attributes, and what the XML says of their lists.
+
+``InterestPointsN5`` and ``XmlIoViewInterestPoints`` of multiview-reconstruction. Each list of a
+view is a group ``tpId_{timepoint}_viewSetupId_{setup}/{label}`` of ``interestpoints.n5``, with:
+
+- ``interestpoints/id`` (``uint64``, 1 x N) and ``interestpoints/loc`` (``float64``, D x N, elements
+  of full resolution in the order x, y, z); both of dimensions [0] for an empty list;
+- ``correspondences/data`` (``uint64``, 4 x N): id, id in the other list, number of the other list
+  in ``idMap`` (``{"timepoint,setup,label": number}``), and consensus set. Version 1 has no fourth
+  row. There is no data if ``idMap`` is empty.
+
+BigStitcher reads only lists that the XML names.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+from n5zarr.errors import N5FormatError, N5UnrepresentableError, N5UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "CONTAINER",
+    "CORRESPONDENCES",
+    "POINTS",
+    "PointList",
+    "base_path",
+    "labels_in",
+    "list_of_path",
+    "listed_in",
+    "parse_id_map",
+    "path_of",
+    "with_lists",
+]
+
+CONTAINER = "interestpoints.n5"
+POINTS: dict[str, JSON] = {"pointcloud": "1.0.0", "type": "list", "list version": "1.0.0"}
+CORRESPONDENCES = "2.0.0"
+
+_PATH = re.compile(r"tpId_([0-9]{1,9})_viewSetupId_([0-9]{1,9})/(.+)")
+_MAP_KEY = re.compile("([0-9]{1,9}),([0-9]{1,9}),(.*)", re.DOTALL)  # a label may have commas
+_TAG = "ViewInterestPoints"
+_FILE = "ViewInterestPointsFile"
+_EMPTY = re.compile(rf"([ \t]*)<{_TAG}\s*(?:/>|>\s*</{_TAG}\s*>)")
+_END = re.compile(rf"([ \t]*)</{_TAG}\s*>")
+_ROOT_END = re.compile(r"([ \t]*)</SpimData\s*>")
+
+
+class PointList(NamedTuple):
+    """A list of interest points of a view.
+
+    Parameters
+    ----------
+    timepoint, setup : int
+        The view.
+    label : str
+        Name of the list.
+    parameters : str
+        How the points were found, in BigStitcher's words.
+    path : str
+        Path of its group.
+    """
+
+    timepoint: int
+    setup: int
+    label: str
+    parameters: str
+    path: str
+
+
+def path_of(timepoint: int, setup: int, label: str) -> str:
+    """Return the path of the group of a list.
+
+    Examples
+    --------
+    >>> path_of(0, 3, "beads")
+    'tpId_0_viewSetupId_3/beads'
+    """
+    return f"tpId_{timepoint}_viewSetupId_{setup}/{label}"
+
+
+def list_of_path(path: str) -> PointList | None:
+    """Parse the path of the group of a list; None for other paths."""
+    match = _PATH.fullmatch(path)
+    if match is None:
+        return None
+    return PointList(int(match.group(1)), int(match.group(2)), match.group(3), "", path)
+
+
+def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
+    """Parse ``idMap``: the time point, setup and label of each number.
+
+    Raises
+    ------
+    N5FormatError
+        It is something else (``kind="member"``).
+    """
+    if attribute is None:
+        return {}
+    if not isinstance(attribute, dict):
+        message = f"idMap: expected an object, got {attribute!r}"
+        raise N5FormatError(message, kind="member")
+    found = {}
+    for key, number in attribute.items():
+        match = _MAP_KEY.fullmatch(key)
+        if match is None or not isinstance(number, int | float):
+            message = f"idMap: expected 'timepoint,setup,label': number, got {key!r}: {number!r}"
+            raise N5FormatError(message, kind="member")
+        found[round(number)] = int(match.group(1)), int(match.group(2)), match.group(3)
+    return found
+
+
+def base_path(xml: bytes) -> str:
+    """Return the directory that holds ``interestpoints.n5``, relative to the XML."""
+    return (_root(xml).findtext("BasePath") or ".").strip() or "."
+
+
+def labels_in(xml: bytes) -> dict[str, int]:
+    """Count the lists of each label that the XML names, of any kind."""
+    labels = [element.get("label", "") for element in _root(xml).iterfind(f".//{_FILE}")]
+    return {label: labels.count(label) for label in sorted(set(labels))}
+
+
+def listed_in(xml: bytes) -> list[PointList]:
+    """Parse the lists that the XML names.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It is not the XML of a BigStitcher project (``kind="option"``).
+    N5UnsupportedError
+        The points are in text files (``kind="option"``).
+    """
+    found = []
+    for element in _root(xml).iterfind(f".//{_FILE}"):
+        path = (element.text or "").strip().replace("\\", "/")
+        if path.lower().startswith("interestpoints/"):
+            message = (
+                f"{path}: expected interest points in N5, got text files; BigStitcher converts"
+            )
+            raise N5UnsupportedError(message, kind="option")
+        try:
+            view = int(element.get("timepoint", "")), int(element.get("setup", ""))
+        except ValueError:
+            message = f"{path}: expected numbers of timepoint and setup in the XML"
+            raise N5UnrepresentableError(message, kind="option") from None
+        label = element.get("label", "")
+        found.append(PointList(*view, label, element.get("params") or "", path))
+    return found
+
+
+def _root(xml: bytes) -> ElementTree.Element:
+    root = ElementTree.Element("")
+    if b"<!DOCTYPE" not in xml and b"<!ENTITY" not in xml:  # entities can expand to any size
+        with suppress(ElementTree.ParseError, LookupError, ValueError):
+            root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations
+    if root.tag != "SpimData":
+        message = "expected the XML of a BigStitcher project, with the root element SpimData"
+        raise N5UnrepresentableError(message, kind="option")
+    return root
+
+
+def with_lists(xml: bytes, lists: Sequence[PointList]) -> bytes:
+    """Return the XML with an entry for each list that it does not name; all else stays.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The text of the XML is none that an entry can be added to (``kind="option"``).
+    """
+    before = listed_in(xml)
+    known = {(entry.timepoint, entry.setup, entry.label) for entry in before}
+    new = sorted(entry for entry in lists if entry[:3] not in known)
+    if not new:
+        return xml
+    # UTF-8, which BigStitcher writes, or an extension of ASCII: either is kept byte for byte
+    changed = _inserted(xml.decode("latin-1"), new).encode("latin-1")
+    try:
+        is_right = listed_in(changed) in (before + new, new + before)
+    except N5UnrepresentableError:
+        is_right = False
+    if not is_right:
+        message = f"expected XML with an element {_TAG} to add to; save it with BigStitcher first"
+        raise N5UnrepresentableError(message, kind="option")
+    return changed
+
+
+def _inserted(text: str, lists: Iterable[PointList]) -> str:
+    """Insert entries before the end of the element that holds them, or make it."""
+    for pattern in (_EMPTY, _END, _ROOT_END):
+        for match in list(pattern.finditer(text))[-1:]:
+            indent = match.group(1) + ("  " if pattern is _ROOT_END else "")
+            added = "".join(f"{indent}  {_entry(each)}\n" for each in lists)
+            if pattern is not _END:
+                added = f"{indent}<{_TAG}>\n{added}{indent}</{_TAG}>"
+            rest = {_EMPTY: "", _END: match.group(), _ROOT_END: f"\n{match.group()}"}[pattern]
+            return text[: match.start()] + added + rest + text[match.end() :]
+    return text
+
+
+def _entry(each: PointList) -> str:
+    """Write an entry in ASCII, which all encodings of XML files extend."""
+    label, parameters = quoteattr(each.label), quoteattr(each.parameters)
+    entry = (
+        f'<{_FILE} timepoint="{each.timepoint}" setup="{each.setup}" label={label} '
+        f"params={parameters}>{escape(each.path)}</{_FILE}>"
+    )
+    return entry.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,0 +1,200 @@
+"""BigDataViewer's XML as the place of a container: read it, and find what it names."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from n5zarr.conventions.bdv import parse_xml
+from n5zarr.conventions.interest_points import labels_in
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import local_path
+from n5zarr.storage.place import place_of
+from n5zarr.storage.requests import Update, read_key
+from n5zarr.storage.url import is_url
+from n5zarr.store.n5_store import N5Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from n5zarr.conventions.bdv import Description
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.storage.requests import Steps
+
+__all__ = ["Project", "XmlFile", "read_project", "xml_file"]
+
+
+class XmlFile(NamedTuple):
+    """An XML file, on a local disk or anywhere that fsspec reads.
+
+    Parameters
+    ----------
+    directory : str
+        Path or URL of the directory that holds it.
+    name : str
+        Name of the file.
+    storage_options : mapping or None
+        For fsspec, if it or what it names is a URL.
+    """
+
+    directory: str
+    name: str
+    storage_options: Mapping[str, object] | None
+
+    @classmethod
+    def at(
+        cls, location: str | os.PathLike[str], storage_options: Mapping[str, object] | None
+    ) -> Self:
+        """Return the file at a path or URL, whatever its name."""
+        text = os.fspath(location)
+        if not is_url(text):
+            path = Path(local_path(text)).expanduser()
+            return cls(str(path.parent), path.name, storage_options)
+        is_http = text.lower().startswith(("http://", "https://"))
+        address, mark, query = text.partition("?") if is_http else (text, "", "")
+        directory, _, name = address.rpartition("/")
+        return cls(directory + mark + query, name, storage_options)
+
+    def __str__(self) -> str:
+        is_remote = is_url(self.directory)
+        shown = self.directory.partition("?")[0] if is_remote else self.directory
+        return f"{shown}/{self.name}"
+
+    def read(self) -> bytes:
+        """Read the file.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is none.
+        """
+        data = self._storage(read_only=True).ask(read_key(self.name))
+        if data is None:
+            message = f"{self}: expected BigDataViewer's XML, got no such file"
+            raise FileNotFoundError(message)
+        return bytes(data)
+
+    def update(self, change: Callable[[bytes | None], bytes | None]) -> None:
+        """Replace the file by a function of its content, while no other program writes it."""
+
+        def steps() -> Steps[None]:
+            yield [Update(self.name, change)]
+
+        self._storage(read_only=False).ask(steps())
+
+    def beside(self, location: str) -> str:
+        """Return the path or URL of what the XML names, relative to itself or absolute."""
+        if is_url(location):
+            return location
+        if not is_url(self.directory):
+            # Java writes file:/path
+            local = local_path(re.sub("^file:/(?!/)", "file:///", location))
+            return str((Path(self.directory) / local).resolve())
+        address, mark, query = self.directory.partition("?")
+        scheme, separator, path = address.partition("://")
+        return scheme + separator + posixpath.normpath(f"{path}/{location}") + mark + query
+
+    def _storage(self, *, read_only: bool) -> N5Store:
+        """Return the directory as if it were a container, to read and write its files."""
+        options = self.storage_options if is_url(self.directory) else None
+        return N5Store(self.directory, read_only=read_only, storage_options=options)
+
+
+def xml_file(
+    location: Location, storage_options: Mapping[str, object] | None = None
+) -> XmlFile | None:
+    """Return the file if a location is the path or URL of an XML file; else None.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        Any location; only its name decides.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    """
+    place = place_of(location, storage_options)
+    if place.path or not isinstance(place.location, str | os.PathLike):
+        return None
+    text = os.fspath(place.location)
+    if ".xml" not in text.lower():  # asked of every location that is opened
+        return None
+    file = XmlFile.at(text, place.storage_options)
+    is_xml = file.name.lower().endswith(".xml")
+    return file if is_xml and not Path(local_path(text)).is_dir() else None
+
+
+class Project(NamedTuple):
+    """What an XML file describes.
+
+    Parameters
+    ----------
+    file : XmlFile
+        The file.
+    container : str
+        Path or URL of the container that it names.
+    description : Description
+        Its content.
+    labels : mapping of str to int
+        Labels of interest points, and how many lists have it.
+    """
+
+    file: XmlFile
+    container: str
+    description: Description
+    labels: Mapping[str, int]
+
+    def describe(self) -> dict[str, JSON]:
+        """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""
+        described = self.description
+        timepoints = described.timepoints
+        setups: list[JSON] = [
+            {**self.describe_setup(number), "setup": number} for number in sorted(described.setups)
+        ]
+        return {
+            "xml": str(self.file),
+            "timepoints": None if timepoints is None else list(timepoints),
+            "setups": setups,
+            "missing_views": [
+                {"setup": setup, "timepoint": timepoint}
+                for setup, timepoint in sorted(described.missing)
+            ],
+            "interest_points": dict(self.labels),
+        }
+
+    def describe_setup(self, number: int) -> dict[str, JSON]:
+        """Return names, size and voxel size of a setup; nothing if the XML does not have it."""
+        setup = self.description.setups.get(number)
+        if setup is None:
+            return {}
+        return {
+            "name": setup.name,
+            "names": dict(setup.names),
+            "size_n5": list(setup.size),
+            "voxel_size_n5": list(setup.voxel_size or ()),
+            "unit": setup.unit,
+            "tile_location_n5": list(setup.tile_location),
+        }
+
+
+def read_project(file: XmlFile) -> Project:
+    """Read an XML file.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    N5UnrepresentableError
+        It is not BigDataViewer's, or its images are not N5 (``kind="option"``).
+    """
+    xml = file.read()
+    description = parse_xml(xml)
+    if description is None:
+        loader = re.search(rb"<ImageLoader[^>]*\bformat=[\"']([^\"']*)", xml)
+        found = f"the format {loader.group(1).decode(errors='replace')}" if loader else "none"
+        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, got {found}"
+        raise N5UnrepresentableError(message, kind="option")
+    return Project(file, file.beside(description.location), description, labels_in(xml))

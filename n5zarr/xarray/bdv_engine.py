@@ -1,0 +1,91 @@
+"""BigDataViewer's XML for the engine: the nodes of ``open_bdv``, as xarray asks for them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.bdv import parse_xml
+from n5zarr.errors import N5Warning
+from n5zarr.format.path import normalize_path
+from n5zarr.storage.url import is_url
+from n5zarr.store.bdv_xml import xml_file
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    import xarray as xr
+
+    from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.place import Location
+    from n5zarr.xarray.options import StorageOptions
+
+__all__ = ["dataset_of_views", "is_description", "open_described"]
+
+
+def is_description(location: str | os.PathLike[str]) -> bool:
+    """Whether a location is a local XML file of BigDataViewer for N5."""
+    file = xml_file(location)
+    if file is None or is_url(file.directory):
+        return False
+    try:
+        return parse_xml(file.read()) is not None
+    except OSError:
+        return False
+
+
+def open_described(
+    location: Location,
+    group: str | None,
+    axis_order: AxisOrder,
+    storage_options: StorageOptions | None,
+) -> dict[str, xr.Dataset] | None:
+    """Open the nodes of :func:`open_bdv` at and below a group; None if there is no XML.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        Any location.
+    group : str or None
+        A node of the tree.
+    axis_order, storage_options : optional
+        As for :func:`open_bdv`.
+
+    Raises
+    ------
+    FileNotFoundError
+        The tree has no such node, or there are no setups.
+    N5UnrepresentableError
+        The XML is not BigDataViewer's for N5 (``kind="option"``).
+    """
+    if xml_file(location, storage_options) is None:
+        return None
+    from n5zarr.xarray.bdv import open_bdv  # noqa: PLC0415 - dask is slow to import
+
+    tree = open_bdv(location, axis_order=axis_order, storage_options=storage_options)
+    nodes = {node.path.strip("/"): node for node in tree.subtree}
+    path = normalize_path(group or "")
+    if path not in nodes:
+        listed = ", ".join(node.path.strip("/") for node in tree.leaves)
+        message = f"{location}: group: expected one of {listed}, got {path}"
+        raise FileNotFoundError(message)
+    top = nodes[path]
+    return {
+        f"/{node.path.removeprefix(top.path).strip('/')}": node.to_dataset() for node in top.subtree
+    }
+
+
+def dataset_of_views(
+    nodes: Mapping[str, xr.Dataset], drop_variables: str | Iterable[str] | None
+) -> xr.Dataset:
+    """Return the Dataset of the first of the nodes; warn if the others have all the data."""
+    first, *others = nodes
+    if others and not nodes[first].data_vars:
+        listed = ", ".join(path.lstrip("/") for path in others if nodes[path].data_vars)
+        message = (
+            f"the views are in nodes: open one by group=, or all with xr.open_datatree: {listed}"
+        )
+        warnings.warn(message, N5Warning, stacklevel=3)
+    dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
+    return nodes[first].drop_vars(dropped, errors="ignore")

@@ -1,0 +1,252 @@
+"""A BigStitcher project: its views by name and in their places."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import fsspec
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.conventions.bdv import parse_xml
+from tests.contract import bigstitcher as project
+from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TURNS = "ignore:.*the registration turns or shears:n5zarr.N5Warning"
+
+
+@pytest.fixture(scope="module")
+def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project.write_project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="module")
+def tree(xml: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup, tested below
+        return n5zarr.open_bdv(xml)
+
+
+# ----------------------------------------------------------------------------------------- views
+
+
+def test_views_have_the_names_of_the_xml(tree: Any) -> None:
+    assert sorted(tree.children) == [f"setup{number}" for number in SETUPS]
+    for number, setup in SETUPS.items():
+        for node in (tree[f"setup{number}"], tree[f"setup{number}/s0"], tree[f"setup{number}/s1"]):
+            found = {name: node[name].item() for name in node.coords if node[name].ndim == 0}
+            name, place = project.TILES[setup.tile]
+            assert found == {
+                "setup": number,
+                "setup_name": setup.name,
+                "channel": project.CHANNELS[setup.channel],
+                "tile": name,
+                "angle": project.ANGLES[setup.angle],
+                "illumination": "0",  # which has no name
+                **dict(zip(("tile_x", "tile_y", "tile_z"), map(float, place.split()), strict=True)),
+            }
+        level = tree[f"setup{number}/s1"]
+        assert level["timepoint"].values.tolist() == [*TIMEPOINTS]
+        present = [(number, t) != MISSING for t in TIMEPOINTS]
+        assert level["present"].dims == ("timepoint",)
+        assert level["present"].values.tolist() == present
+
+
+def test_views_are_found_by_name(tree: Any) -> None:
+    red = tree.filter(lambda node: node.coords.get("channel") == "mCherry & 561")
+    assert [n.path for n in red.leaves] == [f"/setup{s}/s{k}" for s in (3, 4) for k in (0, 1)]
+    right = tree.filter(
+        lambda node: node.coords.get("tile") == "right" and node.coords.get("channel") == "GFP"
+    )
+    assert list(right.children) == ["setup1"]
+
+
+def test_views_have_their_elements(tree: Any) -> None:
+    for (number, _), timepoint, level in itertools.product(SETUPS.items(), TIMEPOINTS, (0, 1)):
+        data = tree[f"setup{number}/s{level}/data"].sel(timepoint=timepoint)
+        if (number, timepoint) == MISSING:
+            assert not data.any()
+        else:
+            np.testing.assert_array_equal(data, project.elements(number, timepoint, level))
+
+
+def test_tiles_lie_at_their_places_in_the_world(tree: Any) -> None:
+    """spimdata ViewRegistration.updateModel: the transform that is listed last is applied first."""
+    for number, setup in SETUPS.items():
+        for level, by in enumerate(project.levels(setup)):
+            data = tree[f"setup{number}/s{level}/data"]
+            assert data["x"].attrs == {"units": "um"}
+            rest = np.reshape(data.attrs.get("registration", np.eye(3, 4)), (3, 4))
+            assert ("registration" in data.attrs) == (setup.angle == 1)
+            for corner in itertools.product(*((0, n - 1) for n in data.shape[1:])):
+                at = data.isel(dict(zip("zyx", corner, strict=True)))
+                position = rest @ [*(float(at[dim]) for dim in "xyz"), 1]
+                # BigDataViewer's MipmapTransforms.getMipmapTransformDefault
+                index = [i * f + (f - 1) / 2 for i, f in zip(corner[::-1], by, strict=True)]
+                np.testing.assert_allclose(position, project.world(setup, *index), atol=1e-12)
+
+
+def test_setups_that_are_alike_are_selected_by_name(xml: Path) -> None:
+    container = alike(xml)
+    with pytest.warns(n5zarr.N5Warning, match="left out") as warned:
+        tree: Any = n5zarr.open_bdv(container / "dataset.xml", registrations=False)
+    assert [str(w.message).partition(": ")[2] for w in warned] == [
+        "left out, as they are not in the XML: setup1, setup4, setup7",
+        "left out, as they are not in the XML: timepoint8",
+    ]
+    data = tree["s0/data"]
+    assert data.dims == ("setup", "timepoint", "z", "y", "x")
+    assert data["present"].dims == ("setup", "timepoint")
+    assert data["present"].values.tolist() == [[True, True, True], [True, True, False]]
+    for name, number in (("GFP", 0), ("mCherry & 561", 3)):
+        chosen = data.sel(channel=name, timepoint=2)
+        assert int(chosen["setup"]) == number
+        np.testing.assert_array_equal(chosen, project.elements(number, 2, 0))
+    both = data.sel(tile="left").sel(channel="GFP", timepoint=5)
+    np.testing.assert_array_equal(both, project.elements(0, 5, 0))
+    assert data.sel(setup_name="left red")["setup"] == 3
+
+
+def alike(xml: Path) -> Path:
+    """Write XML that describes only two setups, of equal size, and three time points."""
+    root = ElementTree.fromstring(xml.read_text())  # noqa: S314 - ours
+    setups = root.find(".//ViewSetups")
+    assert setups is not None
+    for element in setups.findall("ViewSetup"):
+        if element.findtext("id") not in ("0", "3"):
+            setups.remove(element)
+    folder = xml.parent / "alike"
+    folder.mkdir()
+    text = ElementTree.tostring(root, encoding="unicode").replace(project.PATTERN, "5, 2-0:2")
+    text = text.replace(">dataset.n5<", ">../dataset.n5<")
+    (folder / "dataset.xml").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("timepoints", "expected"),
+    [
+        ('type="range"><first>3</first><last>5</last>', (3, 4, 5)),
+        ('type="pattern"><integerpattern></integerpattern>', (0,)),
+        ('type="pattern"><integerpattern> 7, 9-3:4 ,10-12</integerpattern>', (5, 7, 9, 10, 11, 12)),
+        ('type="pattern"><integerpattern>40-50:10,0,1-3</integerpattern>', (0, 1, 2, 3, 40, 50)),
+        ('type="pattern"><integerpattern>1-a</integerpattern>', None),
+        ('type="pattern"><integerpattern>1-9:0</integerpattern>', None),
+        ('type="pattern"><integerpattern>0-2000000000</integerpattern>', None),
+        ('type="list"><Timepoint><id>8</id></Timepoint><Timepoint><id>1</id></Timepoint>', (1, 8)),
+        ('type="range"><first>3</first>', None),
+        ('type="other">', None),
+    ],
+)
+def test_time_points_are_parsed_as_in_java(timepoints: str, expected: Any) -> None:
+    """spimdata IntegerPattern.parseIntegerString, XmlIoTimePoints.fromXml"""
+    loader = "<ImageLoader><n5>a.n5</n5></ImageLoader>"
+    sequence = f"<SequenceDescription>{loader}<Timepoints {timepoints}</Timepoints>"
+    text = f"<SpimData>{sequence}</SequenceDescription></SpimData>"
+    description = parse_xml(text.encode())
+    assert description is not None
+    assert description.timepoints == expected
+
+
+# -------------------------------------------------------------------- the XML as a place
+
+
+@pytest.mark.filterwarnings(TURNS)
+def test_the_engine_takes_the_xml(xml: Path, tree: Any) -> None:
+    opened = xr.open_datatree(xml, engine="n5")
+    xr.testing.assert_identical(opened.load(), tree.load())
+    one = xr.open_dataset(xml, group="setup3/s1", chunks={})  # the engine is guessed
+    assert one.chunksizes == {"timepoint": (1, 1, 1, 1), "z": (3,), "y": (3,), "x": (4,)}
+    xr.testing.assert_identical(one.load(), tree["setup3/s1"].to_dataset())
+    without = xr.open_dataset(xml, group="/setup3/s1", drop_variables="present")
+    assert set(one.variables) - set(without.variables) == {"present"}
+    below = xr.open_datatree(xml, engine="n5", group="setup4")
+    assert list(below.children) == ["s0", "s1"]
+    ordered = xr.open_dataset(xml, engine="n5", group="setup4/s0", axis_order="F")
+    assert ordered["data"].dims == ("timepoint", "x", "y", "z")
+    with pytest.warns(n5zarr.N5Warning, match=r"open one by group=.*: setup0/s0, setup0/s1"):
+        assert not xr.open_dataset(xml, engine="n5").variables
+    with pytest.raises(FileNotFoundError, match=r"group: expected one of setup0/s0.*, got setup9"):
+        xr.open_dataset(xml, engine="n5", group="setup9")
+
+
+@pytest.mark.filterwarnings(TURNS)
+def test_the_xml_may_be_a_url(xml: Path, tree: Any) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.put(str(xml.parent), "/bigstitcher", recursive=True)
+    try:
+        remote = n5zarr.open_bdv("memory://bigstitcher/dataset.xml")
+        xr.testing.assert_identical(remote.load(), tree.load())
+        one = xr.open_dataset("memory://bigstitcher/dataset.xml", engine="n5", group="setup1/s0")
+        xr.testing.assert_identical(one.load(), tree["setup1/s0"].to_dataset())
+    finally:
+        memory.rm("/bigstitcher", recursive=True)
+
+
+def test_the_commands_take_the_xml(xml: Path, tmp_path: Path) -> None:
+    def printed(*arguments: str) -> str:
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    lines = printed("tree", str(xml), "--depth", "1").splitlines()
+    assert lines[1:] == [
+        "├── setup0  left green, illumination 0, channel GFP, tile left, angle 0",
+        "├── setup1  right green, illumination 0, channel GFP, tile right, angle 0",
+        "├── setup3  left red, illumination 0, channel mCherry & 561, tile left, angle 0",
+        "├── setup4  right red, illumination 0, channel mCherry & 561, tile right, angle 0",
+        "└── setup7  left green turned, illumination 0, channel GFP, tile left, angle 90",
+    ]
+    rows = dict(line.split("  ", 1) for line in printed("info", str(xml)).splitlines() if line)
+    said = {name.strip(): value.strip() for name, value in rows.items()}
+    assert said["time points"] == "0, 2, 5, 8"
+    assert said["missing views"] == "setup 3 at 5"
+    assert said["interest points"] == "none"
+    assert said["setup 4"].endswith("11 x 5 x 2 voxels  of 0.2 x 0.3 x 1.5 um")
+    described = json.loads(printed("info", str(xml), "--json"))["project"]
+    assert described["missing_views"] == [{"setup": 3, "timepoint": 5}]
+    assert described["setups"][1]["tile_location_n5"] == [1.4, 0.3, 0.0]
+    (tmp_path / "other.xml").write_text("<a/>")
+    for name, expected in (("other", "BigDataViewer's XML"), ("missing", "got no such file")):
+        result = CliRunner().invoke(app, ["info", str(tmp_path / f"{name}.xml")])
+        assert result.exit_code == 2
+        assert expected in result.output
+
+
+@pytest.mark.filterwarnings(TURNS)
+def test_what_the_xml_names_may_lie_elsewhere(xml: Path, tmp_path: Path, tree: Any) -> None:
+    for base, location in (
+        (str(xml.parent), "dataset.n5"),
+        (".", str(xml.parent / "dataset.n5")),
+        (".", f"file:{xml.parent / 'dataset.n5'}"),
+        (".", f"file://{xml.parent / 'dataset.n5'}"),
+    ):
+        text = project.project_xml().replace(">dataset.n5<", f">{location}<")
+        text = text.replace('"relative">.<', f'"absolute">{base}<')
+        (tmp_path / "elsewhere.xml").write_text(text)
+        opened: Any = n5zarr.open_bdv(tmp_path / "elsewhere.xml")
+        xr.testing.assert_identical(opened["setup4/s0"].load(), tree["setup4/s0"].load())
+
+
+@pytest.mark.parametrize("loader", ["bdv.hdf5", "split.viewerimgloader"])
+def test_images_that_are_not_n5_are_named(tmp_path: Path, loader: str) -> None:
+    """XmlIoSplitViewerImgLoader: the loader of the images is inside, with setups of its own."""
+    n5 = '<ImageLoader format="bdv.n5" version="1.0">'
+    inner = f'<ImageLoader format="{loader}">{n5}' if "split" in loader else n5
+    text = project.project_xml().replace(n5, inner.replace("bdv.n5", loader, "split" not in loader))
+    text = text.replace("</ImageLoader>", "</ImageLoader>" * inner.count("<ImageLoader"))
+    text = text if "split" in loader else text.replace("n5>", "hdf5>").replace("<n5", "<hdf5")
+    (tmp_path / "dataset.xml").write_text(text)
+    with pytest.raises(n5zarr.N5Error, match=f"an ImageLoader of N5, got the format {loader}"):
+        n5zarr.open_bdv(tmp_path / "dataset.xml")
