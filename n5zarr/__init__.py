@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.xarray.bdv import open_bdv
+    from n5zarr.xarray.interest_points import (
+        InterestPoints,
+        read_interest_points,
+        write_interest_points,
+    )
     from n5zarr.xarray.pyramids import open_level, pyramid_levels
     from n5zarr.xarray.write import to_n5
 
@@ -37,6 +42,7 @@ __all__ = [
     "ArrayGeometry",
     "Block",
     "CacheOptions",
+    "InterestPoints",
     "N5Block",
     "N5BlockCodec",
     "N5Error",
@@ -54,16 +60,19 @@ __all__ = [
     "open_level",
     "pyramid_levels",
     "read_block",
+    "read_interest_points",
     "sample_path",
     "set_geometry",
     "to_n5",
     "write_block",
+    "write_interest_points",
 ]
 
 _MODULES = {
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
     "CacheOptions": "storage.cache",
+    "InterestPoints": "xarray.interest_points",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
     "N5FSStore": "store.n5_fs_store",
@@ -79,10 +88,12 @@ _MODULES = {
     "open_level": "xarray.pyramids",
     "pyramid_levels": "xarray.pyramids",
     "read_block": "store.blocks",
+    "read_interest_points": "xarray.interest_points",
     "sample_path": "store.location",
     "set_geometry": "store.set_geometry",
     "to_n5": "xarray.write",
     "write_block": "store.blocks",
+    "write_interest_points": "xarray.interest_points",
 }
 _INNER_NAMES = {"open": "open_node"}
 

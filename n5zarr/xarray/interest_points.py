@@ -1,0 +1,431 @@
+"""``read_interest_points`` and ``write_interest_points``: BigStitcher's points as tables."""
+
+from __future__ import annotations
+
+import posixpath
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from n5zarr.arrays.creating import create_array
+from n5zarr.arrays.opening import open_array, open_node
+from n5zarr.container.walk import Walk
+from n5zarr.conventions.interest_points import (
+    CONTAINER,
+    CORRESPONDENCES,
+    POINTS,
+    PointList,
+    base_path,
+    list_of_path,
+    listed_in,
+    parse_id_map,
+    path_of,
+    with_lists,
+)
+from n5zarr.errors import (
+    N5FormatError,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+)
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.path import join
+from n5zarr.store.bdv_xml import XmlFile, xml_file
+from n5zarr.store.location import open_container
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.xarray.options import StorageOptions
+
+__all__ = ["InterestPoints", "read_interest_points", "write_interest_points"]
+
+type _Key = tuple[int, int, str]
+"""Time point, setup and label of a list."""
+
+_LIST = ["timepoint", "setup", "label"]
+_OTHER = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
+_PAIR = [*_LIST, "id", *_OTHER, "corresponding_id", "consensus_set"]
+_AXES = ["x", "y", "z"]
+_BLOCK = 300_000  # points in a block, as BigStitcher has it
+_GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java's default
+_ID = np.iinfo(np.int32)  # an int in Java
+
+
+class InterestPoints(NamedTuple):
+    """Interest points of a BigStitcher project, as tables.
+
+    Parameters
+    ----------
+    points : pandas.DataFrame
+        A row for each point, with the columns ``timepoint``, ``setup`` and ``label`` of its list,
+        its ``id`` in the list, and ``x``, ``y``, ``z`` in elements of full resolution, before any
+        registration. More columns, such as ``intensities``, where the list has such datasets.
+    correspondences : pandas.DataFrame
+        A row for each pair of points: ``timepoint``, ``setup``, ``label`` and ``id`` of the one,
+        the same with ``corresponding_`` of the other, and ``consensus_set``, -1 for none.
+    lists : pandas.DataFrame
+        A row for each list, also for empty ones: ``timepoint``, ``setup``, ``label`` and
+        ``parameters``, which say in the XML how the points were found.
+    """
+
+    points: pd.DataFrame
+    correspondences: pd.DataFrame
+    lists: pd.DataFrame
+
+
+def read_interest_points(
+    location: Location,
+    *,
+    label: str | None = None,
+    storage_options: StorageOptions | None = None,
+) -> InterestPoints:
+    """Read the interest points of a BigStitcher project.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        The XML of the project, whatever its images are stored in: the lists that it names, from
+        ``interestpoints.n5`` beside it. Or such a container: all lists in it.
+    label : str, optional
+        The label of the lists to read; all by default.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    InterestPoints
+        Tables of points, correspondences and lists.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no list, or one that the XML names is missing.
+    N5Error
+        A list is broken, or of an old kind: text files, or objects of Java.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
+    >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
+    """
+    file, opened = _open(location, storage_options, read_only=True)
+    lists = _lists_in(opened) if file is None else listed_in(file.read())
+    lists = [each for each in lists if label in (None, each.label)]
+    if file is None and not lists:
+        message = f"{opened}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
+        raise FileNotFoundError(message)
+    points = [_read_points(opened, each) for each in lists]
+    pairs = [_read_correspondences(opened, each) for each in lists]
+    return InterestPoints(
+        points=_joined(points, dict.fromkeys([*_LIST, "id"], "i8") | dict.fromkeys(_AXES, "f8")),
+        correspondences=_joined(pairs, dict.fromkeys(_PAIR, "i8")),
+        lists=pd.DataFrame([each[:4] for each in lists], columns=[*_LIST, "parameters"]),
+    )
+
+
+def _open(
+    location: Location, storage_options: StorageOptions | None, *, read_only: bool
+) -> tuple[XmlFile | None, N5Store]:
+    """Open the container of the points; return the XML, too, if that is what is given."""
+    options: Mapping[str, object] | None = storage_options
+    file = xml_file(location, options)
+    if file is not None:
+        location = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
+        options = file.storage_options
+    opened, path = open_container(location, storage_options=options, read_only=read_only)
+    if path:
+        message = f"{opened}: expected the XML or interestpoints.n5, got the node {path}"
+        raise N5UnrepresentableError(message, kind="option")
+    return file, opened
+
+
+def _lists_in(opened: N5Store) -> list[PointList]:
+    """List the lists of a container, sorted as BigStitcher sorts them in the XML."""
+    root = opened.node("")
+    found = [] if root is None else Walk(opened.container.nodes, opened.ask).run("", root)
+    parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
+    return sorted(each for each in map(list_of_path, parents) if each is not None)
+
+
+def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
+    path = join(each.path, "interestpoints")
+    node = opened.node(path)
+    where = f"{opened}: /{path}"
+    if node is None:
+        message = f"{where}: expected a list of interest points, got nothing; newer versions of "
+        message += "BigStitcher store them in interestpoints.zarr, which is not N5"
+        raise FileNotFoundError(message)
+    if not isinstance(node, GroupAttributes) or node.attributes.get("type") != "list":
+        kind = node.attributes.get("type") if isinstance(node, GroupAttributes) else "a dataset"
+        message = f"expected interest points of the type 'list', got {kind!r}"
+        raise N5UnsupportedError(message, kind="member", where=where)
+    columns: dict[str, Any] = {}
+    locations = np.empty((0, 3))
+    children = dict(opened.ask(opened.container.nodes.children(path)))
+    for name in sorted(n for n, child in children.items() if isinstance(child, DatasetView)):
+        values = np.asarray(open_array(opened, path=join(path, name))[...])
+        if name == "loc":
+            locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
+        else:
+            columns[name] = _ints(values) if name == "id" else values.ravel()
+    columns |= dict(zip(_AXES, locations.T, strict=False))
+    sizes = {name: len(values) for name, values in columns.items()}
+    if "id" not in columns or len(set(sizes.values())) != 1:
+        message = f"expected id and loc, and as many values for each, got {sizes or 'nothing'}"
+        raise N5FormatError(message, kind="member", where=where)
+    return _of_list(each, columns)
+
+
+def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
+    path = join(each.path, "correspondences")
+    node = opened.node(path)
+    if node is None:
+        return pd.DataFrame()
+    where = f"{opened}: /{path}"
+    version = node.attributes.get("correspondences") if isinstance(node, GroupAttributes) else None
+    if not isinstance(node, GroupAttributes) or str(version or 1)[0] not in "12":
+        message = f"expected correspondences of version 1 or 2, got {version or 'a dataset'}"
+        raise N5UnsupportedError(message, kind="version", where=where)
+    try:
+        lists = parse_id_map(node.attributes.get("idMap"))
+    except N5FormatError as err:
+        raise err.located(where) from None
+    if not lists:
+        return pd.DataFrame()
+    data = np.asarray(open_array(opened, path=join(path, "data"))[...])
+    if data.ndim != 2 or data.shape[1] not in (3, 4) or not set(data[:, 2].tolist()) <= set(lists):
+        message = f"data: expected 4 x N numbers, the third in idMap, got shape {data.shape[::-1]}"
+        raise N5FormatError(message, kind="member", where=where)
+    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=_OTHER)
+    columns = {
+        "id": _ints(data[:, 0]),
+        **{name: others[name] for name in _OTHER},
+        "corresponding_id": _ints(data[:, 1]),
+        "consensus_set": _ints(data[:, 3]) if data.shape[1] == 4 else -1,
+    }
+    return _of_list(each, columns)
+
+
+def _ints(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the numbers that Java stored as unsigned: -1 as the largest one."""
+    return values.ravel().astype(np.int64)
+
+
+def _of_list(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
+    values = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label, **columns}
+    frame = pd.DataFrame({name: column for name, column in values.items() if name not in _LIST})
+    for i, name in enumerate(_LIST):
+        frame.insert(i, name, values[name])
+    return frame
+
+
+def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
+    """Join tables; without any row, make one of the expected columns."""
+    filled = [frame for frame in frames if len(frame)]
+    if filled:
+        return pd.concat(filled, ignore_index=True)
+    types = {k: "str" if k.endswith("label") else v for k, v in empty.items()}
+    return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
+
+
+def write_interest_points(
+    location: Location,
+    points: pd.DataFrame,
+    correspondences: pd.DataFrame | None = None,
+    lists: pd.DataFrame | None = None,
+    *,
+    overwrite: bool = False,
+    storage_options: StorageOptions | None = None,
+) -> None:
+    """Write interest points for BigStitcher.
+
+    What :func:`read_interest_points` returns is written as it was: ``write_interest_points(place,
+    *found)``. All is checked before anything is written; lists that are not in the tables stay.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        The XML of the project: lists are written into ``interestpoints.n5`` beside it, and named in
+        the XML where it does not name them; all else in it stays. Or such a container, which is
+        created if it does not exist; BigStitcher reads its lists once an XML names them.
+    points, correspondences, lists : pandas.DataFrame
+        As in :class:`InterestPoints`; without ``lists``, those of the points. Other columns of
+        points are datasets beside ``loc``.
+    overwrite : bool, optional
+        Whether lists that exist are replaced, with their correspondences.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Raises
+    ------
+    FileExistsError
+        A list exists, and ``overwrite`` is false.
+    N5UnrepresentableError
+        A column is missing or of a wrong type, an id is not unique in its list or no ``int`` of
+        Java, or correspondences have no points (``kind="option"``).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr, pandas as pd
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "interestpoints.n5")
+    >>> beads = {"timepoint": 0, "setup": 3, "label": "beads", "id": [0, 1]}
+    >>> points = pd.DataFrame({**beads, "x": [1.5, 2], "y": [3.0, 4], "z": [5, 6.25]})
+    >>> n5zarr.write_interest_points(where, points)
+    >>> n5zarr.read_interest_points(where).points["z"].tolist()
+    [5.0, 6.25]
+    """
+    file, opened = _open(location, storage_options, read_only=False)
+    known = [] if file is None else listed_in(file.read())
+    found = _grouped("points", points, [*_LIST, "id", "x", "y"])
+    pairs = _grouped("correspondences", correspondences, _PAIR)
+    targets = _targets(found, lists, known)
+    _check(found, pairs, targets)
+    if not overwrite:
+        _check_new(opened, targets.values())
+    for key, target in targets.items():
+        _write_points(opened, target, found.get(key))
+        _write_correspondences(opened, target, pairs.get(key))
+    if file is not None:
+        file.update(lambda xml: xml and with_lists(xml, list(targets.values())))
+        _warn_of_zarr(file)
+
+
+def _grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[_Key, pd.DataFrame]:
+    """Return the rows of each list, in their order."""
+    if table is None or not len(table):
+        return {}
+    missing = [column for column in columns if column not in table]
+    integers = [c for c in columns if c not in ("x", "y") and not c.endswith("label")]
+    wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
+    if missing or wrong:
+        message = f"{name}: expected columns {', '.join(columns)}, of integers where they are "
+        message += f"numbers, got {', '.join(f'{c} ({table[c].dtype})' for c in table)}"
+        raise N5UnrepresentableError(message, kind="option")
+    labels = [column for column in columns if column.endswith("label")]
+    if not all(isinstance(each, str) and each for c in labels for each in table[c]):
+        message = f"{name}: expected text in {' and '.join(labels)} in each row"
+        raise N5UnrepresentableError(message, kind="option")
+    groups: Iterable[tuple[Any, pd.DataFrame]] = table.groupby(_LIST, sort=False)
+    return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
+
+
+def _targets(
+    found: Iterable[_Key], lists: pd.DataFrame | None, known: Iterable[PointList]
+) -> dict[_Key, PointList]:
+    """Return the lists to write, where the XML has them or where BigStitcher puts them."""
+    listed = {} if lists is None else _grouped("lists", lists, _LIST)
+    paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
+    targets = {}
+    for key in dict.fromkeys([*listed, *found]):
+        row = listed.get(key)
+        has_parameters = row is not None and "parameters" in row
+        parameters = str(row["parameters"].iloc[0]) if has_parameters else ""  # type: ignore[index]
+        targets[key] = PointList(*key, parameters, paths.get(key) or path_of(*key))
+    return targets
+
+
+def _check(
+    found: Mapping[_Key, pd.DataFrame],
+    pairs: Mapping[_Key, pd.DataFrame],
+    targets: Mapping[_Key, PointList],
+) -> None:
+    """Refuse what BigStitcher could not read."""
+    for key, rows in found.items():
+        where = targets[key].path
+        ids = rows["id"]
+        if not ids.is_unique or ids.min() < _ID.min or ids.max() > _ID.max:
+            message = f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}"
+            raise N5UnrepresentableError(message, kind="option")
+        others = [c for c in rows if c not in (*_LIST, "id") and rows[c].dtype.kind not in "iuf"]
+        others += [c for c in rows if c == "loc"]
+        if others:
+            message = (
+                f"{where}: expected columns of numbers beside {', '.join(_LIST)}, got {others}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+    for key, rows in pairs.items():
+        own = set(found[key]["id"]) if key in found else set()
+        if not set(rows["id"]) <= own:
+            message = f"{path_of(*key)}: expected correspondences of points that are in the table"
+            raise N5UnrepresentableError(message, kind="option")
+
+
+def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
+    """Refuse lists that exist."""
+    names = ("interestpoints", "correspondences")
+    nodes = {each.path: [opened.node(join(each.path, name)) for name in names] for each in targets}
+    exists = [path for path, found in nodes.items() if found != [None, None]]
+    if exists:
+        message = f"{opened}: expected no lists of these names without overwrite=True, got {exists}"
+        raise FileExistsError(message)
+
+
+def _new_group(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> None:
+    group: Any = open_node(opened, "a", path=path, delete_existing=True)
+    group.attrs.update(attributes)
+
+
+def _save(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
+    """Write numbers (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
+    array = create_array(
+        opened,
+        path=path,
+        shape=values.shape,
+        dtype=values.dtype,
+        chunks=(_BLOCK, width),
+        compression=_GZIP,
+    )
+    array.with_config({"write_empty_chunks": True})[...] = values
+
+
+def _write_points(opened: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
+    path = join(target.path, "interestpoints")
+    _new_group(opened, path, POINTS)
+    if rows is None:
+        for name, dtype in (("id", "u8"), ("loc", "f8")):
+            place = join(path, name)
+            create_array(
+                opened, path=place, shape=(0,), dtype=dtype, chunks=(1,), compression=_GZIP
+            )
+        return
+    axes = [axis for axis in _AXES if axis in rows]
+    ids = rows["id"].to_numpy(np.int64).astype(np.uint64)
+    _save(opened, join(path, "id"), ids[:, None], 1)
+    _save(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
+    for name in rows.columns:
+        if name not in (*_LIST, "id", *axes) and not rows[name].isna().all():
+            _save(opened, join(path, str(name)), rows[[name]].to_numpy(), 1)
+
+
+def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
+    path = join(target.path, "correspondences")
+    if rows is None:
+        _new_group(opened, path, {"correspondences": CORRESPONDENCES, "idMap": {}})
+        return
+    keys = list(zip(*(rows[column] for column in _OTHER), strict=True))
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    id_map: dict[str, JSON] = {f"{t},{s},{label}": n for (t, s, label), n in numbers.items()}
+    _new_group(opened, path, {"correspondences": CORRESPONDENCES, "idMap": id_map})
+    columns = [rows["id"], rows["corresponding_id"], [numbers[key] for key in keys]]
+    columns.append(rows["consensus_set"])
+    data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
+    _save(opened, join(path, "data"), data.astype(np.uint64), 1)
+
+
+def _warn_of_zarr(file: XmlFile) -> None:
+    """Warn if BigStitcher has another place for points, and looks there first."""
+    beside = posixpath.join(base_path(file.read()), "interestpoints.zarr")
+    store = file.beside(beside)
+    with suppress(FileNotFoundError):
+        XmlFile.at(f"{store}/zarr.json", file.storage_options).read()
+        message = f"{store}: BigStitcher reads lists that are in it from there, not from N5"
+        warnings.warn(message, N5Warning, stacklevel=3)

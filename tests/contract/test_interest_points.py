@@ -1,0 +1,266 @@
+"""BigStitcher's interest points: there and back, against a reader by the rules of Java."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import n5zarr
+from n5zarr.conventions.interest_points import PointList, with_lists
+from tests.contract import bigstitcher as project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+BEADS = {0: (1.5, 2.25, 1e-300), 2: (3.0, 4.0, 5.0), 5: (6.1, 7.2, 8.3)}
+OTHERS = {11: (0.1, 0.2, 0.3), 13: (-4.0, 1 / 3, 99.0)}
+PAIRS = [(0, 11, "2,1,a, b", -1), (5, 13, "2,1,a, b", 0), (0, 3, "0,4,beads", 2_000_000)]
+BACK = [(11, 0, "0,0,beads", -1), (13, 5, "0,0,beads", 0)]
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
+    """Interest points as Java wrote them, and the XML that names them, except for one list."""
+    container = tmp_path / "interestpoints.n5"
+    project.write_list(container, "tpId_0_viewSetupId_0/beads", BEADS, PAIRS)
+    project.write_list(container, "tpId_2_viewSetupId_1/a, b", OTHERS, BACK, version=1)
+    project.write_list(container, "tpId_0_viewSetupId_4/beads", {}, [])
+    project.write_list(container, "tpId_0_viewSetupId_7/beads", OTHERS)
+    lists = ((0, 0, "beads", "DOG &lt;s&gt;"), (0, 4, "beads", ""), (2, 1, "a, b", ""))
+    entries = "".join(
+        f'\n    <ViewInterestPointsFile timepoint="{t}" setup="{s}" label="{label}" '
+        f'params="{parameters}">tpId_{t}_viewSetupId_{s}/{label}</ViewInterestPointsFile>'
+        for t, s, label, parameters in lists
+    )
+    named = f"<!-- µ -->\r\n  <ViewInterestPoints>{entries}\n  </ViewInterestPoints>"
+    xml = tmp_path / "dataset.xml"
+    xml.write_bytes(project.project_xml(named).encode())
+    return xml
+
+
+def rows(table: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
+    return table.itertuples(index=False, name=None)
+
+
+def test_interest_points_are_read_as_tables(points: Path) -> None:
+    found = n5zarr.read_interest_points(points)
+    beads = [(0, 0, "beads", number, *place) for number, place in BEADS.items()]
+    others = [(2, 1, "a, b", number, *place) for number, place in OTHERS.items()]
+    assert list(rows(found.points)) == beads + others
+    assert list(found.points) == ["timepoint", "setup", "label", "id", "x", "y", "z"]
+    assert list(rows(found.lists)) == [
+        (0, 0, "beads", "DOG <s>"),
+        (0, 4, "beads", ""),
+        (2, 1, "a, b", ""),
+    ]
+    assert list(rows(found.correspondences)) == [
+        (0, 0, "beads", 0, 2, 1, "a, b", 11, -1),
+        (0, 0, "beads", 5, 2, 1, "a, b", 13, 0),
+        (0, 0, "beads", 0, 0, 4, "beads", 3, 2_000_000),
+        (2, 1, "a, b", 11, 0, 0, "beads", 0, -1),
+        (2, 1, "a, b", 13, 0, 0, "beads", 5, -1),  # version 1 has no consensus set
+    ]
+    every = n5zarr.read_interest_points(points.parent / "interestpoints.n5")
+    assert every.lists["setup"].tolist() == [0, 4, 7, 1]
+    assert len(n5zarr.read_interest_points(points, label="a, b").points) == len(OTHERS)
+    nothing = n5zarr.read_interest_points(points, label="none")
+    assert list(nothing.points) == list(found.points)
+    assert list(nothing.correspondences) == list(found.correspondences)
+
+
+def test_interest_points_go_there_and_back(points: Path, tmp_path: Path) -> None:
+    found = n5zarr.read_interest_points(points)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "project.xml").write_text(project.project_xml())
+    n5zarr.write_interest_points(copy / "project.xml", *found)
+    again = n5zarr.read_interest_points(copy / "project.xml")
+    for table, other in zip(found, again, strict=True):
+        pd.testing.assert_frame_equal(table, other)
+    container = copy / "interestpoints.n5"
+    assert project.read_list(container, "tpId_0_viewSetupId_0/beads") == (BEADS, PAIRS)
+    pairs = [(*pair[:3], -1) for pair in BACK]
+    assert project.read_list(container, "tpId_2_viewSetupId_1/a, b") == (OTHERS, pairs)
+    assert project.read_list(container, "tpId_0_viewSetupId_4/beads") == ({}, [])
+    assert json.loads((container / "attributes.json").read_text())["n5"] == "4.0.0"
+    # the XML that BigStitcher would have written, and the other elements as they were
+    before = ElementTree.fromstring(project.project_xml())  # noqa: S314 - ours
+    after = ElementTree.fromstring((copy / "project.xml").read_bytes())  # noqa: S314 - ours
+    entries = after.find("ViewInterestPoints")
+    assert entries is not None
+    assert [(entry.attrib, entry.text) for entry in entries] == [
+        (
+            {"timepoint": str(t), "setup": str(s), "label": label, "params": parameters},
+            f"tpId_{t}_viewSetupId_{s}/{label}",
+        )
+        for t, s, label, parameters in [
+            (0, 0, "beads", "DOG <s>"),
+            (0, 4, "beads", ""),
+            (2, 1, "a, b", ""),
+        ]
+    ]
+    for kept, was in zip(after, before, strict=True):
+        if kept.tag != "ViewInterestPoints":
+            assert ElementTree.tostring(kept) == ElementTree.tostring(was)
+
+
+def test_new_lists_are_added_and_what_exists_stays(points: Path) -> None:
+    container = points.parent / "interestpoints.n5"
+    text = points.read_bytes()
+    new = table(8, 3, "π <&>", {7: (1.0, 2.0, 3.0), 0: (4.0, 5.0, 6.0)})
+    n5zarr.write_interest_points(points, new)
+    assert project.read_list(container, "tpId_8_viewSetupId_3/π <&>")[0] == {
+        7: (1.0, 2.0, 3.0),
+        0: (4.0, 5.0, 6.0),
+    }
+    assert project.read_list(container, "tpId_0_viewSetupId_0/beads") == (BEADS, PAIRS)
+    entry = (
+        b'    <ViewInterestPointsFile timepoint="8" setup="3" label="&#960; &lt;&amp;&gt;" '
+        b'params="">tpId_8_viewSetupId_3/&#960; &lt;&amp;&gt;</ViewInterestPointsFile>\n'
+    )
+    end = b"  </ViewInterestPoints>"
+    assert points.read_bytes() == text.replace(end, entry + end)
+    found = n5zarr.read_interest_points(points)
+    assert found.points["label"].tolist()[-1] == "π <&>"
+    # what exists is replaced only where that is wanted, with its correspondences
+    with pytest.raises(FileExistsError, match=r"without overwrite=True, got \['tpId_8_view"):
+        n5zarr.write_interest_points(points, new)
+    n5zarr.write_interest_points(points, table(0, 0, "beads", OTHERS), overwrite=True)
+    assert project.read_list(container, "tpId_0_viewSetupId_0/beads") == (OTHERS, [])
+
+
+def table(t: int, s: int, label: str, places: dict[int, Any], **more: Any) -> pd.DataFrame:
+    columns: dict[str, Any] = {"timepoint": t, "setup": s, "label": label, "id": list(places)}
+    return pd.DataFrame(
+        {**columns, **dict(zip("xyz", zip(*places.values(), strict=True), strict=True)), **more}
+    )
+
+
+def test_lists_of_several_blocks_and_more_columns(tmp_path: Path) -> None:
+    n = 300_007
+    rng = np.random.default_rng(5)
+    places = rng.normal(size=(n, 3))
+    columns: dict[str, Any] = {"timepoint": 0, "setup": 2, "label": "many", "id": np.arange(n)}
+    many = pd.DataFrame({**columns, **dict(zip("xyz", places.T, strict=True))})
+    bright = table(1, 2, "bright", BEADS, intensities=np.array([0.5, 0, 3], "f4"))
+    container = tmp_path / "interestpoints.n5"
+    n5zarr.write_interest_points(container, pd.concat([many, bright]))
+    document, read = project.read_dataset(
+        container / "tpId_0_viewSetupId_2/many/interestpoints/loc", "d"
+    )
+    assert document["dimensions"] == [3, n]
+    np.testing.assert_array_equal(read, places)
+    assert not (container / "tpId_0_viewSetupId_2/many/interestpoints/intensities").exists()
+    found = n5zarr.read_interest_points(container, label="bright").points
+    pd.testing.assert_frame_equal(found[list(bright)], bright)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": [1, 1, 2]}, "ids that are unique"),
+        ({"id": [1, 2, 2**31]}, "ids that are unique and between -2147483648 and 2147483647"),
+        ({"id": [1.0, 2.0, 3.0]}, r"of integers where they are numbers, got .*id \(float64\)"),
+        ({"label": ["a", None, "a"]}, "expected text in label in each row"),
+        ({"note": ["a", "b", "c"]}, r"columns of numbers beside .*, got \['note'\]"),
+    ],
+    ids=["twice", "no int", "float", "no label", "text"],
+)
+def test_points_that_bigstitcher_cannot_read_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    container = tmp_path / "interestpoints.n5"
+    with pytest.raises(n5zarr.N5Error, match=message):
+        n5zarr.write_interest_points(container, table(0, 0, "a", BEADS).assign(**change))
+    with pytest.raises(n5zarr.N5Error, match="columns timepoint, setup, label, id, x, y, of"):
+        n5zarr.write_interest_points(container, table(0, 0, "a", BEADS).drop(columns="y"))
+    names = ("timepoint", "setup", "id", "consensus_set")
+    others = [f"corresponding_{name}" for name in ("timepoint", "setup", "id")]
+    pair: dict[str, Any] = dict.fromkeys([*names, *others], 0)
+    lone = pd.DataFrame([{**pair, "label": "b", "corresponding_label": "a"}])
+    with pytest.raises(n5zarr.N5Error, match="tpId_0_viewSetupId_0/b: expected correspondences of"):
+        n5zarr.write_interest_points(container, table(0, 0, "a", BEADS), lone)
+    assert not container.exists()
+
+
+def test_lists_that_cannot_be_read_are_named(points: Path) -> None:
+    container = points.parent / "interestpoints.n5"
+    group = container / "tpId_0_viewSetupId_0" / "beads"
+    ids = group / "interestpoints" / "attributes.json"
+    pairs = group / "correspondences" / "attributes.json"
+    for path, text, error, message in (
+        (pairs, '{"correspondences":"3.0.0"}', NotImplementedError, "version 1 or 2, got 3.0.0"),
+        (pairs, '{"idMap":{"0,1":0}}', ValueError, "correspondences: idMap: expected 'timepoint"),
+        (pairs, '{"idMap":{"0,1,a":9}}', ValueError, r"third in idMap, got shape \(4, 3\)"),
+        (ids, '{"type":"tree"}', NotImplementedError, "type 'list', got 'tree'"),
+    ):
+        kept = path.read_text()
+        path.write_text(text)
+        with pytest.raises(error, match=message) as raised:
+            n5zarr.read_interest_points(points)
+        assert isinstance(raised.value, n5zarr.N5Error)
+        assert "tpId_0_viewSetupId_0/beads" in str(raised.value)
+        path.write_text(kept)
+    (group / "interestpoints" / "id" / "attributes.json").unlink()
+    with pytest.raises(n5zarr.N5Error, match="expected id and loc, and as many values for each"):
+        n5zarr.read_interest_points(container)
+    text = points.read_text()
+    points.write_text(text.replace(">tpId_2", ">tpId_3"))
+    with pytest.raises(n5zarr.N5Error, match="expected id and loc"):
+        n5zarr.read_interest_points(points)
+    points.write_text(text.replace(">tpId_0_viewSetupId_0", ">interestpoints/tpId_0"))
+    with pytest.raises(n5zarr.N5Error, match="got text files"):
+        n5zarr.read_interest_points(points)
+    with pytest.raises(FileNotFoundError, match="expected groups tpId_0"):
+        n5zarr.read_interest_points(points.parent / "none.n5")
+
+
+def test_a_list_that_is_elsewhere_is_missing(points: Path) -> None:
+    points.write_text(points.read_text().replace(">tpId_2", ">tpId_3"))
+    with pytest.raises(FileNotFoundError, match=r"tpId_3.*stores? them in interestpoints\.zarr"):
+        n5zarr.read_interest_points(points)
+    zarr_store = points.parent / "interestpoints.zarr"
+    zarr_store.mkdir()
+    (zarr_store / "zarr.json").write_text("{}")
+    with pytest.warns(n5zarr.N5Warning, match="BigStitcher reads lists that are in it from there"):
+        n5zarr.write_interest_points(points, table(8, 0, "new", BEADS))
+
+
+@pytest.mark.parametrize(
+    "nothing", ["<ViewInterestPoints />", "<ViewInterestPoints></ViewInterestPoints>", ""]
+)
+def test_xml_gets_the_element_where_it_has_none(tmp_path: Path, nothing: str) -> None:
+    xml = tmp_path / "dataset.xml"
+    xml.write_text(project.project_xml(nothing))
+    n5zarr.write_interest_points(xml, table(0, 0, "a", BEADS))
+    root = ElementTree.fromstring(xml.read_text())  # noqa: S314 - ours
+    assert [e.text for e in root.iterfind("ViewInterestPoints/*")] == ["tpId_0_viewSetupId_0/a"]
+
+
+def test_xml_that_cannot_be_added_to_stays(tmp_path: Path) -> None:
+    wide = project.project_xml().replace("UTF-8", "UTF-16").encode("utf-16")
+    hidden = project.project_xml("<!-- <ViewInterestPoints /> -->").encode()
+    lists = [PointList(0, 0, "a", "", "tpId_0_viewSetupId_0/a")]
+    for xml in (wide, hidden):
+        with pytest.raises(n5zarr.N5Error, match="an element ViewInterestPoints to add to"):
+            with_lists(xml, lists)
+    (tmp_path / "dataset.xml").write_bytes(wide)
+    with pytest.raises(n5zarr.N5Error, match="an element ViewInterestPoints to add to"):
+        n5zarr.write_interest_points(tmp_path / "dataset.xml", table(0, 0, "a", BEADS))
+    assert (tmp_path / "dataset.xml").read_bytes() == wide
+
+
+def test_points_of_images_that_are_not_n5(tmp_path: Path) -> None:
+    xml = tmp_path / "dataset.xml"
+    xml.write_text(project.project_xml().replace("n5>", "hdf5>").replace("<n5", "<hdf5"))
+    n5zarr.write_interest_points(xml, table(0, 0, "a", BEADS))
+    assert len(n5zarr.read_interest_points(xml).points) == len(BEADS)
+    xml.write_text("<other/>")
+    with pytest.raises(n5zarr.N5Error, match="XML of a BigStitcher project"):
+        n5zarr.read_interest_points(xml)
