@@ -1,4 +1,4 @@
-"""Every Python block of the README and the pages runs, beside a container named sample.n5."""
+"""Every Python block of the README and the pages runs, beside sample.n5."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import n5zarr
+from tests.contract.bigstitcher import write_project
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,8 +27,11 @@ def name(page: Path) -> str:
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
+    blocks = BLOCK.findall(page.read_text())
+    if any("dataset.xml" in block for block in blocks):
+        write_project(tmp_path, (0, 1, 3, 4))
     monkeypatch.chdir(tmp_path)
-    for block in BLOCK.findall(page.read_text()):
+    for block in blocks:
         exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
 
 
