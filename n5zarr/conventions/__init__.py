@@ -2,5 +2,6 @@
 
 Knows how attributes of a dataset, and of the groups above it, become one model of its axes
 (`model`), how these axes become attributes again, and in which order conventions are tried
-(`find`), and what BigStitcher's XML and attributes say of its points. May import numpy, `format` and `errors`. Must not import zarr, nor do input or output.
+(`find`), and what BigStitcher's XML and attributes say of interest points. May import numpy,
+`format` and `errors`. Must not import zarr, nor do input or output.
 """
