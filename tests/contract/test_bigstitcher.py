@@ -118,6 +118,17 @@ def test_setups_that_are_alike_are_selected_by_name(xml: Path) -> None:
     assert data.sel(setup_name="left red")["setup"] == 3
 
 
+def test_a_view_that_the_xml_calls_missing_is_not_shown(tmp_path: Path) -> None:
+    """spimdata ViewDescription.isPresent, by which BigDataViewer shows a view"""
+    xml = project.write_project(tmp_path, [0])
+    more = '<MissingViews><MissingView timepoint="2" setup="0" />'
+    xml.write_text(xml.read_text().replace("<MissingViews>", more))
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    assert data["present"].values.tolist() == [[True, False, True, True]]
+    assert not data.sel(setup=0, timepoint=2).any()
+    np.testing.assert_array_equal(data.sel(setup=0, timepoint=5), project.elements(0, 5, 0))
+
+
 def alike(xml: Path) -> Path:
     """Write XML that describes only two setups, of equal size, and three time points."""
     root = ElementTree.fromstring(xml.read_text())  # noqa: S314 - ours
