@@ -284,19 +284,29 @@ def write_interest_points(
     [5.0, 6.25]
     """
     file, opened = _open(location, storage_options, read_only=False)
-    known = [] if file is None else listed_in(file.read())
+    xml = None if file is None else file.read()
     found = _grouped("points", points, [*_LIST, "id", "x", "y"])
     pairs = _grouped("correspondences", correspondences, _PAIR)
-    targets = _targets(found, lists, known)
+    targets = _targets(found, lists, [] if xml is None else listed_in(xml))
     _check(found, pairs, targets)
+    _ = xml and with_lists(xml, list(targets.values()))  # may refuse: before anything is written
     if not overwrite:
         _check_new(opened, targets.values())
     for key, target in targets.items():
         _write_points(opened, target, found.get(key))
         _write_correspondences(opened, target, pairs.get(key))
     if file is not None:
-        file.update(lambda xml: xml and with_lists(xml, list(targets.values())))
-        _warn_of_zarr(file)
+        _name(file, list(targets.values()))
+
+
+def _name(file: XmlFile, lists: list[PointList]) -> None:
+    """Name lists in the XML; warn if BigStitcher has another place for points, where it looks."""
+    file.update(lambda xml: xml and with_lists(xml, lists))
+    store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
+    with suppress(FileNotFoundError):
+        XmlFile.at(f"{store}/zarr.json", file.storage_options).read()
+        message = f"{store}: BigStitcher reads lists that are in it from there, not from N5"
+        warnings.warn(message, N5Warning, stacklevel=3)
 
 
 def _grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[_Key, pd.DataFrame]:
@@ -419,13 +429,3 @@ def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFram
     columns.append(rows["consensus_set"])
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
     _save(opened, join(path, "data"), data.astype(np.uint64), 1)
-
-
-def _warn_of_zarr(file: XmlFile) -> None:
-    """Warn if BigStitcher has another place for points, and looks there first."""
-    beside = posixpath.join(base_path(file.read()), "interestpoints.zarr")
-    store = file.beside(beside)
-    with suppress(FileNotFoundError):
-        XmlFile.at(f"{store}/zarr.json", file.storage_options).read()
-        message = f"{store}: BigStitcher reads lists that are in it from there, not from N5"
-        warnings.warn(message, N5Warning, stacklevel=3)

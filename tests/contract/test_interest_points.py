@@ -254,6 +254,7 @@ def test_xml_that_cannot_be_added_to_stays(tmp_path: Path) -> None:
     with pytest.raises(n5zarr.N5Error, match="an element ViewInterestPoints to add to"):
         n5zarr.write_interest_points(tmp_path / "dataset.xml", table(0, 0, "a", BEADS))
     assert (tmp_path / "dataset.xml").read_bytes() == wide
+    assert not (tmp_path / "interestpoints.n5").exists()
 
 
 def test_points_of_images_that_are_not_n5(tmp_path: Path) -> None:
