@@ -57,6 +57,7 @@ type Kind = Literal[
     "listing",  # a server that does not list directories
     "changed",  # an array was replaced while it was open
     "differs",  # a copy is not equal to its source
+    "foreign",  # something else than N5 is there
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind.__value__)

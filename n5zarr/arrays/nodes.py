@@ -15,7 +15,7 @@ from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata, with_attributes
 from n5zarr.container.nodes import Broken
-from n5zarr.container.walk import Walk
+from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
 from n5zarr.store.n5_store import N5Store
@@ -128,6 +128,8 @@ def _below(
 ) -> Iterator[tuple[str, AnyArray | Group]]:
     depth = None if max_depth is None else max_depth + 1
     for found, _ in Walk(store.container.nodes, store.ask, depth).run(path, group):
+        if isinstance(found.node, Unreadable):
+            raise found.node.error
         if isinstance(found.node, Broken):
             store.container.warn(f"left out of the listing: {found.node.error}")
         elif found.level and found.node is not None:

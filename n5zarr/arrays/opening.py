@@ -14,6 +14,7 @@ from n5zarr.arrays.nodes import node_at
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import check_group, datasets_below, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -186,8 +187,8 @@ def open_array(
     found = open_node(store, mode, path=path, **options)
     if isinstance(found, zarr.Array):
         return found
-    message = "expected an array, got a group; n5zarr.open_group opens it"
-    raise N5UnrepresentableError(message, kind="option", where=str(found.store_path))
+    opened: Any = found.store
+    raise _no_array(opened, found.path, "n5zarr.open_group opens the group")
 
 
 def open_group(
@@ -247,9 +248,20 @@ def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) 
         found = node_at(opened, node)
     if found is not None:
         return found
-    if mode == "w-":  # with which `zarr.open` makes an array
-        return zarr.open_group(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
-    return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
+    try:
+        if mode == "w-":  # with which `zarr.open` makes an array
+            return zarr.open_group(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
+        return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
+    except FileNotFoundError:
+        raise not_found(opened, node) from None
+
+
+def _no_array(opened: N5Store, node: str, way: str) -> N5UnrepresentableError:
+    """Make the error of a group where an array is meant; name the arrays in it."""
+    check_group(opened, node)
+    below = datasets_below(opened, node) or "none"
+    message = f"expected an array, got a group; arrays in it: {below}; {way}"
+    return N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")
 
 
 def _delete(opened: N5Store, node: str, mode: str) -> None:
@@ -269,8 +281,7 @@ def _check_wanted(
     array = _open(opened, node, "r")
     where = f"{opened}: {node or '/'}"
     if wanted and not isinstance(array, zarr.Array):
-        message = "expected an array, got a group"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        raise _no_array(opened, node, "dtype, ndim, shape and chunks are conditions of arrays")
     for name, value in wanted.items():
         actual = getattr(array, name)
         if name == "dtype":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import signal
 import sys
 import warnings
 from contextlib import contextmanager
@@ -30,12 +29,13 @@ import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli.bdv import project_rows, setup_names
 from n5zarr.cli.demo import PICTURE, report, write
+from n5zarr.cli.stopping import stoppable
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["app"]
 
@@ -69,7 +69,14 @@ Options = Annotated[
 type _Described = dict[str, Any]
 """JSON from `describe` or `describe_tree`, or a part of it."""
 
-_STYLES = {"group": "bold", "array": "bold cyan", "object": "yellow", "broken": "bold red"}
+_STYLES = {
+    "group": "bold",
+    "array": "bold cyan",
+    "object": "yellow",
+    "foreign": "yellow",
+    "broken": "bold red",
+    "unreadable": "bold red",
+}
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -173,24 +180,35 @@ def tree(
 ) -> None:
     """Print the groups and datasets of a container.
 
-    Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z).
+    Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z). The line of a node
+    that may not be read says why; the exit status is 2 then.
     """
     with _errors_in_one_line(debug=debug):
         options = _storage_options(option)
         if as_json:
             found = inspect.describe_tree(location, size=size, depth=depth, storage_options=options)
             _print_json(found)
+            n_unreadable = _count_unreadable(found)
         else:
             each = inspect.describe_each(location, size=size, depth=depth, storage_options=options)
-            _print_tree(each)
+            n_unreadable = _print_tree(each)
+    if n_unreadable:
+        _complain("error", f"{location}: {n_unreadable} of the nodes cannot be read")
+        raise typer.Exit(2)
 
 
-def _print_tree(nodes: Iterable[inspect.Described]) -> None:
-    """Print each node as soon as it is known."""
+def _count_unreadable(node: _Described) -> int:
+    below: int = sum(map(_count_unreadable, node.get("children", ())))
+    return below + int(node["kind"] == "unreadable")
+
+
+def _print_tree(nodes: Iterable[inspect.Described]) -> int:
+    """Print each node as soon as it is known; return how many storage refuses to read."""
     console = _console()
     is_terminal = console.is_terminal
     guides = Tree.ASCII_GUIDES if console.options.ascii_only else Tree.TREE_GUIDES[0]
     space, going_on, fork, end = map(str, guides)
+    n_unreadable = 0
     above: list[str] = []  # what is drawn below the nodes above
     for level, is_last, node in nodes:
         del above[max(level - 1, 0) :]
@@ -202,6 +220,8 @@ def _print_tree(nodes: Iterable[inspect.Described]) -> None:
             typer.echo(line.plain)
         if level:
             above.append(space if is_last else going_on)
+        n_unreadable += node["kind"] == "unreadable"
+    return n_unreadable
 
 
 def _label(node: _Described) -> Text:
@@ -364,7 +384,7 @@ def convert(
         console = _console(stderr=True)
         quiet = not console.is_terminal
         progress = Progress(*columns, TransferSpeedColumn(), console=console, disable=quiet)
-        with progress as bar, _stoppable() as stop_if_asked:
+        with progress as bar, stoppable() as stop_if_asked:
             tasks: dict[str, TaskID] = {}
 
             def show(stage: str, done: int, total: int) -> None:
@@ -377,42 +397,6 @@ def convert(
             hdmf.convert(source, target, to=to, overwrite=overwrite, verify=verify, progress=show)
         checked = f"equal to {source}" if verify else "not compared"
         _console().print(f"{escape(target)}: written, {escape(checked)}", soft_wrap=True)
-
-
-@contextmanager
-def _stoppable() -> Iterator[Callable[[], None]]:
-    """Let signals raise an exception, so that what runs cleans up.
-
-    Yields
-    ------
-    callable
-        Raises if a signal has arrived. Call it regularly: an exception that a signal raises is
-        lost while C calls Python back.
-    """
-    received: list[int] = []
-
-    def stop_if_asked() -> None:
-        if received:
-            raise (
-                KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
-            )
-
-    def stop(number: int, _: object) -> None:
-        received.append(number)
-        stop_if_asked()
-
-    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    # keep what is ignored, such as SIGHUP under nohup
-    before = {
-        n: signal.getsignal(n) for n in numbers if n and signal.getsignal(n) != signal.SIG_IGN
-    }
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield stop_if_asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @app.command()

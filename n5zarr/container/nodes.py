@@ -8,7 +8,7 @@ What is a node:
  - any other directory is a group, with or without ``attributes.json``; on an object store, any
    prefix with keys;
  - a root without document and nodes is none, so that a container can be made there; nor are files,
-   and the directories of blocks below a dataset;
+   and the directories of blocks below a dataset; one with only Zarr's documents is an error;
  - BigStitcher's ``setupN``, which have all keys of a dataset, are groups: if a document may be one
    of these (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
@@ -22,8 +22,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
+from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
-from n5zarr.errors import N5AttributesError, N5Error, Problem
+from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -149,9 +150,16 @@ class Nodes:
 
     def implicit_group(self, path: str) -> Steps[GroupAttributes]:
         """Make the group of a directory without a document."""
-        return self.formats.shown_as(
-            GroupAttributes(attributes={}), (yield from self.formats.above(path))
-        )
+        group = GroupAttributes(attributes={})
+        return self.formats.shown_as(group, (yield from self.formats.above(path)))
+
+    def bare(self, path: str, entries: Sequence[Entry]) -> Steps[GroupAttributes | Broken]:
+        """Make the child that is a directory without a document."""
+        try:
+            yield from check_n5(path, entries)
+        except N5FormatError as err:
+            return Broken(err.located(path))
+        return (yield from self.implicit_group(path))
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
@@ -224,7 +232,8 @@ class Nodes:
         """
         (entries,) = yield [List(path, few=True)]
         if entries is None or not path:
-            return bool(entries) and (yield from self._holds_nodes())
+            return bool(entries) and (yield from holds_nodes())
+        yield from check_n5(path, entries)
         parent, _, name = path.rpartition("/")
         while is_block_name(name):
             data = yield from read_key(join(parent, ATTRIBUTES_JSON))
@@ -234,15 +243,6 @@ class Nodes:
                 return True
             parent, _, name = parent.rpartition("/")
         return True
-
-    def _holds_nodes(self) -> Steps[bool]:
-        """Whether a root without document has nodes; files, and directories of files, are none."""
-        names = [e.name for e in (yield from list_each([""]))[0] if e.is_dir is not False]
-        for i in range(0, len(names), 64):
-            each = yield from list_each(names[i : i + 64])
-            if any(e.name == ATTRIBUTES_JSON or e.is_dir is not False for d in each for e in d):
-                return True
-        return False
 
     def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
@@ -264,8 +264,8 @@ class Nodes:
         for name, node in zip(names, nodes, strict=True):
             if node is not None:
                 children.append((name, node))
-            elif keys[name] is not None:
-                children.append((name, (yield from self.implicit_group(join(path, name)))))
+            elif (entries := keys[name]) is not None:
+                children.append((name, (yield from self.bare(join(path, name), entries))))
         return children + refused
 
     def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:

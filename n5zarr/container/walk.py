@@ -15,18 +15,26 @@ from n5zarr.container.nodes import Broken, names_of_nodes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import List, Steps
+from n5zarr.storage.url import is_of_one_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.storage.requests import Entry
 
-__all__ = ["Found", "Walk"]
+__all__ = ["Found", "Unreadable", "Walk"]
 
 _AHEAD = 512  # nodes whose documents are asked for together
 _LISTINGS = 64  # groups that are listed together
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A node that storage refuses to read, such as one that only others may read."""
+
+    error: Exception
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +47,7 @@ class Found:
         Path in the container.
     level : int
         How many levels it is below the first node.
-    node : DatasetView, GroupAttributes, Broken or None
+    node : DatasetView, GroupAttributes, Broken, Unreadable or None
         The node; None if nothing is there.
     is_read : bool, optional
         Whether storage has been asked for it.
@@ -49,7 +57,7 @@ class Found:
 
     path: str
     level: int
-    node: Node | Broken | None
+    node: Node | Broken | Unreadable | None
     is_read: bool = False
     children: list[Found] | None = None
 
@@ -95,7 +103,9 @@ class Walk:
             if found.node is None:
                 continue
             if self._needs_listing(found):
-                self._ask(self._list([found, *islice(self._ahead(), _AHEAD - 1)]))
+                window = islice(self._ahead(), _AHEAD - 1)
+                groups = islice(filter(self._needs_listing, window), _LISTINGS - 1)
+                self._ask_each(self._list, [found, *groups])
             yield found, self._is_last(found)
             self._pending += reversed(found.children or [])
 
@@ -120,7 +130,23 @@ class Walk:
         if not found.is_read:
             window = islice(self._ahead(), _AHEAD - 1)
             ahead = (f for f in window if not f.is_read and f is not found)
-            self._ask(self._read_all([found, *ahead]))
+            self._ask_each(self._read_all, [found, *ahead])
+
+    def _ask_each(
+        self, flow: Callable[[Sequence[Found]], Steps[None]], asked: Sequence[Found]
+    ) -> None:
+        """Ask for many nodes at once; where storage refuses one of them, for fewer."""
+        try:
+            self._ask(flow(asked))
+        except Exception as err:
+            if not is_of_one_key(err):
+                raise
+            half = len(asked) // 2
+            if half:
+                self._ask_each(flow, asked[:half])
+                self._ask_each(flow, asked[half:])
+            else:
+                asked[0].node, asked[0].is_read = Unreadable(err), True
 
     def _read_all(self, unread: Sequence[Found]) -> Steps[None]:
         nodes = yield from self._nodes.each([found.path for found in unread])
@@ -133,15 +159,15 @@ class Walk:
         listings = yield [List(f.path, few=f.level == self._depth) for f in bare]
         for found, entries in zip(bare, listings, strict=True):
             if entries is not None:
-                found.node = yield from self._nodes.implicit_group(found.path)
-                self._set_children(found, entries)
+                found.node = yield from self._nodes.bare(found.path, entries)
+                if isinstance(found.node, GroupAttributes):
+                    self._set_children(found, entries)
 
     def _needs_listing(self, found: Found) -> bool:
         is_group = isinstance(found.node, GroupAttributes)
         return is_group and found.children is None and found.level != self._depth
 
-    def _list(self, window: Iterable[Found]) -> Steps[None]:
-        groups = list(islice(filter(self._needs_listing, window), _LISTINGS))
+    def _list(self, groups: Sequence[Found]) -> Steps[None]:
         listings = yield [List(group.path) for group in groups]
         for group, entries in zip(groups, listings, strict=True):
             self._set_children(group, entries or [])

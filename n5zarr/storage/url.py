@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Backend",
     "is_chain",
+    "is_of_one_key",
     "is_url",
     "says_missing",
     "store_of_url",
@@ -196,17 +197,26 @@ def says_missing(store: object, err: Exception) -> bool:
     """Whether an error of a store means that the key is missing."""
     if isinstance(err, FileNotFoundError):
         return True
-    is_forbidden = (
+    if not isinstance(store, _Tolerant) or not _is_forbidden(err):
+        return False
+    causes = [err, err.__cause__, err.__context__]
+    reasons = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
+    return _NOT_MISSING.search(reasons) is None
+
+
+def _is_forbidden(err: Exception) -> bool:
+    return (
         isinstance(err, PermissionError)
         or getattr(err, "status", None) == 403
         or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
         or "403 Forbidden" in str(err)  # of obstore, when listing
     )
-    if not isinstance(store, _Tolerant) or not is_forbidden:
-        return False
-    causes = [err, err.__cause__, err.__context__]
-    reasons = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
-    return _NOT_MISSING.search(reasons) is None
+
+
+def is_of_one_key(err: Exception) -> bool:
+    """Whether an error of storage is of one key, and others may be read nevertheless."""
+    is_lost = isinstance(err, ConnectionError | TimeoutError)
+    return _is_forbidden(err) or (isinstance(err, OSError) and not is_lost)
 
 
 def tolerant(store: Store) -> Store:

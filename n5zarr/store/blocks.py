@@ -26,6 +26,8 @@ from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Put, Steps, read_key
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.not_found import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,8 +235,10 @@ def _find(
         raise N5UnsupportedError(message, kind="read-only", where=where)
     dataset = _read_attributes(opened, node, where)
     if isinstance(dataset, GroupAttributes):
-        message = f"{where}: expected a dataset, got a group or nothing"
-        raise FileNotFoundError(message)
+        if opened.node(node) is None:
+            raise not_found(opened, node, "a dataset")
+        below = datasets_below(opened, node)
+        raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
     position = N5Tuple(tuple(map(index, grid_position)))
     if len(position) != dataset.ndim or any(p < 0 for p in position):
         message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"

@@ -14,6 +14,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -154,8 +155,7 @@ def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -
     if isinstance(found, DatasetView):
         return [opened.ask(read_placed(opened.container.nodes, path, found, convention))]
     if found is None:
-        message = f"{opened}: /{path}: expected a dataset or a group of levels, got nothing there"
-        raise FileNotFoundError(message)
+        raise not_found(opened, path, "a dataset or a group of levels")
     return placed_levels(opened, path, convention)
 
 
@@ -194,8 +194,7 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     """
     node = opened.node(path)
     if node is None:
-        message = f"{opened}: /{path}: expected a group of levels, got nothing there"
-        raise FileNotFoundError(message)
+        raise not_found(opened, path, "a group of levels")
     if not isinstance(node, GroupAttributes):  # a level: take its group
         path = path.rpartition("/")[0]
         node = opened.node(path)

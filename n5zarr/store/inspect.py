@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.nodes import Broken, read_document
-from n5zarr.container.walk import Found, Walk
+from n5zarr.container.walk import Found, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -20,8 +20,10 @@ from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import read_key
+from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, read_project, xml_file
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import Content, DatasetView
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
+
+_DAMAGED = ("broken", "unreadable")
 
 __all__ = [
     "Described",
@@ -113,12 +117,7 @@ def _existing_node(opened: N5Store, path: str) -> Node:
     node = opened.node(path)
     if node is not None:
         return node
-    root = getattr(opened, "root", None)
-    if root is not None and not root.exists():
-        message = f"{root} does not exist"
-    else:
-        message = f"{opened}: /{path}: expected a group or dataset, got nothing"
-    raise FileNotFoundError(message)
+    raise not_found(opened, path)
 
 
 def _version(opened: N5Store) -> JSON:
@@ -224,9 +223,9 @@ def describe_tree(
     Returns
     -------
     dict
-        ``name``, ``kind`` (``"group"``, ``"array"``, ``"object"`` or ``"broken"``) and, depending
-        on the kind, ``children``, the members of an array that :func:`describe` returns, or
-        ``error``.
+        ``name``, ``kind`` (``"group"``, ``"array"``, ``"object"``, ``"broken"``, ``"foreign"`` for
+        Zarr in the container, or ``"unreadable"`` where storage refuses) and, depending on the
+        kind, ``children``, the members of an array that :func:`describe` returns, or ``error``.
 
     Raises
     ------
@@ -292,17 +291,30 @@ def describe_each(
 
 def _describe_node(opened: N5Store, found: Found, *, size: bool) -> dict[str, JSON]:
     node = found.node
-    if isinstance(node, Broken):
-        return {"kind": "object" if _is_object(node) else "broken", "error": str(node.error)}
+    if isinstance(node, DatasetView) and size:
+        try:
+            sizes = _describe_size(opened, found.path, node)
+        except Exception as err:
+            if not is_of_one_key(err):
+                raise
+            node = Unreadable(err)
+        else:
+            return {"kind": "array", **_describe_array(node), **sizes}
+    if isinstance(node, Broken | Unreadable):
+        return {"kind": _kind(node), "error": str(node.error)}
     if isinstance(node, DatasetView):
-        sizes = _describe_size(opened, found.path, node) if size else {}
-        return {"kind": "array", **_describe_array(node), **sizes}
+        return {"kind": "array", **_describe_array(node)}
     return {"kind": "group"}
 
 
-def _is_object(node: Broken) -> bool:
-    """Whether a node is a valid dataset of a type that no array can hold."""
-    return isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
+def _kind(node: Broken | Unreadable) -> str:
+    """Tell damage from what storage refuses, what is not N5, and datasets that are no arrays."""
+    if isinstance(node, Unreadable):
+        return "unreadable"
+    if node.error.kind == "foreign":
+        return "foreign"
+    is_object = isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
+    return "object" if is_object else "broken"
 
 
 def find_damage(
@@ -310,7 +322,7 @@ def find_damage(
     path: str = "",
     *,
     storage_options: Mapping[str, object] | None = None,
-) -> Iterator[N5Error]:
+) -> Iterator[Exception]:
     """Decode every stored block of a dataset, or of all datasets below a group; yield the errors.
 
     Parameters
@@ -324,8 +336,9 @@ def find_damage(
 
     Yields
     ------
-    N5Error
-        One for each damaged block and each broken node; its message names the block or node.
+    Exception
+        One for each damaged block and each broken node, whose message names the block or node; that
+        of storage for each node that it refuses to read.
 
     Raises
     ------
@@ -339,7 +352,7 @@ def find_damage(
     for found, _ in Walk(opened.container.nodes, opened.ask).run(node_path, node):
         if isinstance(found.node, DatasetView):
             yield from _damage(opened, found.path, found.node)
-        elif isinstance(found.node, Broken) and not _is_object(found.node):
+        elif isinstance(found.node, Broken | Unreadable) and _kind(found.node) in _DAMAGED:
             yield found.node.error
 
 

@@ -37,6 +37,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join, local_path
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate
@@ -71,8 +72,8 @@ class GroupOptions(Decoding, total=False):
 class N5BackendEntrypoint(BackendEntrypoint):
     """The engine ``"n5"`` of xarray."""
 
-    description: ClassVar[str] = "Open N5 containers with axes and units as coordinates"
-    url: ClassVar[str] = "https://github.com/saalfeldlab/n5"
+    description: ClassVar[str] = "n5zarr: open N5 containers with axes and units as coordinates"
+    url: ClassVar[str] = "docs/xarray.md of n5zarr"  # the project has no address of its own yet
     supports_groups: ClassVar[bool] = True
 
     def guess_can_open(self, filename_or_obj: object) -> bool:
@@ -272,14 +273,18 @@ class _Source:
         deep : bool, optional
             Whether to read the groups below, too.
         """
-        return self.opened.ask(each_once(self._reading(deep=deep)))
+        found = self.opened.ask(each_once(self._reading(deep=deep)))
+        if found is None:
+            raise not_found(self.opened, self.path)
+        if isinstance(found, _Branch) and not found.layout.datasets:
+            check_group(self.opened, self.path)
+        return found
 
-    def _reading(self, *, deep: bool) -> Steps[Placed | _Branch]:
+    def _reading(self, *, deep: bool) -> Steps[Placed | _Branch | None]:
         container = self.opened.container
         node = yield from container.node(self.path)
         if node is None:
-            message = f"{self.opened}: /{self.path}: expected a group or dataset, got nothing there"
-            raise FileNotFoundError(message)
+            return None
         if isinstance(node, GroupAttributes):
             return (yield from self._branch(self.path, node, deep=deep))
         return (yield from read_placed(container.nodes, self.path, node, self.convention))
@@ -300,6 +305,13 @@ class _Source:
 
     def warn_of_levels(self, layout: Layout) -> None:
         """Warn of a group whose datasets have no place in one Dataset."""
+        if layout.groups and not layout.datasets:
+            below = datasets_below(self.opened, layout.path)
+            message = (
+                f"{self.opened}: {layout.path or '/'}: no dataset is directly in this group: "
+                f"open one below by group=, or all with xr.open_datatree: {below or 'none'}"
+            )
+            warnings.warn(message, N5Warning, stacklevel=3)
         if not layout.agrees:
             message = (
                 f"{self.opened}: {layout.path or '/'}: its datasets do not share their axes: "

@@ -18,6 +18,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.bdv_xml import XmlFile, read_project, xml_file
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -127,6 +128,8 @@ def _open_views(
         views = _described(opened, views, description)
         if not registrations:
             description = replace(description, registrations={})
+    if not views and opened.node(group) is None:
+        raise not_found(opened, group, "groups setup0, setup1, ...")
     if not views:
         message = f"{opened}: /{group}: expected groups setup0, setup1, ..., got none with data"
         raise FileNotFoundError(message)

@@ -1,0 +1,84 @@
+"""Tell whether a directory without a document belongs to N5, or to a Zarr hierarchy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5FormatError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.foreign import ZARR_DOCUMENTS, zarr_node
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Steps, list_each, read_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from n5zarr.storage.requests import Entry
+
+__all__ = ["check_n5", "holds_nodes"]
+
+_AT_A_TIME = 64  # listings that are asked for together
+
+
+def holds_nodes() -> Steps[bool]:
+    """Whether a root without document has nodes; files, and directories of files, are none.
+
+    Raises
+    ------
+    N5FormatError
+        The root is a node of Zarr (``kind="foreign"``).
+    """
+    entries = (yield from list_each([""]))[0]
+    yield from check_n5("", entries)
+    names = _directories(entries)
+    for i in range(0, len(names), _AT_A_TIME):
+        each = yield from list_each(names[i : i + _AT_A_TIME])
+        if any(e.name == ATTRIBUTES_JSON or e.is_dir is not False for d in each for e in d):
+            return True
+    return False
+
+
+def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
+    """Check that a directory without ``attributes.json`` is no node of Zarr.
+
+    zarr-n5 writes documents of Zarr beside N5's, and tensorstore writes no document for groups: a
+    directory with documents of N5 below it is a group.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    entries : sequence of Entry
+        What is in it.
+
+    Raises
+    ------
+    N5FormatError
+        It is a node of Zarr (``kind="foreign"``).
+    """
+    names = {entry.name for entry in entries}
+    if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):
+        return
+    document = (yield from read_key(join(path, "zarr.json"))) if "zarr.json" in names else None
+    message = f"expected N5, got {zarr_node(names, document)}"
+    raise N5FormatError(message, kind="foreign")
+
+
+def _holds_documents(path: str, entries: Iterable[Entry]) -> Steps[bool]:
+    """Whether documents of N5 are in the nodes of a Zarr hierarchy, as far as a few tell it."""
+    below = [join(path, name) for name in _directories(entries)]
+    while below:
+        folders = below[:_AT_A_TIME]
+        listings = yield from list_each(folders)
+        below = []
+        for folder, listed in zip(folders, listings, strict=True):
+            names = {entry.name for entry in listed}
+            if ATTRIBUTES_JSON in names:
+                return True
+            if names & ZARR_DOCUMENTS:
+                below += [join(folder, name) for name in _directories(listed)]
+    return False
+
+
+def _directories(entries: Iterable[Entry]) -> list[str]:
+    return [entry.name for entry in entries if entry.is_dir is not False]

@@ -1,0 +1,112 @@
+"""Recognise what is not N5: Zarr by the names of its documents, files by their first bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["FIRST_BYTES", "ZARR_DOCUMENTS", "Foreign", "file_from", "root_in_zip", "zarr_node"]
+
+FIRST_BYTES = 4096  # of a file, enough for :func:`file_from`
+ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})
+
+# "HDF5 File Format Specification", "Superblock": the signature is at byte 0, 512, 1024, 2048, ...
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # of a member; of an empty archive
+
+
+class Foreign(NamedTuple):
+    """Something else than N5, in words of a message.
+
+    Parameters
+    ----------
+    what : str
+        What it is, such as ``"an HDF5 file"``.
+    way : str
+        What to do with it.
+    """
+
+    what: str
+    way: str
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.way}"
+
+
+def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign | None:
+    """Tell which node of Zarr a directory without ``attributes.json`` is.
+
+    Parameters
+    ----------
+    names : collection of str
+        The names in it.
+    document : bytes, optional
+        The ``zarr.json`` in it, which tells groups from arrays.
+
+    Returns
+    -------
+    Foreign or None
+        None if there is no document of Zarr.
+
+    Examples
+    --------
+    >>> zarr_node(["em", "zarr.json"], b'{"zarr_format": 3, "node_type": "group"}').what
+    'a Zarr v3 group'
+    """
+    if "zarr.json" in names:
+        try:
+            parsed = json.loads(document or b"")
+        except ValueError:
+            parsed = None
+        kind = parsed.get("node_type") if isinstance(parsed, dict) else None
+        what = f"a Zarr v3 {kind if kind in ('group', 'array') else 'node'}"
+    elif ".zarray" in names:
+        what = "a Zarr v2 array"
+    elif ".zgroup" in names:
+        what = "a Zarr v2 group"
+    else:
+        return None
+    return Foreign(what, "open it with zarr.open(...) or xr.open_zarr(...)")
+
+
+def file_from(start: bytes) -> Foreign:
+    """Tell what a file is.
+
+    Parameters
+    ----------
+    start : bytes
+        The first :data:`FIRST_BYTES` bytes of it.
+    """
+    if any(start.startswith(_HDF5, offset) for offset in (0, 512, 1024, 2048)):
+        return Foreign(
+            "an HDF5 file", "open it with h5py.File(...); n5zarr nwb convert makes N5 of NWB"
+        )
+    if start.startswith(_ZIP):
+        return Foreign("a zip file", "zip://PATH opens an N5 container in it")
+    if b"<SpimData" in start:
+        return Foreign("an XML file of BigDataViewer", "open it with n5zarr.open_bdv(...)")
+    return Foreign("a file", "a container is a directory: check the path")
+
+
+def root_in_zip(names: Collection[str]) -> str | None:
+    """Find the topmost document of N5 in an archive.
+
+    Parameters
+    ----------
+    names : collection of str
+        The names of its members.
+
+    Returns
+    -------
+    str or None
+        The directory of the document, ``""`` at the top; None if there is no document.
+    """
+    documents = [name for name in names if f"/{name}".endswith(f"/{ATTRIBUTES_JSON}")]
+    if not documents:
+        return None
+    return min(documents, key=lambda name: (name.count("/"), name)).rpartition("/")[0]

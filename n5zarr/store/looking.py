@@ -1,0 +1,129 @@
+"""Look what is there, when a node was not found or was of the other kind: for error messages."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from n5zarr.container.foreign import check_n5
+from n5zarr.container.walk import Walk
+from n5zarr.errors import N5Error, N5FormatError
+from n5zarr.format.foreign import FIRST_BYTES, file_from
+from n5zarr.storage.requests import Get, Steps, list_each
+from n5zarr.store.not_found import NotFoundError, listed, local_root_message
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from n5zarr.container.memory import Node
+    from n5zarr.store.n5_store import N5Store
+
+__all__ = ["check_group", "datasets_below", "not_found"]
+
+_DATASETS = 4  # that a message names
+_NODES = 1000  # that are looked at for them
+
+
+def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") -> NotFoundError:
+    """Make the error of a node that is not there; look what is there instead.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    path : str
+        The node, normalised.
+    expected : str, optional
+        What was looked for.
+    """
+    try:
+        message = _message(opened, path, expected)
+    except Exception as err:  # what fails while looking must not hide what was missing
+        is_foreign = isinstance(err, N5Error) and err.kind == "foreign"
+        message = str(err) if is_foreign else f"{opened}: /{path}: expected {expected}, got nothing"
+    return NotFoundError(message)
+
+
+def _remote_root_message(opened: N5Store) -> str:
+    (start,) = opened.ask(_first_bytes())
+    is_page = start is not None and bytes(start).lstrip().startswith(b"<") and b"<Spim" not in start
+    if not start or is_page:  # a web server may answer with a page
+        way = "check the place; where a server does not list, open a dataset by its path"
+        return f"{opened}: expected an N5 container, got nothing; {way}"
+    return f"{opened}: expected an N5 container, got {file_from(bytes(start))}"
+
+
+def _first_bytes() -> Steps[list[bytes | None]]:
+    return list((yield [Get("", part=(0, FIRST_BYTES))]))
+
+
+def _message(opened: N5Store, path: str, expected: str) -> str:
+    """Say that a node is missing, and what is there."""
+    if opened.node("") is None:
+        root = opened.storage.root
+        return _remote_root_message(opened) if root is None else local_root_message(root)
+    message = f"{opened}: /{path}: expected {expected}, got nothing"
+    name = str(opened).rstrip("/").rpartition("/")[2]
+    if path.partition("/")[0] == name:
+        return f"{message}; {name} is given twice"
+    above, node = _nearest(opened, path)
+    if isinstance(node, DatasetView):
+        return f"{message}; /{above} is a dataset, and below it are its blocks"
+    names = [name for name, _ in opened.ask(opened.container.nodes.children(above))]
+    return f"{message}; in /{above}: {listed(names) or 'nothing'}"
+
+
+def _nearest(opened: N5Store, path: str) -> tuple[str, Node | None]:
+    """Find the nearest node above a path."""
+    while path:
+        path = path.rpartition("/")[0]
+        node = opened.node(path)
+        if node is not None:
+            return path, node
+    return "", None
+
+
+def datasets_below(opened: N5Store, path: str) -> str:
+    """Name a few datasets below a group, for a message; empty if there are none.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    path : str
+        The group, normalised.
+    """
+    paths: list[str] = []
+    with suppress(N5Error):  # a server may not list
+        node = opened.node(path)
+        walk = Walk(opened.container.nodes, opened.ask)
+        for found, _ in islice(walk.run(path, node) if node else (), _NODES):
+            if isinstance(found.node, DatasetView):
+                paths.append(found.path)
+            if len(paths) > _DATASETS:
+                break
+    return ", ".join(paths[:_DATASETS]) + (", ..." if len(paths) > _DATASETS else "")
+
+
+def check_group(opened: N5Store, path: str) -> None:
+    """Check that a group in which nothing was found is no node of Zarr.
+
+    On servers only few names are asked for when a group is opened.
+
+    Raises
+    ------
+    N5FormatError
+        It is a node of Zarr (``kind="foreign"``).
+    """
+    if opened.storage.root is not None:
+        return
+    try:
+        opened.ask(_check_group(path))
+    except N5FormatError as err:
+        raise err.located(f"{opened}: {path or '/'}") from None
+
+
+def _check_group(path: str) -> Steps[None]:
+    (entries,) = yield from list_each([path])
+    if not any(entry.name == "attributes.json" for entry in entries):
+        yield from check_n5(path, entries)

@@ -1,0 +1,79 @@
+"""The error of a container or node that is not there, and what is there instead, on local files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile, ZipFile
+
+from zarr.errors import ArrayNotFoundError, GroupNotFoundError
+
+from n5zarr.format.foreign import FIRST_BYTES, Foreign, file_from, root_in_zip
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["NotFoundError", "check_local_root", "listed", "local_root_message"]
+
+_SHOWN = 5  # names in a message
+
+
+class NotFoundError(GroupNotFoundError, ArrayNotFoundError):
+    """There is no container or node; a FileNotFoundError, as zarr's errors are."""
+
+
+def check_local_root(root: Path, *, needs_directory: bool) -> None:
+    """Check that a container may be, or is, at a path.
+
+    Parameters
+    ----------
+    root : Path
+        The root of the container.
+    needs_directory : bool
+        Whether it must be there already.
+
+    Raises
+    ------
+    NotFoundError
+        It is a file, or it must be there and is not.
+    """
+    if root.is_dir() or not (needs_directory or root.exists()):
+        return
+    raise NotFoundError(local_root_message(root))
+
+
+def local_root_message(root: Path) -> str:
+    """Say what is at the path of a container that cannot be opened."""
+    if root.is_file():
+        return f"{root}: expected an N5 container, got {_file(root)}"
+    if not root.is_dir():
+        nearest = next(above for above in root.parents if above.exists())
+        what = f" is {_file(nearest)}" if nearest.is_file() else " is the nearest that exists"
+        return f"{root} does not exist; {nearest}{what}"
+    names = [entry.name for entry in root.iterdir()]
+    what = f"a directory of only {listed(names)}" if names else "an empty directory"
+    return (
+        f"{root}: expected an N5 container, got {what}; the root of a container has an "
+        "attributes.json, or directories that have one"
+    )
+
+
+def _file(path: Path) -> Foreign:
+    """Look at a file."""
+    with path.open("rb") as file:
+        found = file_from(file.read(FIRST_BYTES))
+    if found.what != "a zip file":
+        return found
+    try:
+        with ZipFile(path) as archive:
+            root = root_in_zip(archive.namelist())
+    except BadZipFile:
+        return Foreign("a damaged zip file", "check how it was copied")
+    if root is None:
+        return Foreign("a zip file without a container", "no attributes.json is in it")
+    return Foreign("a zip file", f"open {f'{path}|zip:{root}|n5:' if root else f'zip://{path}'!r}")
+
+
+def listed(names: list[str]) -> str:
+    """Name some, and say whether there are more."""
+    shown = sorted(names)[:_SHOWN]
+    return ", ".join(shown) + (", ..." if len(names) > _SHOWN else "")
