@@ -107,7 +107,8 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as err:
         if not _MODULES[name].startswith("xarray."):
             raise
-        raise N5MissingDependencyError(err.name or "", f"n5zarr.{name}", "xarray") from err
+        package = (err.name or "xarray").partition(".")[0]
+        raise N5MissingDependencyError(package, f"n5zarr.{name}", "xarray") from err
     value: object = getattr(module, _INNER_NAMES.get(name, name))
     globals()[name] = value  # so that Python does not call this function for it again
     return value

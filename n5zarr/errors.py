@@ -177,11 +177,12 @@ class N5MissingDependencyError(N5Error, ImportError):
     purpose : str
         The feature that needs the package.
     extra : str
-        The extra of n5zarr that installs the package.
+        The extra of n5zarr that installs the package; empty if none does.
     """
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:
-        message = f"{purpose} needs the package {package!r}: pip install 'n5zarr[{extra}]'"
+        wanted = f"'n5zarr[{extra}]'" if extra else package
+        message = f"{purpose} needs the package {package!r}: pip install {wanted}"
         super().__init__(message, kind="dependency")
 
 

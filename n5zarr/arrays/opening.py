@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import zarr
+from zarr.errors import ArrayNotFoundError, GroupNotFoundError
 
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.array import with_fast_path
@@ -252,7 +253,7 @@ def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) 
         if mode == "w-":  # with which `zarr.open` makes an array
             return zarr.open_group(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
         return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
-    except FileNotFoundError:
+    except (ArrayNotFoundError, GroupNotFoundError):
         raise not_found(opened, node) from None
 
 

@@ -17,6 +17,6 @@ try:
 except ImportError as err:
     if err.name not in ("hdmf", "hdmf_zarr", "pynwb"):
         raise
-    raise N5MissingDependencyError(err.name, "NWB", "hdmf") from err
+    raise N5MissingDependencyError(err.name.replace("_", "-"), "NWB", "hdmf") from err
 
 __all__ = ["N5IO", "NWBN5IO", "convert", "differences"]

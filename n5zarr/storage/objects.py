@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 from n5zarr.storage.url import says_missing
 
-__all__ = ["entries_of_objects", "objects_below", "update_object"]
+__all__ = ["entries_of_objects", "some_objects", "update_object"]
 
 _NO_CONDITIONS = "501 Not Implemented"
 _ATTEMPTS = 50  # at an update of an object that others update, too
@@ -50,17 +50,18 @@ async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> lis
     return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
 
 
-async def objects_below(store: ObjectStore[ObstoreStore], path: str) -> bool:
-    """Whether any document or block lies below a path, with one request in most cases."""
+async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
+    """List some of what lies below a path, with one request in most cases."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     if _is_http(store):
-        return False
+        return []
     async for batch in obstore.list(store.store, prefix=path or None):
         # Java's markers of directories are empty; documents and blocks never are
-        if any(meta["size"] for meta in batch):
-            return True
-    return False
+        names = {_name(meta["path"], path).partition("/")[0] for meta in batch if meta["size"]}
+        if names:
+            return [Entry(name, None) for name in names]
+    return []
 
 
 def _is_http(store: ObjectStore[ObstoreStore]) -> bool:

@@ -72,8 +72,9 @@ class Exists:
 class List:
     """Ask for the entries of a directory; the answer is a list of :class:`Entry`, or None.
 
-    None means that the directory is missing. With ``few``, one entry is enough: the caller only
-    asks whether the directory is empty. A store that cannot list then answers with no entries.
+    None means that the directory is missing. With ``few``, the entries are enough that come with
+    one request: the caller asks whether the directory is empty, and looks at what it gets. A store
+    that cannot list then answers with no entries.
     """
 
     path: str

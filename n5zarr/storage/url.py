@@ -107,11 +107,22 @@ def store_of_url(
         options = {"use_listings_cache": False, **(storage_options or {})}
         return UrlStore.from_url(url, storage_options=options, read_only=read_only)
     except ImportError as err:
-        package = err.name or _PACKAGES.get(scheme, "fsspec")
-        raise N5MissingDependencyError(package, f"URLs: {err}", "remote") from err
+        raise _missing_package(url, err) from err
     except ValueError as err:
         message = f"{url}: expected a URL that fsspec knows: {err}"
         raise N5UnsupportedError(message, kind="option") from err
+
+
+def _missing_package(url: str, err: ImportError) -> N5MissingDependencyError:
+    """Make the error of a URL for which a package is missing, in the extra or not."""
+    chain = re.findall(r"([a-z0-9+.-]+)(?=://|::)", url)
+    causes = (err, err.__cause__)
+    module = next((e.name for e in causes if isinstance(e, ImportError) and e.name), None)
+    known = next((_PACKAGES[scheme] for scheme in chain if scheme in _PACKAGES), None)
+    name = (module or known or "fsspec").partition(".")[0]
+    is_in_extra = name in ("fsspec", *_PACKAGES.values())
+    purpose = f"opening {'::'.join(chain)} URLs"
+    return N5MissingDependencyError(name, purpose, "remote" if is_in_extra else "")
 
 
 def _web(url: str, options: dict[str, object]) -> UrlStore:

@@ -168,20 +168,22 @@ class UrlStore(FsspecStore):
                 names[name] = names.get(name, False) or is_dir
         return [Entry(name, names[name]) for name in sorted(names)]
 
-    async def holds(self, path: str) -> bool:
-        """Whether any key lies below a path, with as little listing as fsspec allows."""
+    async def some(self, path: str) -> list[Entry]:
+        """List some of what lies below a path, with as little listing as fsspec allows."""
         directory = self._full(path).rstrip("/")
         list_some = getattr(self.fs, "_lsdir", None)
         if list_some is not None and "s3" in self.fs.protocol:
             try:
                 listed = await list_some(directory, refresh=True, max_items=_PAGE, delimiter="")
             except self.allowed_exceptions:
-                return False
-            return any(not str(entry["name"]).endswith("/") for entry in listed)
+                return []
+            keys = [str(entry["name"]) for entry in listed]
+            inner = [k.removeprefix(f"{directory}/") for k in keys if not k.endswith("/")]
+            return [Entry(name, None) for name in {key.partition("/")[0] for key in inner}]
         try:
-            return bool(await self.entries(path))
+            return await self.entries(path)
         except N5UnsupportedError:  # without listing, only nodes with a document can exist
-            return False
+            return []
 
     def _forget_listing(self, directory: str) -> None:
         """Make the file system list a directory anew, because others write, too.

@@ -18,7 +18,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
-from n5zarr.storage.objects import entries_of_objects, objects_below, update_object
+from n5zarr.storage.objects import entries_of_objects, some_objects, update_object
 from n5zarr.storage.requests import (
     Entry,
     Exists,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ZarrStorage"]
 
-_SOMETHING = Entry("?", None)
 _AT_A_TIME = 32  # requests, as tensorstore's default; zarr's, of 10, is for whole blocks
 
 
@@ -320,14 +319,14 @@ async def _update(
 
 
 async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:
-    """List a directory; with ``few``, only find out whether it is empty."""
+    """List a directory; with ``few``, at least one entry unless it is empty."""
     match store:
         case CachingStore():
             return await _entries(store.inner, path, few=few)
         case UrlStore() | ObjectStore() if few:
-            below = store.holds(path) if isinstance(store, UrlStore) else objects_below(store, path)
+            some = store.some(path) if isinstance(store, UrlStore) else some_objects(store, path)
             try:
-                return [_SOMETHING] if await below else []
+                return await some
             except Exception as err:
                 if says_missing(store, err):
                     return []

@@ -14,7 +14,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.looking import check_group, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -204,6 +204,8 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     named = {n: placed for n, placed in layout.datasets.items() if is_level(n)}
     levels = list((named or layout.datasets).values())
     ranks = {placed.view.ndim for placed in levels}
+    if not levels:
+        check_group(opened, path)
     if not levels or len(ranks) > 1 or (not named and (layout.agrees or _differ_in_dims(levels))):
         below = ", ".join(layout.groups) or "none"
         message = (

@@ -45,16 +45,18 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
 
 
 def _remote_root_message(opened: N5Store) -> str:
-    (start,) = opened.ask(_first_bytes())
-    is_page = start is not None and bytes(start).lstrip().startswith(b"<") and b"<Spim" not in start
+    start = opened.ask(_first_bytes())
+    is_page = start.lstrip().startswith(b"<") and b"<SpimData" not in start
     if not start or is_page:  # a web server may answer with a page
         way = "check the place; where a server does not list, open a dataset by its path"
         return f"{opened}: expected an N5 container, got nothing; {way}"
-    return f"{opened}: expected an N5 container, got {file_from(bytes(start))}"
+    return f"{opened}: expected an N5 container, got {file_from(start)}"
 
 
-def _first_bytes() -> Steps[list[bytes | None]]:
-    return list((yield [Get("", part=(0, FIRST_BYTES))]))
+def _first_bytes() -> Steps[bytes]:
+    """Read the beginning of the file that is where a container is expected; empty without one."""
+    (start,) = yield [Get("", part=(0, FIRST_BYTES))]
+    return bytes(start or b"")
 
 
 def _message(opened: N5Store, path: str, expected: str) -> str:

@@ -82,6 +82,7 @@ def test_damaged_blocks_are_found_and_named(tmp_path: Path) -> None:
     block = tmp_path / "c.n5" / "em" / "s0" / "2" / "0" / "1"
     block.write_bytes(block.read_bytes()[:-20])
     (damage,) = find_damage(tmp_path / "c.n5", "em/s0")
+    assert isinstance(damage, n5zarr.N5Error)
     assert damage.where == f"{tmp_path / 'c.n5'}: em/s0: block 2/0/1"
     assert damage.kind == "payload"
     for above in ("em", ""):

@@ -1,0 +1,396 @@
+"""What is not N5, not there, or of the other kind: the same line by library, engine and command."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import fsspec
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from typer.testing import CliRunner
+from zarr.errors import ArrayNotFoundError, ContainsArrayError, GroupNotFoundError
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.cli.app import app
+from n5zarr.errors import N5FormatError, N5MissingDependencyError, N5UnrepresentableError, N5Warning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SAMPLE = Path(n5zarr.sample_path())
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<SpimData version="0.2"><SequenceDescription><ImageLoader format="bdv.n5" version="1.0">
+<n5 type="relative">a.n5</n5></ImageLoader></SequenceDescription></SpimData>
+"""
+DATASET = b'{"dataType":"uint8","compression":{"type":"raw"},"blockSize":[2],"dimensions":[3]}'
+
+
+class Mistake(NamedTuple):
+    """A path, a node below it, and what the message says: what is there, and the way out."""
+
+    path: str
+    node: str
+    what: str
+    way_out: str
+    error: type[Exception] = FileNotFoundError
+
+
+ZARR = "open it with zarr.open(...)"
+IN_GROUP = "got nothing; in /em: s0, s1, s2"
+MISTAKES = {
+    "nothing": Mistake("no.n5", "", "does not exist", "is the nearest that exists"),
+    "below-a-file": Mistake("a.h5/em.n5", "", "does not exist", "a.h5 is an HDF5 file"),
+    "zarr3-group": Mistake("g3.zarr", "", "got a Zarr v3 group", ZARR, N5FormatError),
+    "zarr3-array": Mistake("g3.zarr/em/s0", "", "got a Zarr v3 array", ZARR, N5FormatError),
+    "zarr3-inner": Mistake("z.n5", "em/s0", "got a Zarr v3 array", ZARR, N5FormatError),
+    "zarr2-group": Mistake("g2.zarr", "", "got a Zarr v2 group", ZARR, N5FormatError),
+    "zarr2-array": Mistake("g2.zarr/em/s0", "", "got a Zarr v2 array", ZARR, N5FormatError),
+    "zarr2-nested": Mistake("g2.zarr/em/n", "", "got a Zarr v2 array", ZARR, N5FormatError),
+    "hdf5": Mistake("a.h5", "", "got an HDF5 file", "open it with h5py.File(...)"),
+    "hdf5-user-block": Mistake("u.h5", "", "got an HDF5 file", "open it with h5py.File(...)"),
+    "file": Mistake("a.txt", "", "got a file", "a container is a directory"),
+    "zip": Mistake("a.zip", "", "got a zip file without a container", "no attributes.json"),
+    "zip-of-n5": Mistake("n5.zip", "", "got a zip file", "open 'zip://{path}'"),
+    "zip-above-n5": Mistake("in.zip", "", "got a zip file", "open '{path}|zip:d/c.n5|n5:'"),
+    "no-zip": Mistake("bad.zip", "", "got a damaged zip file", "check how it was copied"),
+    "xml": Mistake("a.xml", "", "got an XML file of BigDataViewer", "n5zarr.open_bdv(...)"),
+}
+MISSING = {
+    "empty": Mistake("empty.n5", "", "got an empty directory", "has an attributes.json"),
+    "files": Mistake("files", "", "a directory of only a.txt", "has an attributes.json"),
+    "no-node": Mistake("s.n5", "em/nope", "/em/nope: expected", IN_GROUP),
+    "twice": Mistake("s.n5", "s.n5/em", "/s.n5/em: expected", "s.n5 is given twice"),
+    "block": Mistake("s.n5", "em/s0/1/0", "/em/s0/1/0: expected", "/em/s0 is a dataset"),
+}
+
+
+def with_zarr(path: str, node: str, **options: Any) -> object:
+    return zarr.open(N5Store(path, **options), path=node, mode="r")
+
+
+ZARRS: dict[str, Callable[[str, str], object]] = {
+    "zarr.open": with_zarr,
+    "zarr.open_group": lambda path, node: zarr.open_group(N5Store(path), path=node, mode="r"),
+    "zarr.open_array": lambda path, node: zarr.open_array(N5Store(path), path=node, mode="r"),
+    "zarr.open-v2": lambda path, node: with_zarr(path, node, zarr_format=2),
+    "xr.open_zarr": lambda path, node: xr.open_zarr(
+        N5Store(path, coords=True), group=node, consolidated=False, chunks=None
+    ),
+}
+OURS: dict[str, Callable[[str, str], object]] = {
+    "open": lambda path, node: n5zarr.open(path, path=node),
+    "open-r+": lambda path, node: n5zarr.open(path, "r+", path=node),
+    "open_array": lambda path, node: n5zarr.open_array(path, path=node),
+    "open_group": lambda path, node: n5zarr.open_group(path, path=node),
+    "geometry": n5zarr.geometry,
+    "set_geometry": lambda path, node: n5zarr.set_geometry(path, node, units=["nm", "nm"]),
+    "read_block": lambda path, node: n5zarr.read_block(path, node, (0, 0)),
+    "pyramid_levels": n5zarr.pyramid_levels,
+    "open_dataset": lambda path, node: xr.open_dataset(path, engine="n5", group=node),
+    "open_groups": lambda path, node: xr.open_groups(path, engine="n5", group=node),
+    "open_datatree": lambda path, node: xr.open_datatree(path, engine="n5", group=node),
+}
+COMMANDS = (["tree"], ["tree", "--json"], ["info"], ["info", "--verify"])
+
+
+def make_zarr(store: Any, zarr_format: Any) -> None:
+    group = zarr.open_group(store, mode="w", zarr_format=zarr_format)
+    group.create_array("em/s0", shape=(7, 5), chunks=(3, 2), dtype="u1")[...] = 1
+    nested: Any = {"name": "v2", "separator": "/"}
+    kwargs = {"chunk_key_encoding": nested} if zarr_format == 2 else {}
+    group.create_array("em/n", shape=(7, 5), chunks=(3, 2), dtype="u1", **kwargs)[...] = 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("mistakes")
+    shutil.copytree(SAMPLE, root / "s.n5")
+    for name, zarr_format in {"g3.zarr": 3, "g2.zarr": 2, "z.n5": 3}.items():
+        make_zarr(root / name, zarr_format)
+    with h5py.File(root / "a.h5", "w") as file:
+        file["x"] = np.arange(7)
+    with h5py.File(root / "u.h5", "w", userblock_size=1024) as file:
+        file["x"] = np.arange(7)
+    (root / "a.txt").write_text("no N5\n")
+    (root / "a.xml").write_text(XML)
+    (root / "bad.zip").write_bytes(b"PK\x03\x04 and no more")
+    members = {"a.zip": ["a.txt"], "n5.zip": ["attributes.json", "em/attributes.json"]}
+    members["in.zip"] = ["d/c.n5/em/s0/attributes.json", "d/c.n5/attributes.json"]
+    for name, files in members.items():
+        with zipfile.ZipFile(root / name, "w") as archive:
+            for file in files:
+                archive.writestr(file, "{}")
+    (root / "empty.n5").mkdir()
+    (root / "files").mkdir()
+    (root / "files" / "a.txt").write_text("no N5\n")
+    return root
+
+
+def check(message: str, mistake: Mistake, path: str) -> None:
+    assert path in message
+    assert mistake.what in message
+    assert mistake.way_out.format(path=path) in message
+    assert "\n" not in message
+    assert message.count(path.removesuffix("/em/s0")) <= 2  # the place, and where the way out is
+
+
+EVERY = pytest.mark.parametrize("name", MISTAKES | MISSING)
+
+
+@EVERY
+@pytest.mark.parametrize("way", OURS)
+def test_library_and_engine(folder: Path, name: str, way: str) -> None:
+    mistake = (MISTAKES | MISSING)[name]
+    path = str(folder / mistake.path)
+    with pytest.raises(mistake.error) as caught:
+        OURS[way](path, mistake.node)
+    check(str(caught.value), mistake, path)
+    if mistake.error is FileNotFoundError:  # as zarr's own errors of missing nodes
+        assert isinstance(caught.value, GroupNotFoundError)
+        assert isinstance(caught.value, ArrayNotFoundError)
+    else:
+        assert getattr(caught.value, "kind", "") == "foreign"
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("way", ZARRS)
+def test_zarr_on_a_store(folder: Path, name: str, way: str) -> None:
+    mistake = MISTAKES[name]
+    path = str(folder / mistake.path)
+    with pytest.raises(mistake.error) as caught:
+        ZARRS[way](path, mistake.node)
+    check(str(caught.value), mistake, path)
+
+
+@pytest.mark.parametrize("name", MISSING)
+@pytest.mark.parametrize("way", ZARRS)
+def test_zarr_says_itself_that_a_node_is_missing(folder: Path, name: str, way: str) -> None:
+    mistake = MISSING[name]
+    path = str(folder / mistake.path)
+    with pytest.raises((GroupNotFoundError, ArrayNotFoundError)) as caught:
+        ZARRS[way](path, mistake.node)
+    assert path in str(caught.value)
+
+
+@EVERY
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_end_with_one_line(folder: Path, name: str, command: list[str]) -> None:
+    mistake = (MISTAKES | MISSING)[name]
+    path = str(folder / mistake.path)
+    result = CliRunner().invoke(app, [*command, f"{path}/{mistake.node}".rstrip("/")])
+    assert result.exit_code == 2
+    (line,) = result.output.splitlines()
+    assert line.startswith(f"n5zarr: error: {path}")
+    check(line, mistake, path)
+
+
+@EVERY
+def test_nothing_is_made_or_changed(folder: Path, name: str) -> None:
+    mistake = (MISTAKES | MISSING)[name]
+    before = sorted(folder.rglob("*"))
+    for way in OURS.values():
+        with pytest.raises(mistake.error):
+            way(str(folder / mistake.path), mistake.node)
+    assert sorted(folder.rglob("*")) == before
+
+
+# ------------------------------------------------------------------------------------ writing
+
+
+# zarr leaves what it would have written next
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("name", ["zarr3-group", "zarr2-group", "hdf5", "file", "xml", "zip"])
+def test_what_is_there_is_not_written_into(folder: Path, name: str) -> None:
+    mistake = MISTAKES[name]
+    path = str(folder / mistake.path)
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    data = xr.Dataset({"a": ("x", np.arange(7))})
+    for write in (
+        lambda: zarr.open_group(N5Store(path), mode="a"),
+        lambda: n5zarr.open(path, "a"),
+        lambda: n5zarr.create_array(path, path="a", shape=(7,), chunks=(3,), dtype="u1"),
+        lambda: n5zarr.to_n5(data, path, mode="a"),
+    ):
+        with pytest.raises(mistake.error) as caught:
+            write()
+        check(str(caught.value), mistake, path)
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+
+
+# -------------------------------------------------------------------------- the other kind
+
+
+def test_a_group_where_an_array_is_meant(folder: Path) -> None:
+    path = str(folder / "s.n5")
+    with pytest.raises(N5UnrepresentableError, match="got a group; arrays in it: em/s0, em/s1"):
+        n5zarr.open_array(path)
+    with pytest.raises(N5UnrepresentableError, match=r"s\.n5: em: .*: em/s0, em/s1, em/s2; "):
+        n5zarr.open(path, path="em", ndim=3)
+    with pytest.raises(FileNotFoundError, match="expected a dataset, got a group; in it: em/s0"):
+        n5zarr.read_block(path, "em", (0, 0, 0))
+    with pytest.warns(N5Warning, match=r"s\.n5: /: no dataset .* em/s0, em/s1, em/s2, labels/s0$"):
+        empty = xr.open_dataset(path, engine="n5")
+    assert not empty.variables
+
+
+def test_a_warning_names_only_a_few(tmp_path: Path) -> None:
+    for number in range(7):
+        n5zarr.create_array(
+            tmp_path / "a.n5", path=f"g/d{number}", shape=(3,), chunks=(2,), dtype="u1"
+        )
+    with pytest.warns(N5Warning, match=r"g/d0, g/d1, g/d2, g/d3, \.\.\.$"):
+        xr.open_dataset(tmp_path / "a.n5", engine="n5")
+
+
+def test_an_array_where_a_group_is_meant(folder: Path) -> None:
+    path = str(folder / "s.n5")
+    with pytest.raises(N5UnrepresentableError, match=r"got an array; n5zarr\.open_array"):
+        n5zarr.open_group(path, path="em/s0")
+    with pytest.raises(ContainsArrayError):
+        zarr.open_group(N5Store(path), path="em/s0", mode="r")
+
+
+# ----------------------------------------------------------------------- Zarr and N5 together
+
+
+def test_zarr_inside_a_container_is_told(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "s.n5")
+    make_zarr(tmp_path / "s.n5" / "raw.zarr", 3)
+    result = CliRunner().invoke(app, ["tree", str(tmp_path / "s.n5")])
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1].startswith("└── raw.zarr  foreign: raw.zarr: expected N5")
+    with pytest.warns(N5Warning, match=r"raw\.zarr: expected N5, got a Zarr v3 group"):
+        assert set(zarr.open_group(N5Store(tmp_path / "s.n5"), mode="r")) == {"em", "labels"}
+
+
+def test_documents_of_zarr_beside_those_of_n5(tmp_path: Path) -> None:
+    """As zarr-n5 writes them, over a container of tensorstore's, whose groups have no document."""
+    node = tmp_path / "t.n5" / "em" / "s0"
+    (node / "0").mkdir(parents=True)
+    (node / "attributes.json").write_bytes(DATASET)
+    for directory in (node, node.parent, node.parent.parent):
+        kind = "array" if directory == node else "group"
+        (directory / "zarr.json").write_text(f'{{"zarr_format":3,"node_type":"{kind}"}}')
+    array: Any = n5zarr.open(tmp_path / "t.n5")["em/s0"]
+    assert array.shape == (3,)
+    assert set(n5zarr.open_group(tmp_path / "t.n5", path="em")) == {"s0"}
+
+
+# ----------------------------------------------------------------------------------- servers
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    fs = fsspec.filesystem("memory")
+    yield fs
+    fs.store.clear()
+    fs.pseudo_dirs[:] = [""]
+
+
+REMOTE = {
+    "zarr3-group": Mistake("g3.zarr", "", "got a Zarr v3 group", ZARR, N5FormatError),
+    "zarr3-array": Mistake("g3.n5", "em/s0", "got a Zarr v3 array", ZARR, N5FormatError),
+    "zarr2-array": Mistake("g2.n5", "em/n", "got a Zarr v2 array", ZARR, N5FormatError),
+    "nothing": Mistake("no.n5", "", "got nothing", "check the place"),
+    "hdf5": Mistake("a.h5", "", "got an HDF5 file", "open it with h5py.File(...)"),
+    "xml": Mistake("a.xml", "", "got an XML file of BigDataViewer", "n5zarr.open_bdv(...)"),
+    "no-node": Mistake("s.n5", "em/nope", "/em/nope: expected", IN_GROUP),
+}
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_servers(memory: Any, name: str) -> None:
+    for store, zarr_format in {"g3.zarr": 3, "g3.n5": 3, "g2.n5": 2}.items():
+        make_zarr(f"memory://{store}", zarr_format)
+    data = io.BytesIO()
+    with h5py.File(data, "w") as file:
+        file["x"] = np.arange(7)
+    memory.pipe({"/a.h5": data.getvalue(), "/a.xml": XML.encode()})
+    memory.put(os.fspath(SAMPLE), "/s.n5", recursive=True)
+    mistake = REMOTE[name]
+    url = f"memory:///{mistake.path}"
+    for way in OURS.values():
+        with pytest.raises(mistake.error) as caught:
+            way(url, mistake.node)
+        check(str(caught.value), mistake, url)
+    for command in COMMANDS:
+        result = CliRunner().invoke(app, [*command, f"{url}/{mistake.node}".rstrip("/")])
+        assert result.exit_code == 2
+        check(result.output.strip(), mistake, url)
+    if mistake.error is N5FormatError:
+        with pytest.raises(N5FormatError) as shown:
+            with_zarr(url, mistake.node)
+        check(str(shown.value), mistake, url)
+    else:
+        with pytest.raises(GroupNotFoundError):
+            with_zarr(url, mistake.node)
+
+
+# ------------------------------------------------------------------------- unreadable, missing
+
+
+@pytest.mark.parametrize("broken", ["document", "directory"])
+@pytest.mark.parametrize("depth", [[], ["--depth", "2"]], ids=["all", "depth"])
+def test_one_unreadable_child_does_not_end_a_tree(
+    tmp_path: Path, broken: str, depth: list[str]
+) -> None:
+    for path in ("a/s0", "b/s0", "c"):
+        n5zarr.create_array(tmp_path / "t.n5", path=path, shape=(3,), chunks=(2,), dtype="u1")
+    # a name that is a link to itself cannot be opened, whoever asks
+    link = tmp_path / "t.n5" / ("b/attributes.json" if broken == "document" else "b/x")
+    link.unlink(missing_ok=True)
+    if broken == "directory":
+        link.mkdir()
+        link /= "attributes.json"
+    link.symlink_to(link.name)
+    result = CliRunner().invoke(app, ["tree", *depth, str(tmp_path / "t.n5")])
+    assert result.exit_code == 2
+    *lines, last = result.output.splitlines()
+    (line,) = [line for line in lines if "unreadable: " in line]
+    assert str(link) in line
+    assert [line.strip("│├─└ ").split()[0] for line in lines[1:]] == (
+        ["a", "s0", "b", "c"] if broken == "document" else ["a", "s0", "b", "s0", "x", "c"]
+    )
+    assert last == f"n5zarr: error: {tmp_path}/t.n5: 1 of the nodes cannot be read"
+    as_json = CliRunner().invoke(app, ["tree", "--json", *depth, str(tmp_path / "t.n5")])
+    assert as_json.exit_code == 2
+    assert '"kind": "unreadable"' in as_json.stdout
+    verified = CliRunner().invoke(app, ["info", "--verify", str(tmp_path / "t.n5")])
+    assert verified.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "scheme", "url", "message"),
+    [
+        ("s3fs", "s3", "s3://b/a.n5", "s3 URLs needs the package 's3fs': pip install 'n5zarr["),
+        ("gcsfs", "gs", "simplecache::gs://b/a.n5", "simplecache::gs URLs needs the package 'g"),
+        ("paramiko", "sftp", "sftp://h/a.n5", "needs the package 'paramiko': pip install paramiko"),
+    ],
+)
+def test_a_url_without_its_package(
+    monkeypatch: pytest.MonkeyPatch, module: str, scheme: str, url: str, message: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    loaded: Any = sys.modules["fsspec.registry"]  # a name in fsspec hides it
+    monkeypatch.delitem(loaded._registry, scheme, raising=False)
+    with pytest.raises(N5MissingDependencyError) as caught:
+        N5Store(url)
+    assert message in str(caught.value)
+    assert "No module named" not in str(caught.value)
+
+
+def test_the_engine_says_whose_it_is() -> None:
+    engine = xr.backends.list_engines()["n5"]  # type: ignore[attr-defined]
+    assert engine.description.startswith("n5zarr: ")
+    assert "n5zarr" in engine.url
+    assert "://" not in engine.url
