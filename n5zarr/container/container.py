@@ -15,7 +15,7 @@ from n5zarr.container.updates import parse_document, remove_document, write_docu
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.storage.requests import RemoveTree, Stamp, Steps
+from n5zarr.storage.requests import RemoveTree, Stamp, Steps, read_key
 from n5zarr.zarr_view.keys import ChunkKey, MetadataKey
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ class Container:
                     return chunk
             return (yield from self.hierarchy.other_file(key))
         except N5Error as err:
+            if err.kind == "foreign" and not isinstance(parsed, MetadataKey):
+                return (yield from read_key(key))  # a file of a Zarr hierarchy
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
@@ -148,6 +150,8 @@ class Container:
                     return exists
             return (yield from self.hierarchy.other_file(key)) is not None
         except N5Error as err:
+            if err.kind == "foreign" and not isinstance(parsed, MetadataKey):
+                return (yield from read_key(key)) is not None
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def _may_be_a_file(self, chunk: ChunkKey) -> bool:

@@ -86,8 +86,15 @@ class Storage(ABC):
         """Whether two storages hold the same container, even if they read it in different ways."""
 
     @abstractmethod
-    async def open(self) -> None:
-        """Connect where the storage needs it; create no directory."""
+    async def open(self, *, read_only: bool) -> None:
+        """Connect where the storage needs it; create no directory.
+
+        Raises
+        ------
+        FileNotFoundError
+            No container can be there, or with ``read_only``, there is none; raised where it costs
+            no request.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -14,6 +14,7 @@ from n5zarr._zarr_private import LocalStore
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage import files
 from n5zarr.storage.interface import Durability, Storage
+from n5zarr.storage.not_found import check_local_root
 from n5zarr.storage.requests import (
     Entry,
     Exists,
@@ -126,8 +127,8 @@ class LocalFiles(Storage):
         return isinstance(other, LocalFiles) and self.root == other.root
 
     @override
-    async def open(self) -> None:
-        pass  # the first write creates the directory
+    async def open(self, *, read_only: bool) -> None:
+        check_local_root(self._root, needs_directory=read_only)  # a write creates the directory
 
     @override
     def close(self) -> None:

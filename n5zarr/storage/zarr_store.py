@@ -136,7 +136,7 @@ class ZarrStorage(Storage):
                 return False
 
     @override
-    async def open(self) -> None:
+    async def open(self, *, read_only: bool) -> None:
         await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
 
     @override

@@ -24,10 +24,10 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
+from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import Put, Steps, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import datasets_below, not_found
-from n5zarr.store.not_found import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

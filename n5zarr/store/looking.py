@@ -10,8 +10,8 @@ from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5Error, N5FormatError
 from n5zarr.format.foreign import FIRST_BYTES, file_from
+from n5zarr.storage.not_found import NotFoundError, listed, local_root_message
 from n5zarr.storage.requests import Get, Steps, list_each
-from n5zarr.store.not_found import NotFoundError, listed, local_root_message
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.url import Backend, is_url
 from n5zarr.store.buffers import as_buffer
 from n5zarr.store.mapping import StoreMapping
-from n5zarr.store.not_found import check_local_root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -367,9 +366,7 @@ class N5Store(Store):
         if self._is_open:
             message = "store is already open"
             raise ValueError(message)
-        if self._storage.root is not None:
-            check_local_root(self._storage.root, needs_directory=self.read_only)
-        await self._storage.open()
+        await self._storage.open(read_only=self.read_only)
         self._is_open = True
 
     @override

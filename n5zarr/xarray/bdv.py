@@ -128,14 +128,19 @@ def _open_views(
         views = _described(opened, views, description)
         if not registrations:
             description = replace(description, registrations={})
-    if not views and opened.node(group) is None:
-        raise not_found(opened, group, "groups setup0, setup1, ...")
     if not views:
-        message = f"{opened}: /{group}: expected groups setup0, setup1, ..., got none with data"
-        raise FileNotFoundError(message)
+        raise _no_views(opened, group)
     placements = _placements(opened, views, description)
     _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
     return _tree(placements, description)
+
+
+def _no_views(opened: N5Store, group: str) -> FileNotFoundError:
+    """Make the error of a location without setups."""
+    expected = "groups setup0, setup1, ..."
+    if opened.node(group) is None:
+        return not_found(opened, group, expected)
+    return FileNotFoundError(f"{opened}: /{group}: expected {expected}, got none with data")
 
 
 def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:

@@ -281,7 +281,7 @@ def test_documents_of_zarr_beside_those_of_n5(tmp_path: Path) -> None:
     for directory in (node, node.parent, node.parent.parent):
         kind = "array" if directory == node else "group"
         (directory / "zarr.json").write_text(f'{{"zarr_format":3,"node_type":"{kind}"}}')
-    array: Any = n5zarr.open(tmp_path / "t.n5")["em/s0"]
+    array: Any = n5zarr.open_group(tmp_path / "t.n5")["em/s0"]
     assert array.shape == (3,)
     assert set(n5zarr.open_group(tmp_path / "t.n5", path="em")) == {"s0"}
 
@@ -390,7 +390,7 @@ def test_a_url_without_its_package(
 
 
 def test_the_engine_says_whose_it_is() -> None:
-    engine = xr.backends.list_engines()["n5"]  # type: ignore[attr-defined]
+    engine = xr.backends.list_engines()["n5"]
     assert engine.description.startswith("n5zarr: ")
     assert "n5zarr" in engine.url
     assert "://" not in engine.url

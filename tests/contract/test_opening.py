@@ -159,7 +159,7 @@ def test_nothing_there_is_the_error_that_zarr_raises(container: Path, path: str,
         zarr.open(store, path=path, mode=mode, zarr_format=3)
     with pytest.raises(type(expected.value)) as caught:
         opened(container, mode, path=path)
-    assert str(caught.value) == str(expected.value)
+    assert str(caught.value).startswith(f"{container}: /{path}: expected a group or dataset, got ")
     with pytest.raises(KeyError, match=path):
         opened(container)[path]
 

@@ -450,6 +450,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
 
 class TestOverLocalStore(N5StoreTests):
     def wrapped(self, path: Path) -> Store:
+        (path / "c.n5").mkdir(exist_ok=True)  # as for a LocalStore, which reads what exists
         return LocalStore(path / "c.n5")
 
 

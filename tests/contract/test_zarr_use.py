@@ -325,11 +325,14 @@ async def test_files_of_others_are_read_as_they_are(container: Path, is_local: b
     assert await read_raw("README.md") == b"read me"
     assert await read_raw("plain.zarr/0.1") == b"a chunk"
     # but what N5 has is shown as Zarr only, and no document of Zarr but ours
-    for key in ("a/b/attributes.json", "a/b/0/0/0", "plain.zarr/.zarray"):
+    for key in ("a/b/attributes.json", "a/b/0/0/0"):
         assert (container / key).is_file()
         assert await read_raw(key) is None
+    with pytest.raises(n5zarr.N5Error, match=r"plain\.zarr: expected N5, got a Zarr v2 array"):
+        await store.get("plain.zarr/.zarray", PROTOTYPE)
     assert await read_raw("a") is None
-    assert not [key async for key in store.list() if "README" in key]
+    with pytest.warns(n5zarr.N5Warning, match=r"left out of the listing: plain\.zarr: expected N5"):
+        assert not [key async for key in store.list() if "README" in key or "plain" in key]
 
 
 def test_options_outside_their_vocabulary_are_refused(container: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Broken, Nodes
 from n5zarr.container.options import ViewOptions
-from n5zarr.container.walk import Walk
+from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.requests import Entry, Get, List
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -146,3 +146,46 @@ def test_what_went_away_meanwhile_is_no_node_and_not_the_last_one() -> None:
     assert rest == [
         ("g000", False), ("g000/d000", True), ("g001", True), ("g001/d000", True),
     ]  # fmt: skip
+
+
+class Refusing(Server):
+    """A server that refuses some of the keys and listings."""
+
+    def __init__(self, keys: dict[str, bytes], refused: dict[str, Exception]) -> None:
+        super().__init__(keys)
+        self.refused = refused
+
+    def answer(self, request: Request) -> object:
+        assert isinstance(request, Get | List)
+        error = self.refused.get(request.key if isinstance(request, Get) else f"{request.path}/")
+        if error is not None:
+            raise error
+        return super().answer(request)
+
+
+class ResponseError(Exception):
+    """An error as aiohttp's and gcsfs's."""
+
+    status = 403
+
+
+@pytest.mark.parametrize("error", [PermissionError("Access Denied"), ResponseError("Forbidden")])
+def test_what_storage_refuses_is_told_and_the_rest_is_walked(error: Exception) -> None:
+    keys = deep(5, 300)
+    refused = ["g001/d007/attributes.json", "g001/d299/attributes.json", "g003/"]
+    server = Refusing(keys, dict.fromkeys(refused, error))
+    found = {f.path: f.node for f, _ in walk(server)}
+    unreadable = {path for path, node in found.items() if isinstance(node, Unreadable)}
+    assert unreadable == {"g001/d007", "g001/d299", "g003"}
+    assert len(found) == 1 + 5 + 4 * 300
+    assert sum(isinstance(node, DatasetView) for node in found.values()) == 4 * 300 - 2
+    assert len(server.batches) < 100  # halves are asked for, not single nodes
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionError("lost"), TimeoutError(), ValueError("a mistake")]
+)
+def test_what_is_not_of_one_key_ends_the_walk(error: Exception) -> None:
+    server = Refusing(deep(2, 3), {"g001/d001/attributes.json": error})
+    with pytest.raises(type(error)):
+        list(walk(server))
