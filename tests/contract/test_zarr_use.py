@@ -329,7 +329,7 @@ async def test_files_of_others_are_read_as_they_are(container: Path, is_local: b
         assert (container / key).is_file()
         assert await read_raw(key) is None
     with pytest.raises(n5zarr.N5Error, match=r"plain\.zarr: expected N5, got a Zarr v2 array"):
-        await store.get("plain.zarr/.zarray", PROTOTYPE)
+        await store.get("plain.zarr/zarr.json", PROTOTYPE)
     assert await read_raw("a") is None
     with pytest.warns(n5zarr.N5Warning, match=r"left out of the listing: plain\.zarr: expected N5"):
         assert not [key async for key in store.list() if "README" in key or "plain" in key]

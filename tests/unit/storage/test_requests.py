@@ -258,8 +258,10 @@ def test_storage_is_chosen_by_what_the_user_gives(tmp_path: Path) -> None:
 
 def test_opening_makes_no_directory(tmp_path: Path) -> None:
     local = LocalFiles(tmp_path / "new.n5")
-    asyncio.run(local.open())
+    asyncio.run(local.open(read_only=False))
     assert local.run(each(Get("k"), List(""), Exists("k")), print) == [None, None, False]
+    with pytest.raises(FileNotFoundError, match=r"new\.n5 does not exist"):
+        asyncio.run(local.open(read_only=True))
     assert not (tmp_path / "new.n5").exists()
 
 
