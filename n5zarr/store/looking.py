@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5Error, N5FormatError
-from n5zarr.format.foreign import FIRST_BYTES, file_from
+from n5zarr.format.foreign import (
+    FIRST_BYTES,
+    ZARR_DOCUMENTS,
+    Foreign,
+    file_from,
+    zarr_node,
+)
 from n5zarr.storage.not_found import NotFoundError, listed, local_root_message
 from n5zarr.storage.requests import Get, Steps, list_each
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -45,18 +51,31 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
 
 
 def _remote_root_message(opened: N5Store) -> str:
-    start = opened.ask(_first_bytes())
-    is_page = start.lstrip().startswith(b"<") and b"<SpimData" not in start
-    if not start or is_page:  # a web server may answer with a page
-        way = "check the place; where a server does not list, open a dataset by its path"
-        return f"{opened}: expected an N5 container, got nothing; {way}"
-    return f"{opened}: expected an N5 container, got {file_from(start)}"
+    found = None
+    with suppress(Exception):  # not every store takes the empty key
+        found = opened.ask(_look_at_root())
+    way = "nothing; check the place; where a server does not list, open a dataset by its path"
+    return f"{opened}: expected an N5 container, got {found or way}"
 
 
-def _first_bytes() -> Steps[bytes]:
-    """Read the beginning of the file that is where a container is expected; empty without one."""
-    (start,) = yield [Get("", part=(0, FIRST_BYTES))]
-    return bytes(start or b"")
+def _look_at_root() -> Steps[Foreign | None]:
+    """Tell which file, or which node of Zarr, is where a container is expected; list nothing."""
+    names = sorted(ZARR_DOCUMENTS)
+    start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]
+    there = {
+        name: bytes(value)
+        for name, value in zip(names, documents, strict=True)
+        if value is not None and not _is_page(bytes(value))
+    }
+    found = zarr_node(there, there.get("zarr.json"))
+    if found is not None or not start or _is_page(bytes(start)):
+        return found
+    return file_from(bytes(start))
+
+
+def _is_page(data: bytes) -> bool:
+    """Whether it is a page of a web server, some of which answer any request with one."""
+    return data.lstrip().startswith(b"<") and b"<SpimData" not in data
 
 
 def _message(opened: N5Store, path: str, expected: str) -> str:

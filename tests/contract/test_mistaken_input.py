@@ -6,7 +6,11 @@ import io
 import os
 import shutil
 import sys
+import threading
 import zipfile
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -334,6 +338,37 @@ def test_servers(memory: Any, name: str) -> None:
     else:
         with pytest.raises(GroupNotFoundError):
             with_zarr(url, mistake.node)
+
+
+class NoLists(SimpleHTTPRequestHandler):
+    """A web server that gives no lists."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def list_directory(self, path: Any) -> None:
+        self.send_error(HTTPStatus.NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    "name", ["zarr3-group", "zarr3-array", "zarr2-group", "zarr2-array", "hdf5", "xml", "nothing"]
+)
+def test_web_servers_without_lists(folder: Path, name: str) -> None:
+    mistake = (MISTAKES | {"nothing": REMOTE["nothing"]})[name]
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(NoLists, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/{mistake.path}"
+            with pytest.raises(FileNotFoundError) as caught:
+                n5zarr.open(url)
+            check(str(caught.value), mistake, url)
+            result = CliRunner().invoke(app, ["tree", url])
+            assert result.exit_code == 2
+            check(result.output.strip(), mistake, url)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 # ------------------------------------------------------------------------- unreadable, missing
