@@ -301,10 +301,16 @@ def _describe_node(opened: N5Store, found: Found, *, size: bool) -> dict[str, JS
         else:
             return {"kind": "array", **_describe_array(node), **sizes}
     if isinstance(node, Broken | Unreadable):
-        return {"kind": _kind(node), "error": str(node.error)}
+        return {"kind": _kind(node), "error": _said_of(node)}
     if isinstance(node, DatasetView):
         return {"kind": "array", **_describe_array(node)}
     return {"kind": "group"}
+
+
+def _said_of(node: Broken | Unreadable) -> str:
+    """Return the message of an error, without the place where that is the name of the node."""
+    error = node.error
+    return error.message if isinstance(error, N5Error) and error.kind == "foreign" else str(error)
 
 
 def _kind(node: Broken | Unreadable) -> str:

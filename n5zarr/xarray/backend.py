@@ -5,6 +5,8 @@
 - a dataset: gives one variable with the name of the dataset, ``data`` at the root;
 - a group whose datasets agree in the axes that they share: gives one Dataset of all of them.
   One-dimensional datasets with the name of an axis are its coordinates;
+- a group with datasets only in groups below it: gives an empty Dataset, and a warning that names
+  some of them;
 - a group whose datasets do not agree, such as a pyramid: gives an empty Dataset and a warning. In a
   DataTree each of its datasets is a node of its own. The same holds for a group whose datasets
   agree, but not with those of a group below it: no DataTree can hold both in one node.

@@ -272,7 +272,7 @@ def test_zarr_inside_a_container_is_told(tmp_path: Path) -> None:
     make_zarr(tmp_path / "s.n5" / "raw.zarr", 3)
     result = CliRunner().invoke(app, ["tree", str(tmp_path / "s.n5")])
     assert result.exit_code == 0
-    assert result.output.splitlines()[-1].startswith("└── raw.zarr  foreign: raw.zarr: expected N5")
+    assert result.output.splitlines()[-1].startswith("└── raw.zarr  foreign: expected N5, got")
     with pytest.warns(N5Warning, match=r"raw\.zarr: expected N5, got a Zarr v3 group"):
         assert set(zarr.open_group(N5Store(tmp_path / "s.n5"), mode="r")) == {"em", "labels"}
 
