@@ -35,10 +35,20 @@ def check_local_root(root: Path, *, needs_directory: bool) -> None:
     ------
     NotFoundError
         It is a file, or it must be there and is not.
+    PermissionError
+        The directory above may not be searched.
     """
-    if root.is_dir() or not (needs_directory or root.exists()):
-        return
-    raise NotFoundError(local_root_message(root))
+    if not root.is_dir() and (_exists(root) or needs_directory):
+        raise NotFoundError(local_root_message(root))
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is anything at a path; where that may not be known, raise."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def local_root_message(root: Path) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import pickle
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -36,8 +38,6 @@ from n5zarr.storage.requests import (
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Request
 
@@ -262,6 +262,24 @@ def test_opening_makes_no_directory(tmp_path: Path) -> None:
     assert local.run(each(Get("k"), List(""), Exists("k")), print) == [None, None, False]
     with pytest.raises(FileNotFoundError, match=r"new\.n5 does not exist"):
         asyncio.run(local.open(read_only=True))
+
+
+def test_what_the_system_refuses_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = LocalFiles(tmp_path / "closed" / "a.n5")
+
+    stat = Path.stat
+
+    def refuse(path: Path, **options: bool) -> object:
+        if "closed" in path.parts:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    for read_only in (True, False):
+        with pytest.raises(PermissionError, match=r"Permission denied: .*a\.n5"):
+            asyncio.run(local.open(read_only=read_only))
     assert not (tmp_path / "new.n5").exists()
 
 
