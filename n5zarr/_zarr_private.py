@@ -46,6 +46,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.chunk_utils import merge_and_encode_chunk
 from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
 from zarr.core.codec_pipeline import _resolve_max_workers as max_workers
+from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
 from zarr.registry import register_pipeline
@@ -62,10 +63,10 @@ if TYPE_CHECKING:
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
-    from zarr.core.metadata import v2, v3
+    from zarr.core.metadata import v3
     from zarr.types import AnyArray
 
-    type ArrayMetadata = ArrayV3Metadata | v2.ArrayV2Metadata
+    type ArrayMetadata = ArrayV3Metadata | ArrayV2Metadata
     type ArraySpec = array_spec.ArraySpec
     type ArrayConfigLike = ConfigLike
     type Attributes = attributes.Attributes
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MISSING",
     "PRESENT",
+    "ArrayV2Metadata",
     "ArrayV3Metadata",
     "ChunkCodecs",
     "FusedCodecPipeline",

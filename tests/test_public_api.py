@@ -350,6 +350,7 @@ STORE_PROPERTIES = {
     "concurrency",
     "coords",
     "durability",
+    "info",
     "root",
     "store",
     "supports_consolidated_metadata",

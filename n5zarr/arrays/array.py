@@ -14,6 +14,7 @@ from zarr.buffer import cpu, default_buffer_prototype
 from n5zarr._zarr_private import ArrayV3Metadata, async_group, chunk_spec, max_workers
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
+from n5zarr.arrays.described import DescribedArray, own_info
 from n5zarr.arrays.nodes import node_at, nodes_below
 from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
@@ -39,11 +40,12 @@ if TYPE_CHECKING:
     )
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.format.order import N5Tuple
+    from n5zarr.store.info import Info
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
 
 
-class N5Array(zarr.Array[ArrayV3Metadata]):
+class N5Array(DescribedArray[ArrayV3Metadata]):
     """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes of local datasets.
 
     It behaves as any other array. The compiled kernel reads and writes selections of integers,
@@ -82,13 +84,6 @@ class N5Array(zarr.Array[ArrayV3Metadata]):
     def compressors(self) -> tuple[BytesBytesCodec, ...]:
         """The standard codecs from bytes to bytes."""
         return tuple(c for c in self.metadata.codecs if isinstance(c, BytesBytesCodec))
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, zarr.Array):
-            return bool(self.async_array == other.async_array)
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment] # as zarr.Array
 
     @override
     def with_config(self, config: ArrayConfigLike) -> Self:
@@ -260,6 +255,15 @@ class N5Group(zarr.Group):
 
     __hash__ = None  # type: ignore[assignment] # as zarr.Group
 
+    def __repr__(self) -> str:
+        return f"<N5Group {self.store_path}>"
+
+    @property
+    @override
+    def info(self) -> Info | Any:
+        """What the group is, with its children counted by kind, for which it lists them."""
+        return own_info(self.store, self.path) or super().info
+
     @override
     def __getitem__(self, path: str) -> AnyArray | zarr.Group:
         if self.metadata.consolidated_metadata is None:
@@ -323,13 +327,12 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     -------
     zarr.Array or zarr.Group
         An :class:`N5Array` for an array with n5zarr's own codec; an :class:`N5Group` for a group,
-        which does the same for its members; any other array as it is.
+        which does the same for its members; for any other array one that only describes itself.
     """
     if isinstance(node, zarr.Group):
         return cast("Node", N5Group(async_group(node)))
-    if not _has_own_codec(node.async_array.metadata):
-        return node
-    return cast("Node", N5Array(node.async_array))
+    is_fast = _has_own_codec(node.async_array.metadata)
+    return cast("Node", (N5Array if is_fast else DescribedArray)(node.async_array))
 
 
 def _has_own_codec(metadata: object) -> bool:

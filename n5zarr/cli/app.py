@@ -32,6 +32,7 @@ from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.cli.stopping import stoppable
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.store import inspect
+from n5zarr.store.info import bytes_text, names_of_axes, rows
 from n5zarr.store.location import sample_path
 
 if TYPE_CHECKING:
@@ -230,12 +231,20 @@ def _label(node: _Described) -> Text:
         return Text.assemble(name, f"  {node['kind']}: {' '.join(node['error'].split())}")
     if node["kind"] == "group":
         return Text.assemble(name, setup_names(node))
-    parts = [_tuple(node["shape_c"]) + _axes(node), node["shown_as"], node["compression"]["type"]]
+    parts = [
+        _tuple(node["shape_c"]) + names_of_axes(node),
+        node["shown_as"],
+        node["compression"]["type"],
+    ]
     parts.append(f"blocks {_tuple(node['chunk_shape_c'])}")
     if "n_bytes_stored" in node:
         stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
-        parts += [stored, _bytes(node["n_bytes_stored"])]
+        parts += [stored, bytes_text(node["n_bytes_stored"])]
     return Text.assemble(name, f"  {'  '.join(parts)}")
+
+
+def _tuple(values: list[int]) -> str:
+    return str(tuple(values))
 
 
 @app.command()
@@ -278,7 +287,7 @@ def _print_info(node: _Described) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    for name, value in _rows(node):
+    for name, value in (*rows(node), *project_rows(node)):
         table.add_row(name, escape(value))
     console = _console()
     console.print(
@@ -290,72 +299,6 @@ def _print_info(node: _Described) -> None:
         for key, value in node["attributes"].items():
             text = f"{key}: {json.dumps(value, ensure_ascii=False)}"
             console.print(f"  {escape(text)}", soft_wrap=True)
-
-
-def _rows(node: _Described) -> Iterator[tuple[str, str]]:
-    yield "kind", node["kind"]
-    yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
-    if node["kind"] == "group":
-        yield "children", ", ".join(node["children"]) or "none"
-        yield from project_rows(node)
-    else:
-        yield from _array_rows(node)
-    if "damaged_blocks" in node:
-        yield "damaged blocks", str(len(node["damaged_blocks"]))
-
-
-def _array_rows(node: _Described) -> Iterator[tuple[str, str]]:
-    yield "shape, C order", _tuple(node["shape_c"]) + _axes(node)
-    yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
-    if node["geometry"] is not None:
-        yield "axes, N5 order", _geometry(node["geometry"])
-    for problem in node.get("axes_problems", ()):
-        yield "axes, not understood", problem
-    data_type, stored_type = node["shown_as"], node["data_type"]
-    is_same = data_type == stored_type
-    yield "data type", data_type if is_same else f"{data_type} (stored as {stored_type})"
-    yield "compression", json.dumps(node["compression"])
-    yield "chunk shape, C order", _tuple(node["chunk_shape_c"])
-    yield "block size, N5 order", str(list(node["block_size_n5"]))
-    stored = f", {node['n_blocks_stored']} stored" if "n_blocks_stored" in node else ""
-    yield "blocks", f"{node['n_blocks']}{stored}; grid {list(node['grid_n5'])} in N5 order"
-    if "n_bytes" in node:
-        yield "size as array", _bytes(node["n_bytes"])
-    if "n_bytes_stored" in node:
-        yield "size on disk", _bytes(node["n_bytes_stored"]) + _ratio(node)
-
-
-def _geometry(geometry: _Described) -> str:
-    axes = []
-    for axis in geometry["axes_n5"]:
-        unit = f" {axis['unit']}" if axis["unit"] else ""
-        start = f" from {axis['translation']:g}" if axis["translation"] else ""
-        axes.append(f"{axis['name'] or '?'} {axis['scale']:g}{unit}{start}")
-    return f"{', '.join(axes)}  ({geometry['convention']})"
-
-
-def _ratio(node: _Described) -> str:
-    # without all blocks the ratio says nothing about the compression
-    complete = node["n_blocks_stored"] == node["n_blocks"] > 0
-    is_shown = complete and node.get("n_bytes")
-    return f", {node['n_bytes_stored'] / node['n_bytes']:.1%}" if is_shown else ""
-
-
-def _tuple(values: list[int]) -> str:
-    return str(tuple(values))
-
-
-def _axes(node: _Described) -> str:
-    names = node["axes_c"]
-    return " " + ", ".join(name or "?" for name in names) if names else ""
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} PiB"
 
 
 @nwb.command()

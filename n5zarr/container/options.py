@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import index
-from typing import get_args
+from typing import Self, get_args
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import AxisOrder
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
@@ -42,6 +42,19 @@ class ViewOptions:
     def __post_init__(self) -> None:
         for name, member in self.__dataclass_fields__.items():
             check_option(name, getattr(self, name), member.metadata["known"])
+
+    def for_coords(self) -> Self:
+        """Return the same options for a view with coordinates, which is Zarr v3.
+
+        Raises
+        ------
+        N5UnsupportedError
+            Zarr v2 is asked for (``kind="option"``).
+        """
+        if self.zarr_format == 2:
+            message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
+            raise N5UnsupportedError(message, kind="option")
+        return replace(self, zarr_format=3)
 
 
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:

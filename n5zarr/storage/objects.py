@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.errors import (
     N5Error,
@@ -20,11 +20,23 @@ if TYPE_CHECKING:
     from zarr.storage import ObjectStore
 
 from n5zarr.storage.url import says_missing
+from n5zarr.storage.url_store import without_secrets
 
-__all__ = ["entries_of_objects", "some_objects", "update_object"]
+__all__ = ["entries_of_objects", "name_of_objects", "some_objects", "update_object"]
 
+_SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 _NO_CONDITIONS = "501 Not Implemented"
 _ATTEMPTS = 50  # at an update of an object that others update, too
+
+
+def name_of_objects(store: ObjectStore[ObstoreStore]) -> str:
+    """Return the URL of an object store, without user, password and query."""
+    inner: Any = store.store
+    scheme = _SCHEMES.get(type(inner).__name__)
+    if scheme is None:
+        return without_secrets(getattr(inner, "url", "") or str(store))
+    bucket = inner.config.get("bucket") or inner.config.get("container_name")
+    return "/".join(filter(None, (f"{scheme}://{bucket}", inner.prefix)))
 
 
 async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:

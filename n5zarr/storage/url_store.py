@@ -26,13 +26,29 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["UrlStore"]
+__all__ = ["UrlStore", "without_secrets"]
 
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
 _PAGE = 1000  # names in one answer of a listing
-_USER = re.compile(r"//[^/@]*@")
+_USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
+_QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
+
+
+def without_secrets(text: str) -> str:
+    """Return a URL, or text with one, without user and password, and without a web server's query.
+
+    The query of a URL may be a signature, or hold an access token.
+
+    Examples
+    --------
+    >>> without_secrets("https://user:secret@host/c.n5?token=secret")
+    'https://host/c.n5'
+    >>> without_secrets("abfs://container@account.dfs.core.windows.net/c.n5")
+    'abfs://container@account.dfs.core.windows.net/c.n5'
+    """
+    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
 class UrlStore(FsspecStore):
@@ -54,9 +70,12 @@ class UrlStore(FsspecStore):
         return self.path.startswith(("http://", "https://")) and hasattr(self.fs, "set_session")
 
     def __str__(self) -> str:
-        if self.is_http:
-            return _USER.sub("//", self.path)  # without user name and password
-        return str(self.fs.unstrip_protocol(self.path))
+        return without_secrets(
+            self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}({type(self.fs).__name__}, {self})>"
 
     def _url_key(self, key: str) -> str:
         return quote(key, safe="/") if self.is_http else key
@@ -147,8 +166,9 @@ class UrlStore(FsspecStore):
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:
                 message = (
-                    f"listing: the server gives no list of {directory}/ ({err}); groups and "
-                    "datasets can be opened by their paths"
+                    f"listing: the server gives no list of {without_secrets(f'{directory}/')} "
+                    f"({without_secrets(str(err))}); groups and datasets can be opened by their "
+                    "paths"
                 )
                 raise N5UnsupportedError(message, kind="listing") from err
             if isinstance(err, self.allowed_exceptions):

@@ -18,7 +18,12 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
-from n5zarr.storage.objects import entries_of_objects, some_objects, update_object
+from n5zarr.storage.objects import (
+    entries_of_objects,
+    name_of_objects,
+    some_objects,
+    update_object,
+)
 from n5zarr.storage.requests import (
     Entry,
     Exists,
@@ -36,7 +41,7 @@ from n5zarr.storage.requests import (
     Work,
 )
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import UrlStore
+from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -63,7 +68,10 @@ class ZarrStorage(Storage):
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
     def __str__(self) -> str:
-        return str(self._store)
+        store = _uncached(self._store)
+        if isinstance(store, ObjectStore):
+            return name_of_objects(store)
+        return without_secrets(str(store))
 
     def __getstate__(self) -> dict[str, Store]:
         return {"_store": self._store}  # locks belong to a process

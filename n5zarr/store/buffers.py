@@ -12,7 +12,21 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["as_buffer"]
+__all__ = ["as_buffer", "as_bytes"]
+
+
+def as_bytes(value: Buffer) -> memoryview:
+    """Return the bytes of a value that a store is given to keep.
+
+    Raises
+    ------
+    TypeError
+        It is none of zarr's buffers.
+    """
+    if not hasattr(value, "as_numpy_array"):
+        message = f"N5Store.set(): `value` must be a Buffer instance. Got {type(value)} instead."
+        raise TypeError(message)
+    return memoryview(value.as_numpy_array())
 
 
 def as_buffer(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
-from n5zarr.container.nodes import Broken, read_document
+from n5zarr.container.nodes import Broken
 from n5zarr.container.walk import Found, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -17,11 +17,11 @@ from n5zarr.format.compression import compression_to_json
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import read_key
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, read_project, xml_file
+from n5zarr.store.info import Info, count_kinds, read_version
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -44,6 +44,7 @@ __all__ = [
     "describe_tree",
     "find_damage",
     "find_leftovers",
+    "info_of",
 ]
 
 
@@ -87,10 +88,10 @@ def describe(
     description: dict[str, JSON] = {
         "container": str(opened),
         "path": f"/{node_path}",
-        "n5": _version(opened),
+        "n5": opened.ask(read_version()),
     }
     if isinstance(node, DatasetView):
-        description |= {"kind": "array", **_describe_array(node)}
+        description |= {"kind": _kind(node), **_describe_array(node)}
         description |= _describe_geometry(opened, node_path, node)
         if size:
             description |= _describe_size(opened, node_path, node)
@@ -99,11 +100,18 @@ def describe(
     names: list[JSON] = [name for name, _ in children]
     return {
         **description,
-        "kind": "group",
+        "kind": _kind(node),
         "children": names,
+        "children_by_kind": count_kinds(_kind(child) for _, child in children),
         "attributes": dict(node.attributes),
         **({} if project is None else {"project": project.describe()}),
     }
+
+
+def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
+    """Describe one node of an open container, and how it is shown; see :func:`describe`."""
+    shown: dict[str, JSON] = {"axis_order": store.axis_order, "read_only": store.read_only}
+    return Info({**describe(store, path, size=size), **shown})
 
 
 def _project(store: Location, storage_options: Mapping[str, object] | None) -> Project | None:
@@ -118,15 +126,6 @@ def _existing_node(opened: N5Store, path: str) -> Node:
     if node is not None:
         return node
     raise not_found(opened, path)
-
-
-def _version(opened: N5Store) -> JSON:
-    """Read the version attribute of the root; None where it is missing.
-
-    N5 spec, "File-system specification", item 3.
-    """
-    document = opened.ask(read_document(""))
-    return document.get(VERSION_KEY) if isinstance(document, dict) else None
 
 
 def _describe_array(view: DatasetView) -> dict[str, JSON]:
@@ -299,12 +298,12 @@ def _describe_node(opened: N5Store, found: Found, *, size: bool) -> dict[str, JS
                 raise
             node = Unreadable(err)
         else:
-            return {"kind": "array", **_describe_array(node), **sizes}
+            return {"kind": _kind(node), **_describe_array(node), **sizes}
     if isinstance(node, Broken | Unreadable):
         return {"kind": _kind(node), "error": _said_of(node)}
     if isinstance(node, DatasetView):
-        return {"kind": "array", **_describe_array(node)}
-    return {"kind": "group"}
+        return {"kind": _kind(node), **_describe_array(node)}
+    return {"kind": _kind(node)}
 
 
 def _said_of(node: Broken | Unreadable) -> str:
@@ -313,10 +312,12 @@ def _said_of(node: Broken | Unreadable) -> str:
     return error.message if isinstance(error, N5Error) and error.kind == "foreign" else str(error)
 
 
-def _kind(node: Broken | Unreadable) -> str:
+def _kind(node: Node | Broken | Unreadable | None) -> str:
     """Tell damage from what storage refuses, what is not N5, and datasets that are no arrays."""
     if isinstance(node, Unreadable):
         return "unreadable"
+    if not isinstance(node, Broken):
+        return "array" if isinstance(node, DatasetView) else "group"
     if node.error.kind == "foreign":
         return "foreign"
     is_object = isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"

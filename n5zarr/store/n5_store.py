@@ -27,7 +27,8 @@ from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.url import Backend, is_url
-from n5zarr.store.buffers import as_buffer
+from n5zarr.store.buffers import as_buffer, as_bytes
+from n5zarr.store.info import Info, read_version
 from n5zarr.store.mapping import StoreMapping
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 __all__ = ["N5Store"]
 
+_DEFAULTS = {  # of the options that say how a container is shown and written
+    **vars(ViewOptions()), "coords": False, "durability": "atomic", "read_only": False,
+}  # fmt: skip
 _CONCURRENCY = 64  # enough to keep a server 20 ms away busy; tensorstore sends 32
 
 
@@ -169,10 +173,7 @@ class N5Store(Store):
         self, storage: Storage, options: ViewOptions, memory: Memory, *, coords: bool
     ) -> None:
         """Set the attributes of this class: storage, container, and the view of its keys."""
-        if coords and options.zarr_format == 2:
-            message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
-            raise N5UnsupportedError(message, kind="option")
-        options = replace(options, zarr_format=3) if coords else options
+        options = options.for_coords() if coords else options
         self._storage = storage
         self._container = Container(
             str(storage), options, has_stamps=storage.has_stamps, memory=memory
@@ -241,10 +242,16 @@ class N5Store(Store):
         return self._container.name
 
     def __repr__(self) -> str:
-        defaults = {**vars(ViewOptions()), "coords": False, "durability": "atomic"}
-        given = [(name, getattr(self, name), default) for name, default in defaults.items()]
+        given = [(name, getattr(self, name), default) for name, default in _DEFAULTS.items()]
         options = [f", {name}={value!r}" for name, value, default in given if value != default]
         return f"N5Store({str(self)!r}{''.join(options)})"
+
+    @property
+    def info(self) -> Info:
+        """What the container is, its version read now, and how it is shown and written."""
+        options = {name: getattr(self, name) for name in _DEFAULTS}
+        about = {"container": str(self), "kind": "container", "n5": self.ask(read_version())}
+        return Info({**about, "store_type": type(self.store).__name__, **options})
 
     def __eq__(self, value: object) -> bool:
         """Whether another store is of the same container, whatever its options.
@@ -363,11 +370,8 @@ class N5Store(Store):
     # ------------------------------------------------------------------ zarr's interface
 
     async def _open(self) -> None:
-        if self._is_open:
-            message = "store is already open"
-            raise ValueError(message)
         await self._storage.open(read_only=self.read_only)
-        self._is_open = True
+        await super()._open()
 
     @override
     def close(self) -> None:
@@ -443,12 +447,7 @@ class N5Store(Store):
 
     def _bytes_to_write(self, value: Buffer) -> memoryview:
         self._check_writable()
-        if not hasattr(value, "as_numpy_array"):
-            message = (
-                f"N5Store.set(): `value` must be a Buffer instance. Got {type(value)} instead."
-            )
-            raise TypeError(message)
-        return memoryview(value.as_numpy_array())
+        return as_bytes(value)
 
     async def delete(self, key: str) -> None:
         """Remove a document or a chunk; do nothing if it is missing."""

@@ -1,0 +1,68 @@
+"""The zarr arrays of a container, which say what they are in N5's terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, override
+
+import zarr
+
+from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata
+from n5zarr.store.inspect import info_of
+from n5zarr.store.n5_store import N5Store
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
+
+    from n5zarr.store.info import Info
+
+__all__ = ["DescribedArray", "own_info"]
+
+
+class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Metadata]):
+    """A :class:`zarr.Array` of a container, whose ``info`` has N5's terms."""
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, zarr.Array):
+            return bool(self.async_array == other.async_array)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # as zarr.Array
+
+    def __repr__(self) -> str:
+        return f"<N5Array {self.store_path} shape={self.shape} dtype={self.dtype}>"
+
+    @property
+    @override
+    def info(self) -> Info | Any:
+        """What the dataset is, as stored now; what zarr says where axes are arrays.
+
+        Examples
+        --------
+        >>> import n5zarr
+        >>> array = n5zarr.open(n5zarr.sample_path(), path="em/s1")
+        >>> array.info["dimensions_n5"], array.info["block_size_n5"]
+        ((64, 48, 20), (50, 40, 16))
+        """
+        return own_info(self.store, self.path) or super().info
+
+    @override
+    def info_complete(self) -> Info | Any:
+        """Describe the dataset, with the number and the bytes of its blocks, which are listed."""
+        return own_info(self.store, self.path, size=True) or super().info_complete()
+
+
+def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:
+    """Describe a node in N5's terms; None where a store shows axes as arrays.
+
+    Parameters
+    ----------
+    store : zarr.abc.store.Store
+        Of the node.
+    path : str
+        Of the node.
+    size : bool, optional
+        Whether to count the stored blocks and their bytes, which lists every block.
+    """
+    if not isinstance(store, N5Store) or store.coords:
+        return None
+    return info_of(store, path, size=size)

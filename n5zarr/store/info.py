@@ -1,0 +1,169 @@
+"""What arrays, groups and containers are in N5's terms: for ``.info``, and for ``n5zarr info``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, override
+
+from n5zarr.container.nodes import read_document
+from n5zarr.format.version import VERSION_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.requests import Steps
+
+__all__ = ["Info", "bytes_text", "count_kinds", "names_of_axes", "read_version", "rows"]
+
+_MOST_NAMES = 20  # of the children of a group, in one line
+
+
+class Info(Mapping[str, Any]):
+    """What an array, a group or a container is; its text has one line for each fact.
+
+    A mapping with the members that ``n5zarr info --json`` prints. Those named ``..._n5`` are in N5
+    order, those named ``..._c`` in C order.
+
+    Parameters
+    ----------
+    description : mapping
+        The members.
+    """
+
+    def __init__(self, description: Mapping[str, JSON]) -> None:
+        self._description = dict(description)
+
+    @override
+    def __getitem__(self, name: str) -> Any:
+        return self._description[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._description)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._description)
+
+    def __repr__(self) -> str:
+        lines = [("container", self["container"])]
+        lines += [("path", self["path"])] if "path" in self else []
+        lines += rows(self)
+        width = max(len(name) for name, _ in lines)
+        return "\n".join(f"{name.ljust(width)} : {value}" for name, value in lines)
+
+
+def read_version() -> Steps[JSON]:
+    """Read the version attribute of the root; None where it is missing.
+
+    N5 spec, "File-system specification", item 3.
+    """
+    document = yield from read_document("")
+    return document.get(VERSION_KEY) if isinstance(document, dict) else None
+
+
+def count_kinds(kinds: Iterable[str]) -> dict[str, JSON]:
+    """Count the children of a group by kind; kinds that there are none of are left out."""
+    return dict(sorted(Counter(kinds).items()))
+
+
+def rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each line about an array, a group or a container."""
+    yield "kind", node["kind"]
+    yield "N5 version", "none" if node["n5"] is None else str(node["n5"])
+    if node["kind"] == "group":
+        yield from _group_rows(node)
+    elif node["kind"] == "array":
+        yield from _array_rows(node)
+    yield from _option_rows(node)
+    if "damaged_blocks" in node:
+        yield "damaged blocks", str(len(node["damaged_blocks"]))
+
+
+def _group_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    names = node["children"]
+    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    yield "children", ", ".join(names[:_MOST_NAMES]) + more or "none"
+    if names:
+        counted = node["children_by_kind"].items()
+        many = [f"{n} {kind}{'s' if n > 1 and kind != 'broken' else ''}" for kind, n in counted]
+        yield "by kind", ", ".join(many)
+
+
+def _array_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "shape, C order", str(tuple(node["shape_c"])) + names_of_axes(node)
+    yield "dimensions, N5 order", str(list(node["dimensions_n5"]))
+    if node["geometry"] is not None:
+        yield "axes, N5 order", _geometry(node["geometry"])
+    for problem in node.get("axes_problems", ()):
+        yield "axes, not understood", problem
+    data_type, stored_type = node["shown_as"], node["data_type"]
+    is_same = data_type == stored_type
+    yield "data type", data_type if is_same else f"{data_type} (stored as {stored_type})"
+    yield "compression", json.dumps(node["compression"])
+    yield "chunk shape, C order", str(tuple(node["chunk_shape_c"]))
+    yield "block size, N5 order", str(list(node["block_size_n5"]))
+    stored = f", {node['n_blocks_stored']} stored" if "n_blocks_stored" in node else ""
+    yield "blocks", f"{node['n_blocks']}{stored}; grid {list(node['grid_n5'])} in N5 order"
+    if "n_bytes" in node:
+        yield "size as array", bytes_text(node["n_bytes"])
+    if "n_bytes_stored" in node:
+        yield "size on disk", bytes_text(node["n_bytes_stored"]) + _ratio(node)
+
+
+def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield how a container that is open is shown and written."""
+    names = ("store_type", "zarr_format", "codecs", "axis_order", "coords", "durability")
+    for name in (*names, "read_only"):
+        if name in node:
+            value = "that of each node" if node[name] is None else str(node[name])
+            yield name.replace("_", " ").replace("zarr", "Zarr"), value
+
+
+def _geometry(geometry: Mapping[str, Any]) -> str:
+    axes = []
+    for axis in geometry["axes_n5"]:
+        unit = f" {axis['unit']}" if axis["unit"] else ""
+        start = f" from {axis['translation']:g}" if axis["translation"] else ""
+        axes.append(f"{axis['name'] or '?'} {axis['scale']:g}{unit}{start}")
+    return f"{', '.join(axes)}  ({geometry['convention']})"
+
+
+def _ratio(node: Mapping[str, Any]) -> str:
+    # without all blocks the ratio says nothing about the compression
+    complete = node["n_blocks_stored"] == node["n_blocks"] > 0
+    return (
+        f", {node['n_bytes_stored'] / node['n_bytes']:.1%}"
+        if complete and node.get("n_bytes")
+        else ""
+    )
+
+
+def names_of_axes(node: Mapping[str, Any]) -> str:
+    """Return the names of the axes of an array in C order, with a space before them, if it has any.
+
+    Parameters
+    ----------
+    node : mapping
+        The description of the array.
+    """
+    names = node["axes_c"]
+    return " " + ", ".join(name or "?" for name in names) if names else ""
+
+
+def bytes_text(count: float) -> str:
+    """Return a number of bytes with a binary unit.
+
+    Examples
+    --------
+    >>> bytes_text(491520)
+    '480.0 KiB'
+    """
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} PiB"
