@@ -8,6 +8,7 @@ Names are loaded when they are first used. So ``n5zarr.format``, ``n5zarr.codecs
 ``n5zarr.conventions`` work without zarr, and only names such as ``to_n5`` need xarray.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     )
     from n5zarr.xarray.pyramids import open_level, pyramid_levels
     from n5zarr.xarray.write import to_n5
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program listens
 
 __version__ = "0.1.0.dev0"
 

@@ -1,7 +1,11 @@
-"""Zarr arrays and groups that read and write boxes of local datasets with the compiled kernel."""
+"""Zarr arrays and groups that read and write boxes of local datasets with the compiled kernel.
+
+The logger of this module tells at DEBUG what is left to zarr, and why.
+"""
 
 from __future__ import annotations
 
+import logging
 from itertools import product
 from operator import add
 from typing import TYPE_CHECKING, Any, Self, cast, override
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
     from n5zarr.store.info import Info
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
+
+_log = logging.getLogger(__name__)
 
 
 class N5Array(DescribedArray[ArrayV3Metadata]):
@@ -148,8 +154,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     def _read(self, selection: object) -> np.ndarray | None:
         """Read a box without zarr's event loop; None where zarr has to read."""
         box = Box.of(selection, self.shape)
-        dataset = None if box is None else self._dataset(to_write=False)
-        if box is None or dataset is None:
+        if box is None:
+            self._tell(_NO_BOX)
+            return None
+        dataset = self._dataset(to_write=False)
+        if dataset is None:
             return None
         out = np.empty(box.shape, self.dtype, self.config.order)
         if kernel.can_do(dataset):
@@ -159,6 +168,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             items = self._items(box, dataset)
         reader = BlockReader(dataset, out, ())
         results = read_blocks(reader, items, max_workers()) if items else []
+        if None in results:
+            self._tell(f"{results.count(None)} blocks do not have the size of their place")
         for item, result in zip(items, results, strict=True):
             if result is None:  # the block is odd
                 part = box.inner(item[3])
@@ -169,8 +180,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         """Write a box without zarr's event loop; return False where zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else _elements(value, box, self.dtype)
-        dataset = None if elements is None else self._dataset(to_write=True)
-        if box is None or elements is None or dataset is None:
+        if box is None or elements is None:
+            self._tell(_NO_BOX if box is None else "the value is no array of the box's numbers")
+            return False
+        dataset = self._dataset(to_write=True)
+        if dataset is None:
             return False
         if kernel.can_do(dataset):
             keep_empty = self.config.write_empty_chunks
@@ -187,15 +201,25 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _dataset(self, *, to_write: bool) -> OpenDataset | None:
         """Return the dataset if it is local, and its blocks hold the elements of the array."""
-        if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
-            return None
-        if not to_write and not self.config.read_missing_chunks:
-            return None
         store = self.store
-        if not isinstance(store, N5Store) or not is_local(store) or (to_write and store.read_only):
-            return None
-        dataset = store.run_sync(dataset_at(store, self.path, 3, anew=to_write))
-        return dataset if dataset is not None and dataset.holds(self.chunks, self.dtype) else None
+        if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
+            reason = "zarr is set to other memory than numpy's"
+        elif not to_write and not self.config.read_missing_chunks:
+            reason = "missing blocks are errors"
+        elif not isinstance(store, N5Store) or not is_local(store):
+            reason = "the container is not in local files"
+        elif to_write and store.read_only:
+            reason = "the store is read only"
+        else:
+            dataset = store.run_sync(dataset_at(store, self.path, 3, anew=to_write))
+            if dataset is not None and dataset.holds(self.chunks, self.dtype):
+                return dataset
+            reason = "no dataset with these chunks and elements is there any more"
+        self._tell(reason)
+        return None
+
+    def _tell(self, reason: str) -> None:
+        _log.debug("%s: left to zarr: %s", self.store_path, reason)
 
     @property
     def _fill_value(self) -> object:
@@ -230,6 +254,9 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             is_complete = part == chunk
             items.append((key, spec, part.relative_to(chunk), part.relative_to(box), is_complete))
         return items
+
+
+_NO_BOX = "the selection is not of integers, slices without steps and an ellipsis"
 
 
 def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
@@ -332,6 +359,8 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     if isinstance(node, zarr.Group):
         return cast("Node", N5Group(async_group(node)))
     is_fast = _has_own_codec(node.async_array.metadata)
+    if not is_fast:
+        _log.debug("%s: left to zarr: its codec is not n5zarr's own", node.store_path)
     return cast("Node", (N5Array if is_fast else DescribedArray)(node.async_array))
 
 

@@ -3,11 +3,12 @@
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
 the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
 blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.pipeline`, which does the
-same in Python.
+same in Python. The logger of this module tells at DEBUG what the kernel reads and leaves, and why.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from functools import partial
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["can_do", "is_compiled", "read_box", "write_box"]
 
+_log = logging.getLogger(__name__)
+
 _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
 _DURABILITIES = get_args(Durability.__value__)  # in the order of _kernel.c
 _WORTH_THREADS = 2**18  # bytes
@@ -65,8 +68,16 @@ def is_compiled() -> bool:
 def can_do(dataset: OpenDataset) -> bool:
     """Whether the kernel can read and write the blocks of a dataset."""
     view = dataset.view
-    is_plain = view.n_parts is None and not view.is_scalar
-    return is_compiled() and is_plain and 0 < view.full_n_bytes <= REUSED
+    if not is_compiled():
+        reason = "the kernel is not built"
+    elif view.n_parts is not None or view.is_scalar:
+        reason = "a block is not one array of numbers"
+    elif not 0 < view.full_n_bytes <= REUSED:
+        reason = f"a block has {view.full_n_bytes} bytes"
+    else:
+        return True
+    _log.debug("%s: left to Python: %s", dataset, reason)
+    return False
 
 
 def read_box(
@@ -115,7 +126,23 @@ def read_box(
     n_blocks = _n_blocks(dataset, start, out.shape)
     if isinstance(compression, Raw):
         n_bytes = 0 if n_bytes < _SMALL else out.nbytes // n_blocks
-    return _on_threads(read, n_blocks, n_blocks * n_bytes, n_workers)
+    left = _on_threads(read, n_blocks, n_blocks * n_bytes, n_workers)
+    _tell("read", dataset, start, out.shape, n_blocks, left)
+    return left
+
+
+def _tell(
+    did: str,
+    dataset: OpenDataset,
+    start: tuple[int, ...],
+    shape: tuple[int, ...],
+    n_blocks: int,
+    left: list[N5Tuple],
+) -> None:
+    """Log a box, and the grid positions of the first blocks that are left to Python."""
+    if _log.isEnabledFor(logging.DEBUG):
+        what = f"{n_blocks} blocks, {len(left)} left to Python {left[:3]}"
+        _log.debug("%s: %s from %s, shape %s: %s", dataset, did, start, shape, what)
 
 
 def write_box(
@@ -172,6 +199,7 @@ def write_box(
     left = _on_threads(write, n_blocks, n_blocks * n_bytes, max_workers())
     if dataset.durability == "durable":
         sync_directories(_directories(dataset, start, value.shape))
+    _tell("write", dataset, start, value.shape, n_blocks, left)
     return left
 
 

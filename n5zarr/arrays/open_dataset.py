@@ -39,6 +39,9 @@ class OpenDataset(NamedTuple):
     path: str
     view: DatasetView
 
+    def __str__(self) -> str:
+        return f"{self.store}: /{self.path}"
+
     @property
     def directory(self) -> str:
         """The local directory of the dataset, with a separator at its end."""

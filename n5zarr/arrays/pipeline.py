@@ -5,12 +5,14 @@ n5zarr makes :class:`N5CodecPipeline` that class where nobody has configured ano
 environment variable ``N5ZARR_PIPELINE=0`` it does not. For arrays of an ``N5Store``, in every
 presentation, the blocks of a batch of chunks go to the compiled kernel, or are read from a server
 concurrently; no chunk is made for zarr's codecs to decode. For all other arrays the class gives
-zarr's default pipeline, as if it was not there.
+zarr's default pipeline, as if it was not there. The logger of this module tells at DEBUG what is
+left to zarr's codecs, and why.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 from dataclasses import dataclass
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["N5CodecPipeline", "make_default"]
+
+_log = logging.getLogger(__name__)
 
 _FEW_BYTES = 2**18  # up to this many are decoded on zarr's event loop, without a thread
 _FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
@@ -180,6 +184,7 @@ class N5CodecPipeline(CodecPipeline):
         left = [item for item, result in zip(batch, results, strict=True) if result is None]
         if not left:
             return tuple(result for result in results if result is not None)
+        _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
         others = iter(await self.careful.read(left, out, drop_axes))
         return tuple(next(others) if result is None else result for result in results)
 
@@ -203,6 +208,7 @@ class N5CodecPipeline(CodecPipeline):
         else:
             left = await write_remote(writer, batch, drop_axes)
         if left:
+            _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
             await self.careful.write(left, value, drop_axes)
 
     async def _write_coded(
@@ -226,9 +232,12 @@ class N5CodecPipeline(CodecPipeline):
         self, batch: Sequence[BatchItem], buffer: NDBuffer, *, to_write: bool = False
     ) -> OpenDataset | None:
         """Return the dataset of a batch; None where zarr's own pipeline has to work."""
-        if not batch or not isinstance(buffer, cpu.NDBuffer):
+        if not batch:
             return None
         store_path, spec = batch[0][:2]
+        if not isinstance(buffer, cpu.NDBuffer):
+            _log.debug("%s: left to zarr's codecs: other memory than numpy's", store_path)
+            return None
         store: N5Store = store_path.store
         path = "/".join(store_path.path.split("/")[: -self.n_names])
         if to_write and store.read_only:
@@ -241,7 +250,10 @@ class N5CodecPipeline(CodecPipeline):
             if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
                 dataset = await store.run(find(anew=True))
         dtype = spec.dtype.to_native_dtype()
-        return dataset if dataset is not None and dataset.holds(spec.shape, dtype) else None
+        if dataset is not None and dataset.holds(spec.shape, dtype):
+            return dataset
+        _log.debug("%s: left to zarr's codecs: no block holds the elements as they are", store_path)
+        return None
 
 
 _METHODS = ("get", "get_sync", "set", "set_sync", "delete", "delete_sync")
@@ -281,6 +293,7 @@ def _read_local(
     """
     left = _read_box(reader, batch, n_workers)
     if left is None:
+        _log.debug("%s: %d blocks left to Python: no box", reader.dataset, len(batch))
         return read_blocks(reader, batch, n_workers)
     results: list[GetResult | None] = [PRESENT] * len(batch)
     if left:
@@ -325,7 +338,9 @@ def _write_local(
         The items that are left to zarr's own way.
     """
     left = None if drop_axes else _write_box(writer, batch)
-    if left is not None:
+    if left is None:
+        _log.debug("%s: %d blocks left to Python: no box", writer.dataset, len(batch))
+    else:
         position = writer.dataset.position
         batch = [item for item in batch if left and position(item[0].path) in left]
     return write_blocks(writer, batch, drop_axes, max_workers())

@@ -7,6 +7,7 @@ item 6). It also knows how old a value is, but not whether the array was opened 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest, Store
 
 __all__ = ["CacheOptions", "CachingStore"]
+
+_log = logging.getLogger(__name__)
 
 _OVERHEAD = 200  # bytes that an entry takes besides key and value, approximately
 
@@ -151,6 +154,8 @@ class CachingStore(WrapperStore["Store"]):
         if kept is None or not self._is_fresh(key, kept):
             kept = await self._fetch(key, kept)
             self._keep(key, kept, n_changes)
+        else:
+            _log.debug("%s: kept in memory, not asked for again", key)
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
 
     def _is_fresh(self, key: str, kept: _Kept) -> bool:

@@ -168,7 +168,7 @@ def _read_with[T](
                 return taken
         n_tries = 0
         while n_tries < _TRIES:
-            with reading(file) as is_sound:
+            with reading(file, path) as is_sound:
                 os.lseek(file, 0, os.SEEK_SET)
                 before = os.fstat(file)
                 taken = take(file, before.st_size)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal, Self
 
+from n5zarr.storage.requests import is_told, tell
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -104,6 +106,16 @@ class Storage(ABC):
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request, and call ``warn`` with messages for the user."""
 
+    def answer_and_tell(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Answer one request, and log it."""
+        try:
+            answer = self.answer(request, warn)
+        except Exception as err:
+            tell(self, request, err)
+            raise
+        tell(self, request, answer)
+        return answer
+
     def run[T](
         self,
         steps: Steps[T],
@@ -126,11 +138,12 @@ class Storage(ABC):
         object
             The return value of the generator.
         """
+        answer = self.answer_and_tell if is_told() else self.answer
         try:
             requests = next(steps) if first is None else first
             while True:
                 try:
-                    answers = [self.answer(request, warn) for request in requests]
+                    answers = [answer(request, warn) for request in requests]
                 except Exception as err:
                     requests = steps.throw(err)
                 else:

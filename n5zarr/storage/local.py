@@ -30,6 +30,7 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
+    is_told,
 )
 from n5zarr.storage.writing import FileWriter
 
@@ -136,10 +137,11 @@ class LocalFiles(Storage):
 
     @override
     async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
+        answer = self.answer_and_tell if is_told() else self.answer
         try:
             requests = next(steps)
             while all(isinstance(request, Stamp) for request in requests):
-                requests = steps.send([self.answer(request, warn) for request in requests])
+                requests = steps.send([answer(request, warn) for request in requests])
         except StopIteration as done:  # what needs no files, or only their stamps, needs no thread
             result: T = done.value
             return result

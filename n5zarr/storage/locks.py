@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import struct
 import threading
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["PAUSE", "changing", "reading", "writing"]
+
+_log = logging.getLogger(__name__)
 
 _BUSY = {errno.EAGAIN, errno.EACCES}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
@@ -77,8 +80,15 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def reading(file: int) -> Iterator[Callable[[], bool]]:
+def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
     """Hold a shared lock where the system has locks, so that nobody writes into the file meanwhile.
+
+    Parameters
+    ----------
+    file : int
+        Descriptor of the file.
+    path : Path or str, optional
+        Name of the file, for the log.
 
     Yields
     ------
@@ -97,7 +107,7 @@ def reading(file: int) -> Iterator[Callable[[], bool]]:
         before = _last_change[0]
         is_locked = True
         try:
-            is_locked = _take_to_read(file, lock)
+            is_locked = _take_to_read(file, lock, path)
         except OSError as err:
             if err.errno not in _UNSUPPORTED:
                 raise
@@ -105,26 +115,33 @@ def reading(file: int) -> Iterator[Callable[[], bool]]:
             yield lambda: is_locked or before is _last_change[0]
         finally:
             _unlock(file)
+            _log.debug("shared lock released: %s", path)
 
 
-def _take_to_read(file: int, lock: _Lock) -> bool:
+def _take_to_read(file: int, lock: _Lock, path: object) -> bool:
     """Take a shared lock; return False if a writer of this process holds the exclusive one.
 
     That writer's lock keeps other programs out. It may wait for this reader: a finalizer can run
     while it holds its lock. So it is not waited for, unless it is writing into the file now.
     """
+    is_told = False
     while not _try(file, "F_RDLCK"):
         writers = [other for other in lock.others() if other.to_write]
         if not writers:
+            _log.debug("shared lock waits for another program: %s", path)
             _wait(file, "F_RDLCK")
-            return True
+            break
         is_interrupted = any(writer.is_interrupted() for writer in writers)
         if not any(writer.is_changing for writer in writers):
             if is_interrupted or any(writer.is_held for writer in writers):
                 return False
         elif is_interrupted:
             raise _timeout(None)
+        if not is_told:
+            _log.debug("shared lock waits for this process: %s", path)
+            is_told = True
         time.sleep(PAUSE)
+    _log.debug("shared lock taken: %s", path)
     return True
 
 
@@ -183,6 +200,7 @@ def writing(
                 finally:
                     lock.is_held = False
                     _unlock(file)
+                    _log.debug("exclusive lock released: %s", path)
                 return
     with _IN_PROCESS:
         if hasattr(fcntl, "flock") and not hasattr(fcntl, "F_OFD_SETLK"):
@@ -193,8 +211,10 @@ def writing(
 def _take_to_write(file: int, lock: _Lock, path: object) -> None:
     """Take an exclusive lock: poll while this process holds it, queue behind other programs."""
     end = time.monotonic() + _PATIENCE
+    is_told = False
     while not _try(file, "F_WRLCK"):
         if not lock.others():
+            _log.debug("exclusive lock waits for another program: %s", path)
             _wait(file, "F_WRLCK")  # another program holds it: queue for it
             break
         others = [other for other in lock.others() if other.is_held or other.is_stuck()]
@@ -204,8 +224,12 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
             if _try(file, "F_WRLCK"):  # released meanwhile
                 break
             raise _timeout(path)
+        if not is_told:
+            _log.debug("exclusive lock waits for this process: %s", path)
+            is_told = True
         time.sleep(PAUSE)
     lock.is_held = True
+    _log.debug("exclusive lock taken: %s", path)
 
 
 def _timeout(path: object | None) -> TimeoutError:

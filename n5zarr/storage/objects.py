@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import without_secrets
 
 __all__ = ["entries_of_objects", "name_of_objects", "some_objects", "update_object"]
+
+_log = logging.getLogger(__name__)
 
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 _NO_CONDITIONS = "501 Not Implemented"
@@ -128,6 +131,7 @@ async def update_object(
         try:
             await obstore.put_async(store.store, key, new, mode=mode)
         except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
+            _log.debug("%s/%s: another writer was first; again", name_of_objects(store), key)
             await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
             continue
         except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:

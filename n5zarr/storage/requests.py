@@ -4,10 +4,13 @@ Logic does no input or output itself. It is a flow: a generator (type `Steps`) t
 of requests and is sent their answers. So the same logic runs with and without await, and storage
 can answer a batch concurrently. An error raised while answering is thrown into the generator, as a
 call would raise it.
+
+The logger of this module tells each request that is sent, at DEBUG.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
@@ -31,10 +34,14 @@ __all__ = [
     "Warn",
     "Work",
     "each_once",
+    "is_told",
     "list_each",
     "read_each",
     "read_key",
+    "tell",
 ]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)  # not frozen, which costs a microsecond for each block
@@ -219,3 +226,42 @@ def each_once[T](steps: Steps[T]) -> Steps[T]:
 
 def _is_plain_get(request: Request) -> TypeGuard[Get]:
     return isinstance(request, Get) and not request.settled and request.part is None
+
+
+def is_told() -> bool:
+    """Whether requests are logged; asked once for a batch of them, as it costs time."""
+    return _log.isEnabledFor(logging.DEBUG)
+
+
+def tell(place: object, request: Request, answer: object) -> None:
+    """Log a request.
+
+    Parameters
+    ----------
+    place : Storage
+        Where it was sent; its text names the container without secrets.
+    request : Request
+        The request.
+    answer : object
+        The answer, or the exception that was raised instead.
+    """
+    if isinstance(request, Work | Warn):  # no request to what keeps the container
+        return
+    key = request.path if isinstance(request, List | RemoveTree | FileThatNames) else request.key
+    part = request.part if isinstance(request, Get) else None
+    where = "" if part is None else f", bytes {part[0]} to {sum(part)}"
+    name = type(request).__name__
+    _log.debug("%s %s/%s%s: %s", name, place, key, where, _outcome(request, answer))
+
+
+def _outcome(request: Request, answer: Any) -> str:  # noqa: ANN401 - depends on the request
+    if isinstance(answer, Exception):
+        return type(answer).__name__  # its text may hold the URL, with secrets
+    if isinstance(request, Remove | RemoveTree):
+        return "done"
+    if isinstance(request, List) and answer is not None:
+        return f"{len(answer)} entries"
+    data = request.data if isinstance(request, Put) else answer
+    if isinstance(data, bytes | bytearray | memoryview):
+        return f"{memoryview(data).nbytes} bytes"
+    return "there" if data else "nothing"

@@ -39,6 +39,8 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
+    is_told,
+    tell,
 )
 from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import UrlStore, without_secrets
@@ -177,7 +179,7 @@ class ZarrStorage(Storage):
                 with self._locks.of_threads(key):
                     return _update_sync(store, key, change)
             case _:  # zarr has no synchronous methods for the others
-                return on_own_loop(self._answer_async(request, warn))
+                return on_own_loop(self._ask(request, warn))
         return None
 
     # ------------------------------------------------------------------ with await
@@ -215,10 +217,30 @@ class ZarrStorage(Storage):
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
         match request:
+            case Get(key, _, part) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
+                return await self._shared((Get, key, part), partial(self._send, request, warn))
+            case List(path, few):
+                return await self._shared((List, path, few), partial(self._send, request, warn))
+            case _:
+                return await self._send(request, warn)
+
+    async def _send(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Ask the store, and log the request."""
+        if not is_told() or isinstance(request, Stamp | FileThatNames):  # which are not sent
+            return await self._ask(request, warn)
+        try:
+            answer = await self._ask(request, warn)
+        except Exception as err:
+            tell(self, request, err)
+            raise
+        tell(self, request, answer)
+        return answer
+
+    async def _ask(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Ask the store; see :meth:`answer`."""
+        match request:
             case Get(key, _, part):
-                get = partial(self._store.get, key, cpu.buffer_prototype, _range_of(part))
-                is_document = key.rpartition("/")[2] == ATTRIBUTES_JSON
-                value = await (self._shared((Get, key, part), get) if is_document else get())
+                value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
             case Stamp() | FileThatNames():
                 return None
@@ -230,8 +252,7 @@ class ZarrStorage(Storage):
             case Exists(key):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
-                find = partial(_entries, self._store, path, few=few)
-                return await self._shared((List, path, few), find) or None
+                return await _entries(self._store, path, few=few) or None
             case Update(key, change):
                 async with self._locks.of(key):
                     return await _update(self._store, key, change)
