@@ -30,10 +30,10 @@ PACKAGE = str(Path(n5zarr.__file__).parent) + os.sep
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # what runs the flow; all below it is called by its packages or is a helper of what they call
 FLOW = ("store", "storage", "container")
-# helpers for names, orders and sizes, and the dispatch of requests, which each request passes
+# helpers for names, orders and sizes, and the dispatch and log of requests, which each passes
 EVERYWHERE = re.compile(
     r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*"
-    r"|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*"
+    r"|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.is_told"
     r"|storage\.files\.(_.*|is_unfinished|is_coming|unfinished_name)"
     r"|storage\.writing\.(_.*|sync_directories|FileWriter\.(_.*|note_directory)))"
 )
