@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -12,20 +13,21 @@ from n5zarr.conventions.bdv import parse_xml
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
+from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Project", "XmlFile", "read_project", "xml_file"]
+__all__ = ["Project", "XmlFile", "named_by", "read_project", "xml_file"]
 
 
 class XmlFile(NamedTuple):
@@ -178,6 +180,23 @@ class Project(NamedTuple):
             "unit": setup.unit,
             "tile_location_n5": list(setup.tile_location),
         }
+
+
+@contextmanager
+def named_by(project: Project | None) -> Iterator[None]:
+    """Say in the error of a missing container which XML names it.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container, or a node in it, is missing.
+    """
+    try:
+        yield
+    except FileNotFoundError as err:
+        if project is None:
+            raise
+        raise NotFoundError(f"{project.file}: the container that it names: {err}") from err
 
 
 def read_project(file: XmlFile) -> Project:

@@ -20,7 +20,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import read_key
 from n5zarr.storage.url import is_of_one_key
-from n5zarr.store.bdv_xml import Project, read_project, xml_file
+from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
 from n5zarr.store.info import Info, count_kinds, read_version
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
@@ -81,10 +81,7 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
-    project = _project(store, storage_options)
-    place = store if project is None else project.container
-    opened, node_path = open_container(place, path, storage_options=storage_options)
-    node = _existing_node(opened, node_path)
+    project, opened, node_path, node = _open(store, path, storage_options)
     description: dict[str, JSON] = {
         "container": str(opened),
         "path": f"/{node_path}",
@@ -112,6 +109,17 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
     """Describe one node of an open container, and how it is shown; see :func:`describe`."""
     shown: dict[str, JSON] = {"axis_order": store.axis_order, "read_only": store.read_only}
     return Info({**describe(store, path, size=size), **shown})
+
+
+def _open(
+    store: Location, path: str, storage_options: Mapping[str, object] | None
+) -> tuple[Project | None, N5Store, str, Node]:
+    """Open the node at a location, or that of the container that BigDataViewer's XML names."""
+    project = _project(store, storage_options)
+    with named_by(project):
+        place = store if project is None else project.container
+        opened, node_path = open_container(place, path, storage_options=storage_options)
+        return project, opened, node_path, _existing_node(opened, node_path)
 
 
 def _project(store: Location, storage_options: Mapping[str, object] | None) -> Project | None:
@@ -275,10 +283,7 @@ def describe_each(
         As of :func:`describe_tree`, without ``children``. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
-    project = _project(store, storage_options)
-    place = store if project is None else project.container
-    opened, node_path = open_container(place, path, storage_options=storage_options)
-    node = _existing_node(opened, node_path)
+    project, opened, node_path, node = _open(store, path, storage_options)
     walk = Walk(opened.container.nodes, opened.ask, depth)
     for found, is_last in walk.run(node_path, node):
         name = found.name if found.level else join(str(opened), node_path)
@@ -354,8 +359,7 @@ def find_damage(
     N5Error
         The node itself is broken or not supported.
     """
-    opened, node_path = open_container(store, path, storage_options=storage_options)
-    node = _existing_node(opened, node_path)
+    _, opened, node_path, node = _open(store, path, storage_options)
     for found, _ in Walk(opened.container.nodes, opened.ask).run(node_path, node):
         if isinstance(found.node, DatasetView):
             yield from _damage(opened, found.path, found.node)
@@ -390,7 +394,8 @@ def find_leftovers(store: Location) -> list[str]:
     list of str
         Paths below the root of the container; empty if it is not on a local file system.
     """
-    opened, _ = open_container(store)
+    project = _project(store, None)
+    opened, _ = open_container(store if project is None else project.container)
     root = getattr(opened, "root", None)
     if root is None:
         return []

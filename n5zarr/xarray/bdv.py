@@ -16,7 +16,7 @@ from n5zarr.container.axes import read_description, read_placed
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.store.bdv_xml import XmlFile, read_project, xml_file
+from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
@@ -100,8 +100,7 @@ def open_bdv(
     FileNotFoundError
         There are no setups, or no such XML.
     N5UnrepresentableError
-        The time points of one setup differ in size, or the XML is not BigDataViewer's for N5
-        (``kind="option"``).
+        Time points of a setup differ in size, or the XML is not for N5 (``kind="option"``).
 
     Examples
     --------
@@ -114,9 +113,10 @@ def open_bdv(
     project = None if file is None else read_project(file)
     if project is not None and xml is None:
         store, options = project.container, project.file.storage_options
-    opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
-    description = opened.ask(read_description(group)) if project is None else project.description
-    return _open_views(opened, group, description, registrations=registrations)
+    with named_by(project if xml is None else None):
+        opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
+        found = opened.ask(read_description(group)) if project is None else project.description
+        return _open_views(opened, group, found, registrations=registrations)
 
 
 def _open_views(
