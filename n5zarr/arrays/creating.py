@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
@@ -218,6 +219,8 @@ def _described(
     }
     if not placed or {*KEYS, "transform"} & attributes.keys():
         return Written(placed)
+    _check_texts("units", per_axis.get("units"))
+    _check_texts("axes", per_axis.get("axes"))
     axes = axes_of(
         len(next(iter(per_axis.values()))),
         names=per_axis.get("axes"),
@@ -229,11 +232,20 @@ def _described(
 
 
 def _floats(name: str, values: Sequence[Any] | None) -> list[float]:
+    message = f"{name}: expected a number for each axis, got {list(values or ())}"
     try:
-        return list(map(float, values or ()))
+        numbers = list(map(float, values or ()))
     except (TypeError, ValueError) as err:
-        message = f"{name}: expected a number for each axis, got {values!r}"
         raise N5UnrepresentableError(message, kind="option") from err
+    if not all(map(math.isfinite, numbers)) or (name == "resolution" and 0 in numbers):
+        raise N5UnrepresentableError(message, kind="option")
+    return numbers
+
+
+def _check_texts(name: str, values: Sequence[Any] | None) -> None:
+    if not all(isinstance(value, str | None) for value in values or ()):
+        message = f"{name}: expected a text for each axis, got {list(values or ())}"
+        raise N5UnrepresentableError(message, kind="option")
 
 
 def _converted(elements: np.ndarray | None, dtype: np.dtype) -> np.ndarray | None:

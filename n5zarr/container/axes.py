@@ -15,10 +15,9 @@ import numpy as np
 
 from n5zarr.container.nodes import Broken, Nodes
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.conventions.bdv import parse_xml, view_of
+from n5zarr.conventions.bdv import parse_xml, setup_of, view_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.model import Node
-from n5zarr.conventions.neuroglancer import LEVELS_KEYS
+from n5zarr.conventions.model import LEVELS_KEYS, Node
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
@@ -265,18 +264,22 @@ def read_layout(
     has_geometry = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
     return Layout(
         path=path,
-        attributes=_without_levels(group.attributes) if has_geometry else dict(group.attributes),
+        attributes=_own_attributes(path, group.attributes, has_geometry=has_geometry),
         datasets=datasets,
         groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
         broken=tuple(child for _, child in children if isinstance(child, Broken)),
     )
 
 
-def _without_levels(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return attributes without what describes the levels: the children of the group have it."""
-    levels = attributes.get("downsamplingFactors")
-    is_described = isinstance(levels, list) and bool(levels) and isinstance(levels[0], list)
-    left_out = {"multiscales", *(LEVELS_KEYS if is_described else ())}
+def _own_attributes(
+    path: str, attributes: Mapping[str, JSON], *, has_geometry: bool
+) -> dict[str, JSON]:
+    """Return attributes of a group without what describes the levels, which have it themselves."""
+    left_out: set[str] = {"multiscales"} if has_geometry else set()
+    if has_geometry and attributes.keys() >= LEVELS_KEYS:
+        left_out |= LEVELS_KEYS
+    if setup_of(path.rpartition("/")[2]) is not None:
+        left_out |= write_setup([], "").keys()
     return {key: value for key, value in attributes.items() if key not in left_out}
 
 

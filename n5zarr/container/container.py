@@ -11,7 +11,7 @@ from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Nodes, check_of_node
-from n5zarr.container.updates import parse_document, remove_document, write_document
+from n5zarr.container.updates import parse_document, remove_document, update_group, write_document
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
@@ -282,6 +282,14 @@ class Container:
             message = f"key {key!r}: expected the key of a chunk"
             raise N5UnrepresentableError(message, kind="path", where=self.name)
         return self._locating(self.chunks.update(chunk, change), chunk.path)
+
+    def update_group(
+        self, path: str, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
+    ) -> Steps[None]:
+        """Replace the attributes of a group by a function of them, see :func:`update_group`."""
+        yield from self._locating(update_group(path, change), path)
+        self.memory.listed.clear()
+        self.memory.nodes.pop(path, None)
 
     def _unless_exists(
         self, key: str, parsed: ChunkKey | MetadataKey, steps: Steps[None]

@@ -17,7 +17,8 @@ from n5zarr._zarr_private import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes, group_attributes
+from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, List, Remove, Update, list_each, read_key
 from n5zarr.zarr_view.from_zarr import (
@@ -28,11 +29,15 @@ from n5zarr.zarr_view.from_zarr import (
 )
 from n5zarr.zarr_view.keys import ChunkNames
 from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5, other_format
+from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import MetadataKey
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` and the like; zarr has checked what it writes."""
 
-__all__ = ["parse_document", "remove_document", "write_document"]
+__all__ = ["parse_document", "remove_document", "update_group", "write_document"]
 
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
@@ -142,6 +147,30 @@ def write_document(
     if isinstance(members := applied[-1].members, Members):
         nodes.memory.create(key.path, document, (members.element.stored, members.block_size))
     return (yield from nodes.classify(key.path, data))
+
+
+def update_group(
+    path: str, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
+) -> Steps[None]:
+    """Replace the attributes of a group by a function of them, while no other program writes them.
+
+    Parameters
+    ----------
+    path : str
+        Of the group.
+    change : callable
+        Takes the users' attributes, and returns the new ones; called again if others have replaced
+        the document meanwhile.
+    """
+
+    def apply(data: bytes | None) -> bytes:
+        document = parse_json(data) if data and data.strip() else {}
+        document = document if isinstance(document, dict) else {}
+        group = group_attributes(document, is_root=not path)
+        before = restore_attributes(group.attributes, Record.from_json(group.record))
+        return changed(data, Change(attributes=change(before), base=before, is_root=not path))
+
+    yield [Update(join(path, ATTRIBUTES_JSON), apply)]
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
+from n5zarr.conventions.model import LEVELS_KEYS
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def describe_axes(
             return Written(neuroglancer.write(axes, first))
         case "ngff":
             # n5-universe's generic parser finds the unit, and a reader how it is spelled
-            beside = neuroglancer.write_absolute(axes) | neuroglancer.one_unit(axes)
+            beside = neuroglancer.write_absolute(axes)
+            beside |= neuroglancer.one_unit(axes) if beside else {}
             return Written({}, *ngff.write(axes, path), beside)
         case _:
             message = f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
@@ -117,49 +119,58 @@ def describe_axes(
 
 def describe_levels(
     group: Mapping[str, JSON], levels: Mapping[int, Sequence[Axis]]
-) -> dict[str, JSON] | None:
-    """Add to the attributes of a group what Neuroglancer needs to open its levels as a pyramid.
+) -> dict[str, JSON]:
+    """Put into the attributes of a group what Neuroglancer needs to open its levels as a pyramid.
+
+    What this has put there before goes if the levels cannot be described as multiples of ``s0``.
+    Of a group that has attributes of its own that say where its levels are, only a list of factors
+    is continued.
 
     Parameters
     ----------
     group : mapping
         Attributes of the group.
     levels : mapping of int to sequence of Axis
-        The axes of each level, N5 order.
-
-    Returns
-    -------
-    dict or None
-        The new attributes; None if nothing changes, because the levels cannot be described as
-        multiples of ``s0``, or because the group has attributes of its own that say where they are.
+        The axes of each level, N5 order; empty for levels that cannot be described.
     """
     factors = _factors(levels)
-    written = {} if factors is None else neuroglancer.write_group(levels[0], factors)
     others = without_levels(group)
-    if not written or neuroglancer.KEYS & others.keys() or {**group, **written} == dict(group):
-        return None
-    return {**group, **written}
+    if neuroglancer.KEYS & others.keys():
+        return {**group, **_continued(group, factors or [])}
+    written = neuroglancer.write_group(levels[0], factors) if factors else {}
+    return {**others, **written} if {**group, **written} != group or not written else dict(group)
+
+
+def _continued(group: Mapping[str, JSON], factors: Sequence[Sequence[float]]) -> dict[str, JSON]:
+    """Add the factors of new levels to the lists of a group that begin with those of the others."""
+    wanted: list[JSON] = [[*by] for by in factors]
+    lists = {key: group.get(key) for key in ("downsamplingFactors", "scales")}
+    return {
+        key: wanted
+        for key, value in lists.items()
+        if isinstance(value, list) and value and value == wanted[: len(value)] != wanted
+    }
 
 
 def without_levels(group: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the attributes of a group without those that :func:`describe_levels` adds."""
-    is_described = neuroglancer.KEYS & group.keys() == {*neuroglancer.LEVELS_KEYS}
-    left_out = neuroglancer.LEVELS_KEYS if is_described else ()
+    is_described = neuroglancer.KEYS & group.keys() == LEVELS_KEYS
+    left_out = LEVELS_KEYS if is_described else ()
     return {key: value for key, value in group.items() if key not in left_out}
 
 
 def describe_setup(
     group: Mapping[str, JSON], levels: Mapping[int, Sequence[Axis]], data_type: str
-) -> dict[str, JSON] | None:
-    """Add to the attributes of BigDataViewer's ``setupN`` the factors of the levels and their type.
+) -> dict[str, JSON]:
+    """Put into the attributes of BigDataViewer's ``setupN`` the factors and the type of its levels.
 
-    Returns None if nothing changes; see :func:`describe_levels`.
+    Other time points have the same: a list that is there is only continued.
     """
     factors = _factors(levels)
     if factors is None or len(factors[0]) != 3:
-        return None
-    described = {**group, **bdv.write_setup(factors, data_type)}
-    return None if described == dict(group) else described
+        return dict(group)
+    described = {**bdv.write_setup(factors, data_type), **group}
+    return {**described, **_continued(group, factors)}
 
 
 def _factors(levels: Mapping[int, Sequence[Axis]]) -> list[tuple[float, ...]] | None:

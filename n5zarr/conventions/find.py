@@ -26,7 +26,7 @@ from n5zarr.conventions import (
     render,
 )
 from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
-from n5zarr.conventions.units import is_unit
+from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,12 +162,15 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
 
 def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     """Whether ``unit`` is that of the axes, as it was given, beside other spellings of it."""
-    scale = attributes.get("resolution", attributes.get("pixelResolution"))
     return (
-        geometry.convention in ("n5viewer", "neuroglancer", "ngff")
-        and isinstance(scale, list | Mapping)
-        and attributes.get("unit") in [axis.unit for axis in geometry.axes]
+        geometry.convention in ("neuroglancer", "ngff")
+        and isinstance(attributes.get("resolution"), list)
+        and attributes.get("unit") in [u for axis in geometry.axes for u in _spellings(axis.unit)]
     )
+
+
+def _spellings(unit: str | None) -> tuple[str | None, str]:
+    return unit, symbol(unit)[0]
 
 
 def _describes_axes(key: str, value: JSON, ndim: int) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
 
 __all__ = [
+    "LEVELS_KEYS",
     "Axis",
     "Geometry",
     "MisfitError",
@@ -28,6 +29,7 @@ __all__ = [
     "axes_of",
     "brief",
     "factors",
+    "is_of_levels",
     "level_from",
     "mapping",
     "numbers",
@@ -39,6 +41,9 @@ __all__ = [
     "texts_at",
     "unshifted",
 ]
+
+LEVELS_KEYS = frozenset({"axes", "units", "resolution", "downsamplingFactors"})
+"""What n5zarr writes into a group of levels, for Neuroglancer."""
 
 _LEVEL = re.compile(r"s([0-9]{1,3})")
 _DEFAULT_NAMES = ("x", "y", "z", "c", "t")
@@ -272,6 +277,11 @@ def factors(node: Node) -> tuple[float, ...] | None:
                 listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
                 return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
     return None
+
+
+def is_of_levels(group: Mapping[str, JSON]) -> bool:
+    """Whether attributes of a group are about its levels only, which ``multiscales`` lists."""
+    return isinstance(group.get("multiscales"), list) and group.keys() >= LEVELS_KEYS
 
 
 def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:

@@ -60,15 +60,18 @@ def add_level(
     dict
         The new attributes of the group; unchanged if the convention has no ``multiscales``.
     """
+    ome = _of_newer(attributes, written)
+    if ome is not None:
+        return {**attributes, "ome": add_level(ome, group, name, _without_version(written))}
     multiscales = attributes.get("multiscales")
-    is_level = name[:1] == "s" and name[1:].isdigit()
+    is_level = _is_level(name)
     image, level = written.image or {}, written.level
     # an object in place of the list is of the canonical convention
     if not level or not isinstance(multiscales, list | None) or not (is_level or image):
         return dict(attributes)
     image_name = group.rpartition("/")[2] if is_level else name
     images = list(multiscales or [])
-    position = _find_image(images, image_name, level)
+    position = _find_image(images, image_name, level, is_level=is_level)
     if position == len(images):
         images.append({"name": image_name, **image, "datasets": []})
     existing = _object(images[position])
@@ -93,6 +96,9 @@ def set_level(
     A dataset that is in no image of this convention is added as by :func:`add_level`, and goes from
     those of others.
     """
+    ome = _of_newer(attributes, written)
+    if ome is not None:
+        return {**attributes, "ome": set_level(ome, group, name, _without_version(written))}
     images = attributes.get("multiscales")
     level, axes = written.level or {}, (written.image or {}).get("axes")
     transform = next((key for key in level if key != "path"), "")
@@ -124,22 +130,44 @@ def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
     return False
 
 
+def _of_newer(attributes: Mapping[str, JSON], written: Written) -> Mapping[str, JSON] | None:
+    """Return the object that holds ``multiscales`` in OME-NGFF 0.5, if the group has it."""
+    ome = _object(attributes.get("ome"))
+    is_ngff = "coordinateTransformations" in (written.level or {})
+    return ome if is_ngff and isinstance(ome.get("multiscales"), list) else None
+
+
+def _without_version(written: Written) -> Written:
+    """Leave out the version of the image, which 0.5 has once, above."""
+    image = {key: value for key, value in (written.image or {}).items() if key != "version"}
+    return written._replace(image=image)
+
+
 def _names_of(axes: JSON) -> list[JSON]:
     return [_object(axis).get("name") for axis in axes] if isinstance(axes, list) else []
 
 
-def _find_image(images: Sequence[JSON], name: str, level: Mapping[str, JSON]) -> int:
-    """Return the position of the image with a name and levels of the same convention.
+def _find_image(
+    images: Sequence[JSON], name: str, level: Mapping[str, JSON], *, is_level: bool
+) -> int:
+    """Return the position of the image with a name, or other levels, of the same convention.
 
     The number of images if there is none.
     """
     for position, image in enumerate(images):
         levels = _levels(_object(image))
-        if _object(image).get("name") != name or levels is None:
+        if levels is None:
+            continue
+        has_levels = is_level and any(_is_level(str(_path(entry))) for entry in levels)
+        if not has_levels and _object(image).get("name") != name:
             continue
         if all(isinstance(entry, Mapping) and entry.keys() == level.keys() for entry in levels):
             return position
     return len(images)
+
+
+def _is_level(name: str) -> bool:
+    return name[:1] == "s" and name[1:].isdigit()
 
 
 def _object(value: JSON) -> Mapping[str, JSON]:

@@ -26,7 +26,7 @@ from n5zarr.conventions.model import (
     texts,
     unshifted,
 )
-from n5zarr.conventions.units import spelled, symbol
+from n5zarr.conventions.units import symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
     for resolution in (value, *(group.get("pixelResolution") for group in node.ancestors[:2])):
         unit = mapping(resolution).get("unit")
         if isinstance(unit, str):
-            return spelled(unit, node.attributes.get("unit"))
+            return unit
     return _above(node, "units") or ("um" if isinstance(value, list) else None)
 
 
@@ -124,7 +124,6 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     name, size = symbol(unit)
     known = name if size == 1.0 and name else unit  # Neuroglancer refuses other spellings
     attributes: dict[str, JSON] = {
-        **({} if known == unit else {"unit": unit}),
         "pixelResolution": {"unit": known, "dimensions": list(base)},
         "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],
     }

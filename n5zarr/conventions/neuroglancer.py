@@ -3,8 +3,8 @@
 tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order; on the array or any
 ancestor. The factors of levels are on each level, or a list of lists on the group. Neuroglancer's
 coordinates are those of the corners of voxels, so centres lie half a voxel further. An ``offset``
-replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``. A group that lists
-factors describes the datasets in it, and none in the groups below.
+replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``. A group that has
+``multiscales``, too, describes its levels with that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from n5zarr.conventions.model import (
     Node,
     axes_of,
     factors,
+    is_of_levels,
     level_from,
     mapping,
     numbers_at,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "LEVELS_KEYS", "one_unit", "read", "write", "write_absolute", "write_group"]
+__all__ = ["KEYS", "one_unit", "read", "write", "write_absolute", "write_group"]
 
 KEYS = frozenset(
     {
@@ -49,8 +50,6 @@ KEYS = frozenset(
         "coordinateArrays",
     }
 )
-LEVELS_KEYS = ("axes", "units", "resolution", "downsamplingFactors")
-"""What is written into a group of levels."""
 
 
 def read(node: Node) -> Geometry | None:
@@ -77,9 +76,16 @@ def read(node: Node) -> Geometry | None:
         units=units,
     )
     own = node.attributes.get("unit") if is_own else None
-    axes = tuple(replace(axis, unit=spelled(axis.unit, own)) for axis in axes)
+    axes = tuple(replace(axis, unit=_own_unit(axis, own)) for axis in axes)
     axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
     return Geometry(convention="neuroglancer", axes=axes)
+
+
+def _own_unit(axis: Axis, unit: JSON) -> str | None:
+    """Return the unit of an axis as ``unit`` spells it; Neuroglancer has none for a count."""
+    if axis.unit or axis.type != "space" or not isinstance(unit, str):
+        return spelled(axis.unit, unit)
+    return unit if symbol(unit) == ("", 1.0) else None
 
 
 def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str, JSON]:
@@ -96,7 +102,10 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
         exact.
     """
     unit = one_unit(axes)
-    axes, first = _known(axes), None if first is None else _known(first)
+    if any(symbol(axis.unit)[1] != 1 for axis in axes):
+        unit = {}  # converted, it would not be the same: Neuroglancer refuses it as it is
+    else:
+        axes, first = _known(axes), None if first is None else _known(first)
     base, by = relative(axes, first) or unshifted(axes)
     attributes: dict[str, JSON] = {
         "units": [axis.unit or "" for axis in axes],
@@ -146,12 +155,16 @@ def write_group(first: Sequence[Axis], factors: Sequence[Sequence[float]]) -> di
 
 
 def one_unit(axes: Sequence[Axis]) -> dict[str, JSON]:
-    """Make ``unit``, as it was given, for n5-universe's generic parser: one for all axes of space.
+    """Make ``unit`` for n5-universe's generic parser, which has one for all axes of space.
 
-    ``units`` may spell it otherwise.
+    As it was given, where ``units`` only spells it otherwise; else as the resolution has it.
     """
     units = {axis.unit for axis in axes if axis.type == "space"}
-    return {"unit": units.pop()} if len(units) == 1 and all(units) else {}
+    if len(units) != 1 or not all(units):
+        return {}
+    (unit,) = units
+    name, size = symbol(unit)
+    return {"unit": unit if size == 1 else name}
 
 
 def _scaled(axes: Sequence[Axis]) -> dict[str, JSON]:
@@ -172,20 +185,8 @@ def _known(axes: Sequence[Axis]) -> list[Axis]:
 
 
 def _above(node: Node) -> list[Mapping[str, JSON]]:
-    """Return the attributes of the groups above, without those that describe other datasets.
-
-    A group that lists factors describes what is in it, but nothing in the groups below.
-    """
-    return [
-        attributes
-        for depth, attributes in enumerate(node.ancestors)
-        if not depth
-        or not any(_is_nested(attributes.get(key)) for key in ("downsamplingFactors", "scales"))
-    ]
-
-
-def _is_nested(value: JSON) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], list)
+    """Return the attributes of the groups above that may be those of the dataset."""
+    return [attributes for attributes in node.ancestors if not is_of_levels(attributes)]
 
 
 def _inherited[T](

@@ -12,6 +12,7 @@ from n5zarr.conventions.model import (
     Node,
     axes_of,
     factors,
+    is_of_levels,
     level_from,
     numbers,
     numbers_at,
@@ -44,7 +45,7 @@ def read(node: Node) -> Geometry | None:
 
 def read_group(node: Node) -> Geometry | None:
     """Read ``resolution`` of the group of levels; None where there is none."""
-    group = node.ancestors[0] if node.ancestors else {}
+    group = node.ancestors[0] if node.ancestors and not is_of_levels(node.ancestors[0]) else {}
     resolution = numbers(group.get("resolution"), node.ndim)
     if resolution is None or node.level is None:
         return None

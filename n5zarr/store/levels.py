@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import zarr
-
 from n5zarr.container.axes import read_layout
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.describe import (
@@ -15,11 +13,12 @@ from n5zarr.conventions.describe import (
     describe_levels,
     describe_setup,
 )
+from n5zarr.conventions.model import LEVELS_KEYS
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.format.attributes import GroupAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.describe import Written
@@ -32,6 +31,7 @@ __all__ = [
     "axes_of_levels",
     "describe_group",
     "describe_new",
+    "has_own",
     "is_level",
     "levels_in",
 ]
@@ -52,22 +52,33 @@ def is_level(name: str) -> bool:
 
 def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
     """Find the datasets of a group that are levels, by name; none if there is no such group."""
-    return {name: placed for name, placed in _datasets(opened, path).items() if is_level(name)}
-
-
-def _datasets(opened: N5Store, path: str) -> Mapping[str, Placed]:
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return {}
-    return opened.ask(read_layout(opened.container.nodes, path, group)).datasets
+    layout = opened.ask(read_layout(opened.container.nodes, path, group))
+    return {name: placed for name, placed in layout.datasets.items() if is_level(name)}
 
 
-def axes_of_levels(placed: Mapping[str, Placed]) -> dict[int, Sequence[Axis]]:
-    """Return the axes of those levels that have positions, N5 order, by number."""
+def axes_of_levels(
+    placed: Mapping[str, Placed], group: Mapping[str, JSON]
+) -> dict[int, Sequence[Axis]]:
+    """Return the axes of those levels that have positions, N5 order, by number.
+
+    Parameters
+    ----------
+    placed : mapping of str to Placed
+        The levels of a group, by name.
+    group : mapping
+        Its attributes: a level that has no positions itself has some only if they list it.
+    """
+    listed = [group.get(key) for key in ("downsamplingFactors", "scales")]
+    n = max((len(value) for value in listed if isinstance(value, list)), default=0)
     return {
         int(name[1:]): level.geometry.axes
         for name, level in placed.items()
-        if level.geometry is not None and _is_placed(level)
+        if level.geometry is not None
+        and _is_placed(level)
+        and (has_own(level) or int(name[1:]) < n)
     }
 
 
@@ -76,11 +87,20 @@ def _is_placed(dataset: Placed) -> bool:
     return dataset.geometry is not None and dataset.geometry.convention != "names"
 
 
-def describe_group(opened: N5Store, path: str) -> None:
+def has_own(dataset: Placed) -> bool:
+    """Whether a dataset has its place without Neuroglancer's attributes of the group."""
+    is_inherited = dataset.geometry is not None and dataset.geometry.convention in (
+        "neuroglancer",
+        "paintera",
+    )
+    return not is_inherited or bool({"resolution", "units"} & dataset.view.attributes.keys())
+
+
+def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None = None) -> None:
     """Write into a group what its levels are, for Neuroglancer and BigDataViewer.
 
-    Nothing is written if the levels are not multiples of ``s0``, if the group has other attributes
-    that say where they are, or if a dataset beside them would get positions from it.
+    Nothing new is written if the levels are not multiples of ``s0``, if the group has other
+    attributes that say where they are, or if it has anything else that would inherit these.
 
     Parameters
     ----------
@@ -88,25 +108,48 @@ def describe_group(opened: N5Store, path: str) -> None:
         The container.
     path : str
         Of the group.
+    new : mapping of str to Written, optional
+        What describes levels that have just been written, by name.
     """
-    datasets = _datasets(opened, path)
-    placed = {name: dataset for name, dataset in datasets.items() if is_level(name)}
-    levels = axes_of_levels(placed)
-    if len(levels) != len(placed) or 0 not in levels:
+    group = opened.node(path)
+    if not isinstance(group, GroupAttributes):
         return
-    others = [dataset for name, dataset in datasets.items() if name not in placed]
-    if any(not _is_placed(o) and len(o.dims) == len(levels[0]) for o in others):
-        return
-    described = describe_levels(_attributes(opened, path), levels)
-    if described is not None:
-        _set_attributes(opened, path, described)
-    if view_of((*path.split("/"), "s0")) is None or path.count("/") != 1:
-        return  # not BigDataViewer's: setups lie at the root
-    setup = path.partition("/")[0]
-    data_type = placed["s0"].view.dataset.data_type.value
-    described = describe_setup(_attributes(opened, setup), levels, data_type)
-    if described is not None:
-        _set_attributes(opened, setup, described)
+    layout = opened.ask(read_layout(opened.container.nodes, path, group))
+    placed = {name: dataset for name, dataset in layout.datasets.items() if is_level(name)}
+    levels = axes_of_levels(placed, group.attributes)
+    types = {level.view.dataset.data_type for level in placed.values()}
+    if levels.keys() != {int(name[1:]) for name in placed} or len(types) > 1:
+        levels = {}
+    is_described = group.attributes.keys() >= LEVELS_KEYS
+    has_others = bool(layout.groups) or len(layout.datasets) > len(placed)
+    may_describe = is_described or not has_others
+    may_remove = all(map(has_own, placed.values()))
+
+    def change(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        for name, written in (new or {}).items():
+            attributes = set_level(attributes, path, name, written)
+        if may_describe and (levels or may_remove):
+            return describe_levels(attributes, levels)
+        return attributes
+
+    _update(opened, path, group.attributes, change)
+    if levels and view_of((*path.split("/"), "s0")) is not None and path.count("/") == 1:
+        setup = path.partition("/")[0]  # of BigDataViewer, which has setups at the root
+        data_type = placed["s0"].view.dataset.data_type.value if "s0" in placed else ""
+        node = opened.node(setup)
+        known = node.attributes if isinstance(node, GroupAttributes) else {}
+        _update(opened, setup, known, lambda old: describe_setup(old, levels, data_type))
+
+
+def _update(
+    opened: N5Store,
+    path: str,
+    known: Mapping[str, JSON],
+    change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]],
+) -> None:
+    """Change the attributes of a group, whatever others write there, unless nothing changes."""
+    if change(known) != known:
+        opened.ask(opened.container.update_group(path, change))
 
 
 def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
@@ -126,27 +169,13 @@ def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
     beside.pop(name, None)
     known = [level.geometry for level in beside.values() if level.geometry is not None]
     convention = choose_convention("auto", [geometry.convention for geometry in known])
-    return describe_axes(convention, axes, name, axes_of_levels(beside).get(0))
+    first = beside.get("s0")
+    base = None if first is None or first.geometry is None else first.geometry.axes
+    return describe_axes(convention, axes, name, base)
 
 
 def add_to_group(opened: N5Store, path: str, written: Written) -> None:
     """Write into the group of a dataset that has been created what says that it is a level."""
     group, _, name = path.rpartition("/")
-    if not is_level(name):
-        return
-    attributes = _attributes(opened, group)
-    changed = set_level(attributes, group, name, written)
-    if changed != attributes:
-        _set_attributes(opened, group, changed)
-    describe_group(opened, group)
-
-
-def _attributes(opened: N5Store, path: str) -> Mapping[str, JSON]:
-    node = opened.node(path)
-    return node.attributes if isinstance(node, GroupAttributes) else {}
-
-
-def _set_attributes(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> None:
-    """Replace the attributes of a group, in the Zarr format in which it was written."""
-    group = zarr.open_group(opened.showing(None), path=path, mode="r+", use_consolidated=False)
-    group.attrs.put(dict(attributes))
+    if is_level(name) and (written.attributes or written.level):
+        describe_group(opened, group, {name: written})

@@ -14,7 +14,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.model import Axis, Node, axes_of
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, Node, axes_of
 from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import from_presented
@@ -29,6 +29,7 @@ from n5zarr.store.geometry import (
 from n5zarr.store.levels import (
     axes_of_levels,
     describe_group,
+    has_own,
     is_level,
     levels_in,
 )
@@ -251,7 +252,8 @@ class _Plan:
         self.convention = convention
         self.above = above
         self.group = dict(above[0]) if above else {}
-        self.levels = axes_of_levels(beside)
+        self.levels = axes_of_levels(beside, self.group)
+        self.are_own = all(map(has_own, beside.values()))
         self.new: list[_New] = []
 
     def add_levels(self, placed: Sequence[Placed], wanted: Sequence[ArrayGeometry]) -> None:
@@ -263,7 +265,8 @@ class _Plan:
         for level, new in zip(placed, wanted, strict=True):
             _check_no_coordinates(level, new)
             self._add(level, new)
-        self.group = describe_levels(self.group, self.levels) or self.group
+        if self.group.keys() >= LEVELS_KEYS and self.are_own:
+            self.group = describe_levels(self.group, self.levels)
 
     def _add(self, placed: Placed, wanted: ArrayGeometry) -> None:
         """Describe the axes of a dataset."""

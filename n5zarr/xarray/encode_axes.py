@@ -15,6 +15,7 @@ from n5zarr.conventions.describe import Written, describe_axes
 from n5zarr.conventions.find import find_geometry
 from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.conventions.multiscales import add_level
+from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.store.levels import is_level as is_name_of_level
@@ -75,7 +76,7 @@ def encode_axes(  # noqa: PLR0913 - what a reader of the variable will see
     first : Placed or None
         The level ``s0`` in the same group, if there is one.
     is_level : bool
-        Whether it becomes a bare dataset: then integers may come back as equal floats.
+        Whether it becomes a bare dataset: integers may be equal floats, units spelled otherwise.
 
     Raises
     ------
@@ -185,8 +186,11 @@ def _reads_back(ds: xr.Dataset, dim: Hashable, axis: Axis, *, is_level: bool) ->
     """Whether the coordinate that a reader computes is the same to the last bit."""
     given = ds.coords[dim].variable.to_base_variable()
     computed = coordinate(dim, axis, ds.sizes[dim])
-    is_same_type = computed.dtype == given.dtype or (is_level and given.dtype.kind in "iu")
-    if not is_same_type or not computed.identical(given):  # type: ignore[no-untyped-call]
+    is_exact = is_level and given.dtype.kind in "iu" and np.abs(given.values).max() <= 2**53
+    unit, other = computed.attrs.get("units"), given.attrs.get("units")
+    if is_level and isinstance(other, str) and ratio(unit, other) == 1.0:
+        computed.attrs["units"] = other
+    if not (computed.dtype == given.dtype or is_exact) or not computed.identical(given):  # type: ignore[no-untyped-call]
         return False
     # one position along time or channels does not give the distance to the next
     return ds.sizes[dim] != 1 or axis.type == "space" or _known_scale(ds.coords[dim]) is not None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
     from n5zarr.container.axes import Placed
+    from n5zarr.conventions.describe import Written
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
@@ -94,6 +95,7 @@ class GroupPlan:
     group: str
     new: xr.Dataset | None
     updates: Sequence[UpdatePlan]
+    written: Mapping[str, Written]
     warning: str = ""
 
     def run(self, writer: GroupWriter) -> Delayed | None:
@@ -103,8 +105,12 @@ class GroupPlan:
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
         if self.new is not None:
             remaining.append(writer.write(self.group, self.new))
-            if any(is_level(str(name)) for name in self.new.data_vars):
-                describe_group(writer.opened, self.group)
+            names = [str(name) for name in self.new.data_vars if is_level(str(name))]
+            if names:
+                written = {name: self.written[name] for name in names if name in self.written}
+                describe_group(writer.opened, self.group, written)
+            if self.warning:  # a level has become a group
+                describe_group(writer.opened, self.group.rpartition("/")[0])
         return join_delayed(remaining)
 
 
@@ -118,10 +124,13 @@ class _Described:
         The datasets that the group has already, by name.
     data : Dataset
         What is to be written.
+    written : mapping of str to Written
+        What describes the axes of new datasets, by name.
     """
 
     existing: Mapping[str, Placed]
     data: xr.Dataset
+    written: Mapping[str, Written]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,8 +209,8 @@ class GroupWriter:
                 warning = (
                     f"{target.path}: is a group, and its data are in {join(target.path, name)}: no "
                     f"metadata give the coordinates {', '.join(map(str, described.data.coords))} "
-                    "to the last bit; viewers find no level there unless these are dropped, or "
-                    "evenly spaced"
+                    "to the last bit, as they do if these are evenly spaced and the convention has "
+                    "their unit; viewers find no level there"
                 )
         described = self._describe(target.path, target.data, removed)
         if target.data.coords and not described.data.coords:
@@ -237,7 +246,7 @@ class GroupWriter:
         if mode == "r+" and new.variables:
             message = f"mode='r+': expected variables that exist, got {list(new.variables)} too"
             raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
-        return GroupPlan(group, None if mode == "r+" else new, updates)
+        return GroupPlan(group, None if mode == "r+" else new, updates, described.written)
 
     def _describe(
         self, group: str, ds: xr.Dataset, removed: str | None, *, as_level: bool = False
@@ -260,6 +269,7 @@ class GroupWriter:
         attributes: dict[str, JSON] = {**kept, **ds.attrs}
         above = self.opened.ask(self.opened.container.nodes.above(group))
         variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
+        described: dict[str, Written] = {}
         is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables
         for name, array in ds.data_vars.items():
             path = join(group, str(name))
@@ -281,10 +291,12 @@ class GroupWriter:
                 own = variables[name].attrs
                 variables[name].attrs = {**own, **axes.written.on_dataset(own)}
                 attributes = add_level(attributes, group, str(name), axes.written)
+                described[str(name)] = axes.written
         left_out = {dim for dim, is_in in is_encoded.items() if is_in and dim in ds.coords}
         coords = [name for name in ds.coords if name not in left_out]
-        written = {name: variable for name, variable in variables.items() if name not in left_out}
-        return _Described(existing, xr.Dataset(written, attrs=attributes).set_coords(coords))
+        new = {name: variable for name, variable in variables.items() if name not in left_out}
+        data = xr.Dataset(new, attrs=attributes).set_coords(coords)
+        return _Described(existing, data, described)
 
     def _convention(self, name: str, existing: Mapping[str, Placed]) -> str:
         """Choose the convention of a new dataset: with "auto", that of the levels beside it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,7 +211,7 @@ def test_a_group_that_says_something_else_stays_as_it_is(tmp_path: Path) -> None
     arrays(tmp_path / "a.n5", "nm")
     group = n5zarr.open_group(tmp_path / "a.n5" / "em", mode="r+")
     group.attrs["resolution"] = [1, 2, 3]  # a part of what is written, changed
-    group.attrs["scales"] = [[1, 1, 1]]
+    group.attrs["scales"] = [[1, 1, 1], [3, 3, 3]]
     before = (tmp_path / "a.n5" / "em" / "attributes.json").read_bytes()
     n5zarr.set_geometry(tmp_path / "a.n5", "em/s1", units=["nm"] * 3)
     assert (tmp_path / "a.n5" / "em" / "attributes.json").read_bytes() == before
@@ -250,3 +251,164 @@ def test_a_level_that_viewers_will_not_find_is_told(tmp_path: Path) -> None:
         n5zarr.to_n5(level, tmp_path / "c.n5", group="em/s0")
     found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="em/s0")
     xr.testing.assert_identical(found["s0"].load(), level)
+
+
+# ------------------------------------------------------------- what is there, and what comes later
+
+
+def group_of(root: Path, path: str = "em") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / path / "attributes.json").read_text())
+    return found
+
+
+def test_what_is_put_beside_a_pyramid_gets_no_positions_from_it(tmp_path: Path) -> None:
+    where = tmp_path / "c.n5"
+    n5zarr.to_n5(pyramid("nm"), where)
+    before = group_of(where)
+    for name in ("mask", "s3"):
+        n5zarr.create_array(where, path=f"em/{name}", shape=(3, 5, 7), dtype="u1")
+        assert n5zarr.geometry(where, f"em/{name}").convention is None
+    bare = xr.DataArray(np.ones((3, 5, 7), "u1"), dims=tuple("zyx"), name="other")
+    n5zarr.to_n5(bare, where, group="em/other")
+    assert not xr.open_dataset(where, engine="n5", group="em/other").coords
+    assert group_of(where) == before
+    assert len(neuroglancer(where, where / "em").factors) == 3
+
+
+def test_a_group_with_anything_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    where = tmp_path / "c.n5"
+    n5zarr.create_array(where, path="em/labels/raw", shape=(3, 5, 7), dtype="u1")
+    arrays(where, "nm")
+    assert "resolution" not in group_of(where)
+
+
+def test_what_no_longer_holds_is_removed_from_the_group(tmp_path: Path) -> None:
+    for change in ("unit", "place"):
+        where = tmp_path / f"{change}.n5"
+        n5zarr.to_n5(pyramid("nm"), where)
+        if change == "unit":
+            n5zarr.set_geometry(where, "em/s0", units=["um"] * 3)
+        else:
+            uneven = pyramid("nm")["em/s0"].to_dataset().assign_coords(x=np.arange(19.0) ** 2)
+            with pytest.warns(n5zarr.N5Warning, match="em/s0: is a group"):
+                n5zarr.to_n5(uneven, where, group="em/s0", mode="w")
+        assert not {"axes", "units", "resolution", "downsamplingFactors"} & group_of(where).keys()
+    for k in range(1, 3):
+        n5zarr.set_geometry(tmp_path / "unit.n5", f"em/s{k}", units=["um"] * 3)
+    space = neuroglancer(tmp_path / "unit.n5", tmp_path / "unit.n5" / "em")
+    np.testing.assert_allclose(space.scales, np.multiply(SCALE, 1e-6))
+
+
+def test_a_setup_of_big_data_viewer_is_only_continued(tmp_path: Path) -> None:
+    theirs = {"downsamplingFactors": [[1, 1, 1], [2, 2, 1], [4, 4, 2]], "dataType": "uint16"}
+    setup = tmp_path / "c.n5" / "setup0"
+    setup.mkdir(parents=True)
+    (setup / "attributes.json").write_text(json.dumps(theirs))
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="setup0/timepoint1/s0", shape=(8, 12, 16), dtype="f4",
+        axes="zyx", units=["um"] * 3, resolution=[40, 8, 4],
+    )  # fmt: skip
+    assert group_of(tmp_path / "c.n5", "setup0") == theirs
+    tree = xr.DataTree.from_dict(
+        {f"/setup1/timepoint0/s{k}": pyramid("um")[f"em/s{k}"].to_dataset() for k in range(3)}
+    )
+    n5zarr.to_n5(tree, tmp_path / "d.n5")
+    xr.testing.assert_identical(xr.open_datatree(tmp_path / "d.n5", engine="n5").load(), tree)
+
+
+def test_integers_that_floats_cannot_hold_stay_integers(tmp_path: Path) -> None:
+    times = 1700000000123456789 + 10**9 * np.arange(4)
+    level = xr.DataArray(
+        np.zeros((4, 3), "u1"), dims=("t", "x"), coords={"t": ("t", times, {"units": "m"})}
+    )
+    n5zarr.to_n5(level, tmp_path / "c.n5", group="raw")
+    found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="raw")
+    assert found["t"].values.tolist() == times.tolist()
+
+
+@pytest.mark.parametrize("convention", ["neuroglancer", "ngff"])
+@pytest.mark.parametrize("unit", ["inch", "angstrom", "pixel"])
+def test_a_level_alone_has_a_unit_that_fits_its_resolution(
+    tmp_path: Path, convention: Any, unit: str
+) -> None:
+    n5zarr.to_n5(pyramid(unit), tmp_path / "c.n5", convention=convention)
+    seen = n5_universe_dataset(tmp_path / "c.n5" / "em" / "s1")
+    assert seen is not None
+    size = {"inch": 0.0254, "angstrom": 1e-10}.get(unit, 1.0)
+    is_converted = seen.unit == "m"
+    given = np.multiply(seen.scale, 1 / size if is_converted else 1.0)
+    # without one that Neuroglancer knows, the resolution has none for n5-universe, either
+    assert seen.unit in (unit, "m") or (convention, seen.unit) == ("neuroglancer", "pixel")
+    np.testing.assert_allclose(given, expected(FACTORS[1], unit).scale, rtol=1e-12)
+    found = xr.open_datatree(tmp_path / "c.n5", engine="n5")
+    xr.testing.assert_identical(found.load(), pyramid(unit))
+
+
+def test_levels_join_the_image_that_lists_the_others(tmp_path: Path) -> None:
+    tree = pyramid("um")
+    for name, version in (("old", "0.4"), ("new", "0.5")):
+        where = tmp_path / f"{name}.n5"
+        for k in range(2):
+            n5zarr.to_n5(tree[f"em/s{k}"].to_dataset(), where, group=f"em/s{k}", convention="ngff")
+        document = group_of(where)
+        (image,) = document.pop("multiscales")
+        image["name"] = "/em"  # as n5-universe names it
+        if version == "0.5":
+            image.pop("version")
+            document["ome"] = {"version": "0.5", "multiscales": [image]}
+        else:
+            document["multiscales"] = [image]
+        (where / "em" / "attributes.json").write_text(json.dumps(document))
+        n5zarr.to_n5(tree["em/s2"].to_dataset(), where, group="em/s2")
+        found = group_of(where)
+        (image,) = found.get("ome", found)["multiscales"]
+        assert [level["path"] for level in image["datasets"]] == ["s0", "s1", "s2"]
+        assert sorted(n5_universe(where / "em")) == ["s0", "s1", "s2"]
+        for k in range(3):
+            level = xr.open_dataset(where, engine="n5", group=f"em/s{k}").load()
+            xr.testing.assert_identical(level, tree[f"em/s{k}"].to_dataset())
+
+
+def test_a_list_of_factors_of_another_program_is_continued(tmp_path: Path) -> None:
+    where = tmp_path / "c.n5"
+    resolution = {"unit": "nm", "dimensions": list(SCALE)}
+    (where / "em").mkdir(parents=True)
+    document = {"pixelResolution": resolution, "scales": [[1, 1, 1], [2, 2, 1]]}
+    (where / "em" / "attributes.json").write_text(json.dumps(document))
+    for k in range(2):
+        n5zarr.create_array(where, path=f"em/s{k}", shape=SHAPES[k], dtype="u2", axes="zyx")
+    level = expected(FACTORS[2], "nm")
+    n5zarr.create_array(
+        where, path="em/s2", shape=SHAPES[2], dtype="u2", axes="zyx", units=["nm"] * 3,
+        resolution=level.scale[::-1], offset=np.subtract(level.translation, PLACE)[::-1].tolist(),
+    )  # fmt: skip
+    assert group_of(where)["scales"] == [[1, 1, 1], [2, 2, 1], [4, 4, 2]]
+    assert len(neuroglancer(where, where / "em").factors) == 3
+
+
+def test_levels_made_at_the_same_time_are_all_listed(tmp_path: Path) -> None:
+    def make(k: int) -> None:
+        seen = expected(FACTORS[k], "nm")
+        n5zarr.create_array(
+            tmp_path / f"{attempt}.n5", path=f"em/s{k}", shape=SHAPES[k], dtype="u2", axes="zyx",
+            units=["nm"] * 3, resolution=seen.scale[::-1], offset=seen.translation[::-1],
+        )  # fmt: skip
+
+    for attempt in range(8):
+        make(0)
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(make, (1, 2)))
+        (image,) = group_of(tmp_path / f"{attempt}.n5")["multiscales"]
+        assert [level["path"] for level in image["datasets"]] == ["s0", "s1", "s2"]
+        where = tmp_path / f"{attempt}.n5"
+        assert len(neuroglancer(where, where / "em").factors) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"units": [1, 2, 3]}, {"resolution": [1, 2, 0]}, {"offset": [1, 2, float("nan")]}]
+)
+def test_no_dataset_is_made_of_values_that_no_axis_has(tmp_path: Path, wrong: Any) -> None:
+    (name,) = wrong
+    with pytest.raises(n5zarr.N5Error, match=f"{name}: expected a .* for each axis"):
+        n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(2, 3, 5), dtype="u1", **wrong)
+    assert not (tmp_path / "c.n5").exists()
