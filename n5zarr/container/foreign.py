@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, zarr_node
+from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, list_each, read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.storage.requests import Entry
 
 __all__ = ["check_n5", "holds_nodes"]
 
 _AT_A_TIME = 64  # listings that are asked for together
+_LISTINGS = 1000  # in which documents of N5 are looked for below a node of Zarr
 
 
 def holds_nodes() -> Steps[bool]:
@@ -64,21 +66,32 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     raise N5FormatError(message, kind="foreign")
 
 
-def _holds_documents(path: str, entries: Iterable[Entry]) -> Steps[bool]:
-    """Whether documents of N5 are in the nodes of a Zarr hierarchy, as far as a few tell it."""
-    below = [join(path, name) for name in _directories(entries)]
-    while below:
-        folders = below[:_AT_A_TIME]
+def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
+    """Whether documents of N5 are below a directory, as far as :data:`_LISTINGS` tell it."""
+    below = _below(path, entries)
+    n_listed = 0
+    while below and n_listed < _LISTINGS:
+        folders, below = below[:_AT_A_TIME], below[_AT_A_TIME:]
+        n_listed += len(folders)
         listings = yield from list_each(folders)
-        below = []
         for folder, listed in zip(folders, listings, strict=True):
-            names = {entry.name for entry in listed}
-            if ATTRIBUTES_JSON in names:
+            if any(entry.name == ATTRIBUTES_JSON for entry in listed):
                 return True
-            if names & ZARR_DOCUMENTS:
-                below += [join(folder, name) for name in _directories(listed)]
+            below += _below(folder, listed)
     return False
 
 
-def _directories(entries: Iterable[Entry]) -> list[str]:
+def _below(path: str, entries: Sequence[Entry]) -> list[str]:
+    """Return the directories in one; of those that may be of Zarr's chunks, which are alike, one.
+
+    Chunks are in directories named by numbers, in one that is no group.
+    """
+    names = _directories(entries)
+    is_group = any(entry.name in ("zarr.json", ".zgroup") for entry in entries)
+    if not is_group and all(map(is_block_name, names)):
+        names = names[:1]
+    return [join(path, name) for name in names]
+
+
+def _directories(entries: Sequence[Entry]) -> list[str]:
     return [entry.name for entry in entries if entry.is_dir is not False]

@@ -293,6 +293,27 @@ def test_documents_of_zarr_beside_those_of_n5(tmp_path: Path) -> None:
     assert set(n5zarr.open_group(tmp_path / "t.n5", path="em")) == {"s0"}
 
 
+ZARR_GROUPS = {"zarr.json": '{"zarr_format":3,"node_type":"group"}', ".zgroup": '{"zarr_format":2}'}
+
+
+@pytest.mark.parametrize("document", ZARR_GROUPS)
+def test_a_stray_document_of_zarr_above_n5(tmp_path: Path, document: str) -> None:
+    """Groups of N5 need no document, at any depth."""
+    place = tmp_path / "p.n5"
+    dataset = place / "em" / "x" / "s0"
+    (dataset / "0").mkdir(parents=True)
+    (dataset / "attributes.json").write_bytes(DATASET)
+    (place / document).write_text(ZARR_GROUPS[document])
+    assert set(n5zarr.open_group(place)) == {"em"}
+    assert isinstance(zarr.open(N5Store(place), mode="r"), zarr.Group)
+    assert "/em/x" in xr.open_datatree(place, engine="n5").groups
+    # below a root that has one of N5
+    (place / "attributes.json").write_text('{"n5":"2.5.1"}')
+    (place / document).rename(place / "em" / document)
+    assert set(n5zarr.open_group(place)) == {"em"}
+    assert "/em/x" in xr.open_datatree(place, engine="n5").groups
+
+
 # ----------------------------------------------------------------------------------- servers
 
 
