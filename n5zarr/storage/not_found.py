@@ -56,6 +56,8 @@ def local_root_message(root: Path) -> str:
     if root.is_file():
         return f"{root}: expected an N5 container, got {_file(root)}"
     if not root.is_dir():
+        if special := _special(root):
+            return f"{root}: expected an N5 container, got {special}"
         nearest = next(above for above in root.parents if above.exists())
         what = f" is {_file(nearest)}" if nearest.is_file() else " is the nearest that exists"
         return f"{root} does not exist; {nearest}{what}"
@@ -65,6 +67,17 @@ def local_root_message(root: Path) -> str:
         f"{root}: expected an N5 container, got {what}; the root of a container has an "
         "attributes.json, or directories that have one"
     )
+
+
+def _special(path: Path) -> str | None:
+    """Tell what is neither a file nor a directory; None if nothing is there."""
+    kinds = {
+        "a named pipe": path.is_fifo,
+        "a socket": path.is_socket,
+        "a device": lambda: path.is_char_device() or path.is_block_device(),
+    }
+    found = next((kind for kind, is_kind in kinds.items() if is_kind()), None)
+    return f"{found}; a container is a directory: check the path" if found else None
 
 
 def _file(path: Path) -> Foreign:

@@ -309,10 +309,14 @@ class _Source:
         """Warn of a group whose datasets have no place in one Dataset."""
         if layout.groups and not layout.datasets:
             below = datasets_below(self.opened, layout.path)
-            message = (
-                f"{self.opened}: {layout.path or '/'}: no dataset is directly in this group: "
-                f"open one below by group=, or all with xr.open_datatree: {below or 'none'}"
+            way = (
+                "no dataset is directly in this group: open one below by group=, or all with "
+                f"xr.open_datatree: {below}"
+                if below
+                else "no dataset was found in this group or below it; the directory of a dataset "
+                "has an attributes.json"
             )
+            message = f"{self.opened}: {layout.path or '/'}: {way}"
             warnings.warn(message, N5Warning, stacklevel=3)
         if not layout.agrees:
             message = (

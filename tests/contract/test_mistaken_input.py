@@ -26,7 +26,13 @@ from zarr.errors import ArrayNotFoundError, ContainsArrayError, GroupNotFoundErr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
-from n5zarr.errors import N5FormatError, N5MissingDependencyError, N5UnrepresentableError, N5Warning
+from n5zarr.errors import (
+    N5Error,
+    N5FormatError,
+    N5MissingDependencyError,
+    N5UnrepresentableError,
+    N5Warning,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,6 +217,47 @@ def test_nothing_is_made_or_changed(folder: Path, name: str) -> None:
     assert sorted(folder.rglob("*")) == before
 
 
+# ------------------------------------------------------------------------ the info of a store
+
+
+@pytest.mark.parametrize("name", MISTAKES | {name: MISSING[name] for name in ("empty", "files")})
+def test_the_info_of_a_store(folder: Path, name: str) -> None:
+    mistake = (MISTAKES | MISSING)[name]
+    path = str(folder / mistake.path)
+    if mistake.node:  # the root itself is another mistake
+        mistake = mistake._replace(what="got a Zarr v3 group")
+    with pytest.raises(mistake.error) as caught:
+        _ = N5Store(path, read_only=True).info
+    check(str(caught.value), mistake, path)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_the_info_of_a_root_that_cannot_be_read(tmp_path: Path, read_only: bool) -> None:
+    document = tmp_path / "attributes.json"
+    for text, message in {'{"n5":"9.0.0"}': "got '9.0.0'", "{": "not JSON"}.items():
+        document.write_text(text)
+        with pytest.raises(N5Error, match=message) as caught:
+            _ = N5Store(tmp_path, read_only=read_only).info
+        assert str(caught.value).startswith(f"{tmp_path}: attributes.json: ")
+    document.unlink()
+    (tmp_path / "a.txt").write_text("no N5")
+    with pytest.raises(FileNotFoundError, match="got a file"):
+        _ = N5Store(tmp_path / "a.txt", read_only=read_only).info
+
+
+# ------------------------------------------------------------------------- neither file nor link
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_what_is_neither_a_file_nor_a_directory(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.n5")
+    for path, what in {tmp_path / "pipe.n5": "a named pipe", Path(os.devnull): "a device"}.items():
+        for call in (n5zarr.open, lambda path: N5Store(path).info):
+            with pytest.raises(FileNotFoundError) as caught:
+                call(path)
+            assert str(caught.value).startswith(f"{path}: expected an N5 container, got {what}; ")
+
+
 # ------------------------------------------------------------------------------------ writing
 
 
@@ -265,6 +312,14 @@ def test_an_array_where_a_group_is_meant(folder: Path) -> None:
         n5zarr.open_group(path, path="em/s0")
     with pytest.raises(ContainsArrayError):
         zarr.open_group(N5Store(path), path="em/s0", mode="r")
+
+
+def test_a_dataset_without_its_document(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "s.n5")
+    (tmp_path / "s.n5/em/s0/attributes.json").unlink()
+    with pytest.warns(N5Warning, match=r"em/s0: no dataset was found .* has an attributes\.json$"):
+        empty = xr.open_dataset(tmp_path / "s.n5", engine="n5", group="em/s0")
+    assert not empty.variables
 
 
 # ----------------------------------------------------------------------- Zarr and N5 together
