@@ -40,6 +40,11 @@ class Storage(ABC):
         return None
 
     @property
+    def given(self) -> Path | None:
+        """The same directory under the name that was given, which may be a link to it."""
+        return None
+
+    @property
     def durability(self) -> Durability:
         """How files are written; other storage than local files replaces whole values."""
         return "atomic"

@@ -67,6 +67,7 @@ class LocalFiles(Storage):
         store_writes: bool = False,
         durability: Durability = "atomic",
     ) -> None:
+        self._given = root.absolute()
         self._root = root.resolve()
         self._durability: Durability = durability
         self._store_writes = store_writes
@@ -81,6 +82,11 @@ class LocalFiles(Storage):
     @override
     def root(self) -> Path:
         return self._root
+
+    @property
+    @override
+    def given(self) -> Path:
+        return self._given.parent.resolve() / self._given.name
 
     @property
     @override
@@ -117,7 +123,7 @@ class LocalFiles(Storage):
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
         return type(self)(
-            self._root,
+            self._given,
             read_only=read_only,
             store_writes=self._store_writes,
             durability=self._durability,
@@ -129,7 +135,7 @@ class LocalFiles(Storage):
 
     @override
     async def open(self, *, read_only: bool) -> None:
-        check_local_root(self._root, needs_directory=read_only)  # a write creates the directory
+        check_local_root(self.given, needs_directory=read_only)  # a write creates the directory
 
     @override
     def close(self) -> None:

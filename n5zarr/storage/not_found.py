@@ -58,6 +58,9 @@ def local_root_message(root: Path) -> str:
     if not root.is_dir():
         if special := _special(root):
             return f"{root}: expected an N5 container, got {special}"
+        if root.is_symlink():
+            link = f"a link to {root.readlink()}, which does not exist"
+            return f"{root}: expected an N5 container, got {link}"
         nearest = next(above for above in root.parents if above.exists())
         what = f" is {_file(nearest)}" if nearest.is_file() else " is the nearest that exists"
         return f"{root} does not exist; {nearest}{what}"
@@ -71,13 +74,15 @@ def local_root_message(root: Path) -> str:
 
 def _special(path: Path) -> str | None:
     """Tell what is neither a file nor a directory; None if nothing is there."""
-    kinds = {
-        "a named pipe": path.is_fifo,
-        "a socket": path.is_socket,
-        "a device": lambda: path.is_char_device() or path.is_block_device(),
-    }
-    found = next((kind for kind, is_kind in kinds.items() if is_kind()), None)
-    return f"{found}; a container is a directory: check the path" if found else None
+    if path.is_fifo():
+        found = "a named pipe"
+    elif path.is_socket():
+        found = "a socket"
+    elif path.is_char_device() or path.is_block_device():
+        found = "a device"
+    else:
+        return None
+    return f"{found}; a container is a directory: check the path"
 
 
 def _file(path: Path) -> Foreign:

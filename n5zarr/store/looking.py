@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING
 from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5Error, N5FormatError
-from n5zarr.format.foreign import (
-    FIRST_BYTES,
-    ZARR_DOCUMENTS,
-    Foreign,
-    file_from,
-    zarr_node,
-)
-from n5zarr.storage.not_found import NotFoundError, listed, local_root_message
-from n5zarr.storage.requests import Get, Steps, list_each
+from n5zarr.storage.not_found import NotFoundError, listed
+from n5zarr.storage.requests import Steps, list_each
+from n5zarr.store.roots import root_message
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -50,39 +44,10 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
     return NotFoundError(message)
 
 
-def _remote_root_message(opened: N5Store) -> str:
-    found = None
-    with suppress(Exception):  # not every store takes the empty key
-        found = opened.ask(_look_at_root())
-    way = "nothing; check the place; where a server does not list, open a dataset by its path"
-    return f"{opened}: expected an N5 container, got {found or way}"
-
-
-def _look_at_root() -> Steps[Foreign | None]:
-    """Tell which file, or which node of Zarr, is where a container is expected; list nothing."""
-    names = sorted(ZARR_DOCUMENTS)
-    start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]
-    there = {
-        name: bytes(value)
-        for name, value in zip(names, documents, strict=True)
-        if value is not None and not _is_page(bytes(value))
-    }
-    found = zarr_node(there, there.get("zarr.json"))
-    if found is not None or not start or _is_page(bytes(start)):
-        return found
-    return file_from(bytes(start))
-
-
-def _is_page(data: bytes) -> bool:
-    """Whether it is a page of a web server, some of which answer any request with one."""
-    return data.lstrip().startswith(b"<") and b"<SpimData" not in data
-
-
 def _message(opened: N5Store, path: str, expected: str) -> str:
     """Say that a node is missing, and what is there."""
     if opened.node("") is None:
-        root = opened.storage.root
-        return _remote_root_message(opened) if root is None else local_root_message(root)
+        return root_message(opened.container, opened.storage, opened.ask)
     message = f"{opened}: /{path}: expected {expected}, got nothing"
     name = str(opened).rstrip("/").rpartition("/")[2]
     if path.partition("/")[0] == name:

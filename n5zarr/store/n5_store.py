@@ -28,9 +28,9 @@ from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.url import Backend, is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
-from n5zarr.store.info import Info, read_version
-from n5zarr.store.looking import not_found
+from n5zarr.store.info import Info
 from n5zarr.store.mapping import StoreMapping
+from n5zarr.store.roots import read_root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -249,21 +249,10 @@ class N5Store(Store):
 
     @property
     def info(self) -> Info:
-        """What the container is, its version read now, and how it is shown and written.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no container, and none can be made: the store is read only, or a file is there.
-        N5Error
-            The root is broken, of a later version, or a node of Zarr.
-        """
-        sync(self._storage.open(read_only=self.read_only))
-        if self.node("") is None and self.read_only:
-            raise not_found(self, "")
-        options = {name: getattr(self, name) for name in _DEFAULTS}
-        about = {"container": str(self), "kind": "container", "n5": self.ask(read_version())}
-        return Info({**about, "store_type": type(self.store).__name__, **options})
+        """What the container is, its version read now, and how it is shown and written."""
+        root = read_root(self._container, self._storage, self.ask, read_only=self.read_only)
+        root["store_type"] = type(self.store).__name__
+        return Info({**root, **{name: getattr(self, name) for name in _DEFAULTS}})
 
     def __eq__(self, value: object) -> bool:
         """Whether another store is of the same container, whatever its options.

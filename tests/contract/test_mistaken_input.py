@@ -245,7 +245,21 @@ def test_the_info_of_a_root_that_cannot_be_read(tmp_path: Path, read_only: bool)
         _ = N5Store(tmp_path / "a.txt", read_only=read_only).info
 
 
-# ------------------------------------------------------------------------- neither file nor link
+# ---------------------------------------------------------------- neither file nor directory
+
+
+def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.n5").symlink_to("nowhere")
+    for call in (n5zarr.open, lambda path: N5Store(path, read_only=True).info):
+        with pytest.raises(FileNotFoundError) as caught:
+            call(tmp_path / "a.n5")
+        assert str(caught.value) == (
+            f"{tmp_path / 'a.n5'}: expected an N5 container, got a link to nowhere, which does "
+            "not exist"
+        )
+    array = n5zarr.create_array(tmp_path / "a.n5", path="s0", shape=(7,), chunks=(3,), dtype="u1")
+    array[...] = 5
+    assert (tmp_path / "nowhere" / "s0" / "attributes.json").is_file()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")

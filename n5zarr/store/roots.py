@@ -1,0 +1,77 @@
+"""Read the root of a container, or say what is there instead."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from n5zarr._zarr_private import sync
+from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
+from n5zarr.storage.not_found import NotFoundError, local_root_message
+from n5zarr.storage.requests import Get
+from n5zarr.store.info import read_version
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from n5zarr.container.container import Container
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.interface import Storage
+    from n5zarr.storage.requests import Steps
+
+    class Ask(Protocol):
+        """:meth:`N5Store.ask`."""
+
+        def __call__[T](self, steps: Steps[T]) -> T: ...
+
+
+__all__ = ["read_root", "root_message"]
+
+
+def read_root(
+    container: Container, storage: Storage, ask: Ask, *, read_only: bool
+) -> dict[str, JSON]:
+    """Read what the root says of a container; one that can be written need not be there yet.
+
+    Raises
+    ------
+    NotFoundError
+        There is no container, and none can be made: it is only read, or a file is there.
+    N5Error
+        The root is broken, of a later version, or a node of Zarr.
+    """
+    sync(storage.open(read_only=read_only))
+    if ask(container.node("")) is None and read_only:
+        raise NotFoundError(root_message(container, storage, ask))
+    return {"container": container.name, "kind": "container", "n5": ask(read_version())}
+
+
+def root_message(container: Container, storage: Storage, ask: Ask) -> str:
+    """Say what is where a container is expected."""
+    if storage.given is not None:
+        return local_root_message(storage.given)
+    found = None
+    with suppress(Exception):  # not every store takes the empty key
+        found = ask(_look_at_root())
+    way = "nothing; check the place; where a server does not list, open a dataset by its path"
+    return f"{container.name}: expected an N5 container, got {found or way}"
+
+
+def _look_at_root() -> Steps[Foreign | None]:
+    """Tell which file, or which node of Zarr, is where a container is expected; list nothing."""
+    names = sorted(ZARR_DOCUMENTS)
+    start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]
+    there = {
+        name: bytes(value)
+        for name, value in zip(names, documents, strict=True)
+        if value is not None and not _is_page(bytes(value))
+    }
+    found = zarr_node(there, there.get("zarr.json"))
+    if found is not None or not start or _is_page(bytes(start)):
+        return found
+    return file_from(bytes(start))
+
+
+def _is_page(data: bytes) -> bool:
+    """Whether it is a page of a web server, some of which answer any request with one."""
+    return data.lstrip().startswith(b"<") and b"<SpimData" not in data
