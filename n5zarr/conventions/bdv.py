@@ -52,6 +52,7 @@ _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
 _NEAR = 0.1  # relative difference of scales taken as equal: registrations may stretch a sample
 _MAX_TIMEPOINTS = 1_000_000  # a longer list would be a mistake, or an attack
+_END = 2**31  # numbers are ints in Java
 _NOTHING = 1e-12  # relative rounding error of a matrix that does not rotate
 
 
@@ -311,11 +312,12 @@ def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
                 found = _of_pattern((element.findtext("integerpattern") or "").strip() or "0")
             case _:
                 return None
-    except ValueError:
+        if sum(map(len, found)) > _MAX_TIMEPOINTS:
+            return None
+    except (ValueError, OverflowError):  # a range longer than Python counts
         return None
-    if sum(map(len, found)) > _MAX_TIMEPOINTS:
-        return None
-    return tuple(sorted({t for each in found for t in each}))
+    numbers = sorted({t for each in found for t in each})
+    return tuple(numbers) if all(abs(t) < _END for t in numbers[:1] + numbers[-1:]) else None
 
 
 def _texts(element: ElementTree.Element, path: str) -> list[str]:

@@ -14,7 +14,7 @@ from n5zarr.errors import (
     N5UnrepresentableError,
     N5UnsupportedError,
 )
-from n5zarr.storage.url_store import UrlStore
+from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,7 @@ def store_of_url(
         return ObjectStore(_object_store(url, dict(storage_options or {})), read_only=read_only)
     if scheme == "zip" and not is_chain(url):
         if storage_options:
-            message = f"storage_options: expected none with a local zip file, got them with {url}"
+            message = f"storage_options: expected none with a local zip file, got them with {without_secrets(url)}"
             raise N5UnrepresentableError(message, kind="option")
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:
@@ -109,7 +109,7 @@ def store_of_url(
     except ImportError as err:
         raise _missing_package(url, err) from err
     except ValueError as err:
-        message = f"{url}: expected a URL that fsspec knows: {err}"
+        message = without_secrets(f"{url}: expected a URL that fsspec knows: {err}")
         raise N5UnsupportedError(message, kind="option") from err
 
 
@@ -165,7 +165,8 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
             return make(bucket, prefix=prefix.strip("/") or None, **options)
         return stores.from_url(url, **options)
     except Exception as err:
-        message = f"backend='obstore': {url}: {err}; backend='fsspec' knows other URLs"
+        shown = without_secrets(f"{url}: {err}")
+        message = f"backend='obstore': {shown}; backend='fsspec' knows other URLs"
         raise N5UnsupportedError(message, kind="option") from err
 
 

@@ -17,6 +17,7 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.url import is_url
+from n5zarr.storage.url_store import without_secrets
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -56,14 +57,13 @@ class XmlFile(NamedTuple):
         if not is_url(text):
             path = Path(local_path(text)).expanduser()
             return cls(str(path.parent), path.name, storage_options)
-        is_http = text.lower().startswith(("http://", "https://"))
-        address, mark, query = text.partition("?") if is_http else (text, "", "")
-        directory, _, name = address.rpartition("/")
-        return cls(directory + mark + query, name, storage_options)
+        host, path, query = _parts(text)
+        directory, _, name = path.rpartition("/")
+        return cls(host + directory + query, name, storage_options)
 
     def __str__(self) -> str:
         is_remote = is_url(self.directory)
-        shown = self.directory.partition("?")[0] if is_remote else self.directory
+        shown = without_secrets(self.directory) if is_remote else self.directory
         return f"{shown}/{self.name}"
 
     def read(self) -> bytes:
@@ -96,14 +96,40 @@ class XmlFile(NamedTuple):
             # Java writes file:/path
             local = local_path(re.sub("^file:/(?!/)", "file:///", location))
             return str((Path(self.directory) / local).resolve())
-        address, mark, query = self.directory.partition("?")
-        scheme, separator, path = address.partition("://")
-        return scheme + separator + posixpath.normpath(f"{path}/{location}") + mark + query
+        host, path, query = _parts(self.directory)
+        # ".." ends at the host or bucket: the query, which may hold a token, is for it alone
+        inner = posixpath.normpath("/" + f"{path}/{location}".lstrip("/"))
+        return host + (inner.lstrip("/") if _is_memory(host) else inner) + query
+
+    def options_for(self, place: str) -> Mapping[str, object] | None:
+        """Return the options for what the XML names: none on another host, which an XML chose."""
+        is_remote = is_url(self.directory)
+        if is_remote and _host(place) != _host(self.directory):
+            return None
+        return self.storage_options
 
     def _storage(self, *, read_only: bool) -> N5Store:
         """Return the directory as if it were a container, to read and write its files."""
         options = self.storage_options if is_url(self.directory) else None
         return N5Store(self.directory, read_only=read_only, storage_options=options)
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Split a URL into scheme and host or bucket, path, and the query of a web server."""
+    is_http = url.lower().startswith(("http://", "https://"))
+    address, mark, query = url.partition("?") if is_http else (url, "", "")
+    scheme, separator, rest = address.partition("://")
+    host, slash, path = ("", "", rest) if _is_memory(url) else rest.partition("/")
+    return scheme + separator + host, slash + path, mark + query
+
+
+def _is_memory(url: str) -> bool:
+    return url.lower().partition("://")[0].endswith("memory")
+
+
+def _host(url: str) -> str:
+    """Return scheme and host or bucket, without a user."""
+    return re.sub("://[^@]*@", "://", _parts(url)[0]).lower()
 
 
 def xml_file(
@@ -148,6 +174,11 @@ class Project(NamedTuple):
     container: str
     description: Description
     labels: Mapping[str, int]
+
+    @property
+    def storage_options(self) -> Mapping[str, object] | None:
+        """The options for the container."""
+        return self.file.options_for(self.container)
 
     def describe(self) -> dict[str, JSON]:
         """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""

@@ -117,7 +117,9 @@ def _open(
     """Open the node at a location, or that of the container that BigDataViewer's XML names."""
     project = _project(store, storage_options)
     with named_by(project):
-        place = store if project is None else project.container
+        place = store
+        if project is not None:
+            place, storage_options = project.container, project.storage_options
         opened, node_path = open_container(place, path, storage_options=storage_options)
         return project, opened, node_path, _existing_node(opened, node_path)
 

@@ -112,7 +112,7 @@ def open_bdv(
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
     project = None if file is None else read_project(file)
     if project is not None and xml is None:
-        store, options = project.container, project.file.storage_options
+        store, options = project.container, project.storage_options
     with named_by(project if xml is None else None):
         opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
         found = opened.ask(read_description(group)) if project is None else project.description

@@ -59,7 +59,8 @@ def open_described(
     N5UnrepresentableError
         The XML is not BigDataViewer's for N5 (``kind="option"``).
     """
-    if xml_file(location, storage_options) is None:
+    file = xml_file(location, storage_options)
+    if file is None:
         return None
     from n5zarr.xarray.bdv import open_bdv  # noqa: PLC0415 - dask is slow to import
 
@@ -68,12 +69,15 @@ def open_described(
     path = normalize_path(group or "")
     if path not in nodes:
         listed = ", ".join(node.path.strip("/") for node in tree.leaves)
-        message = f"{location}: group: expected one of {listed}, got {path}"
+        message = f"{file}: group: expected one of {listed}, got {path}"
         raise FileNotFoundError(message)
     top = nodes[path]
-    return {
+    found = {
         f"/{node.path.removeprefix(top.path).strip('/')}": node.to_dataset() for node in top.subtree
     }
+    for dataset in found.values():  # xarray would take the URL, with its token
+        dataset.encoding["source"] = str(file)
+    return found
 
 
 def dataset_of_views(

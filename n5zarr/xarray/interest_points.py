@@ -140,7 +140,7 @@ def _open(
     file = xml_file(location, options)
     if file is not None:
         location = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
-        options = file.storage_options
+        options = file.options_for(location)
     opened, path = open_container(location, storage_options=options, read_only=read_only)
     if path:
         message = f"{opened}: expected the XML or interestpoints.n5, got the node {path}"
@@ -304,7 +304,7 @@ def _name(file: XmlFile, lists: list[PointList]) -> None:
     file.update(lambda xml: xml and with_lists(xml, lists))
     store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
     with suppress(FileNotFoundError):
-        XmlFile.at(f"{store}/zarr.json", file.storage_options).read()
+        XmlFile.at(f"{store}/zarr.json", file.options_for(store)).read()
         message = f"{store}: BigStitcher reads lists that are in it from there, not from N5"
         warnings.warn(message, N5Warning, stacklevel=3)
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.conventions.bdv import parse_xml
+from n5zarr.store.bdv_xml import XmlFile
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
 
@@ -261,3 +262,61 @@ def test_images_that_are_not_n5_are_named(tmp_path: Path, loader: str) -> None:
     (tmp_path / "dataset.xml").write_text(text)
     with pytest.raises(n5zarr.N5Error, match=f"an ImageLoader of N5, got the format {loader}"):
         n5zarr.open_bdv(tmp_path / "dataset.xml")
+
+
+# ------------------------------------------------------------------------------ mistakes
+
+
+def test_more_time_points_than_can_be_counted_are_not_understood(tmp_path: Path) -> None:
+    xml = project.write_project(tmp_path, [0])
+    text = xml.read_text()
+    for pattern in ("0-99999999999999999999", "99999999999999999999"):
+        xml.write_text(text.replace(project.PATTERN, pattern))
+        data: Any = n5zarr.open_bdv(xml)["s0/data"]
+        assert data["timepoint"].values.tolist() == [*TIMEPOINTS]  # those that are there
+        assert n5zarr.geometry(tmp_path / "dataset.n5", "setup0/timepoint0/s0")
+
+
+@pytest.mark.parametrize(
+    ("file", "location", "expected"),
+    [
+        ("http://a:1/d/e.xml?sig=t", "../x.n5", "http://a:1/x.n5?sig=t"),
+        ("http://a:1/d/e.xml?sig=t", "../../b:2/x.n5", "http://a:1/b:2/x.n5?sig=t"),
+        ("http://a:1/e.xml", "/x.n5", "http://a:1/x.n5"),
+        ("http://a:1/d/e.xml?sig=t", "http://b/x.n5", "http://b/x.n5"),
+        ("s3://bucket/d/e.xml", "../../other/x.n5", "s3://bucket/other/x.n5"),
+        ("memory://d/e.xml", "../x.n5", "memory://x.n5"),
+    ],
+)
+def test_what_an_xml_on_a_server_names_is_on_the_same_host(
+    file: str, location: str, expected: str
+) -> None:
+    assert XmlFile.at(file, None).beside(location) == expected
+
+
+def test_options_are_for_the_host_of_the_xml_alone(tmp_path: Path) -> None:
+    options = {"headers": {"Authorization": "secret"}}
+    remote = XmlFile.at("https://me:pw@a/d/e.xml", options)
+    for place, expected in (
+        ("https://me:pw@a/d/x.n5", options),
+        ("https://a/x.n5", options),
+        ("https://b/x.n5", None),
+        ("http://a/x.n5", None),
+        ("simplecache::https://a/x.n5", None),
+    ):
+        assert remote.options_for(place) == expected
+    assert XmlFile.at(tmp_path / "e.xml", options).options_for("https://b/x.n5") == options
+
+
+def test_secrets_of_urls_are_not_shown(xml: Path) -> None:
+    file = XmlFile.at("https://me:hidden@a/d/e.xml?sig=hidden", None)
+    assert str(file) == "https://a/d/e.xml"
+    with pytest.raises(n5zarr.N5Error) as raised:
+        n5zarr.N5Store("foo://me:hidden@a/d.n5")
+    assert "hidden" not in str(raised.value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)
+        one = xr.open_dataset(xml, engine="n5", group="setup3/s1")
+        tree = xr.open_datatree(xml, engine="n5")
+    # xarray takes the place as it was given where there is none
+    assert one.encoding["source"] == tree.encoding["source"] == str(xml)
