@@ -40,6 +40,7 @@ __all__ = [
     "Description",
     "Setup",
     "parse_xml",
+    "problem_of",
     "read",
     "setup_of",
     "view_of",
@@ -234,11 +235,8 @@ def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float
 @lru_cache(maxsize=4)  # called for each dataset of a container
 def parse_xml(xml: bytes) -> Description | None:
     """Parse BigDataViewer's XML; None for any other XML."""
-    if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
-        return None  # entities can expand to any size; BigDataViewer writes none
-    try:
-        root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
-    except (ElementTree.ParseError, LookupError, ValueError):  # or an unknown encoding
+    root = _parsed(xml)
+    if isinstance(root, str):
         return None
     # not below: the loader of BigStitcher's split views holds another one, with other setups
     location = (root.findtext("SequenceDescription/ImageLoader/n5") or "").strip()
@@ -262,6 +260,27 @@ def parse_xml(xml: bytes) -> Description | None:
         timepoints=_timepoints(root.find(".//Timepoints")),
         missing=frozenset(filter(None, map(_view, root.iterfind(".//MissingView")))),
     )
+
+
+def _parsed(xml: bytes) -> ElementTree.Element | str:
+    """Return the root, or what is wrong with the XML."""
+    if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
+        # entities can expand to any size; BigDataViewer writes none
+        return "a DOCTYPE or entities, which are not read; remove them"
+    try:
+        return ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
+    except (ElementTree.ParseError, LookupError, ValueError) as err:  # or an unknown encoding
+        return f"what is not well-formed: {err}"
+
+
+def problem_of(xml: bytes) -> str | None:
+    """Say why XML cannot be BigDataViewer's, whatever its images; None if it can."""
+    root = _parsed(xml)
+    if isinstance(root, str):
+        return root
+    if root.tag != "SpimData":
+        return f"the root element {root.tag}, not SpimData without a namespace"
+    return None
 
 
 type _Listed = Mapping[str | None, Mapping[int | None, ElementTree.Element]]

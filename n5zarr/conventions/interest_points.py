@@ -14,6 +14,7 @@ BigStitcher reads only lists that the XML names.
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -111,7 +112,7 @@ def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
     found = {}
     for key, number in attribute.items():
         match = _MAP_KEY.fullmatch(key)
-        if match is None or not isinstance(number, int | float):
+        if match is None or not isinstance(number, int | float) or not math.isfinite(number):
             message = f"idMap: expected 'timepoint,setup,label': number, got {key!r}: {number!r}"
             raise N5FormatError(message, kind="member")
         found[round(number)] = int(match.group(1)), int(match.group(2)), match.group(3)
@@ -153,6 +154,7 @@ def listed_in(xml: bytes) -> list[PointList]:
             message = f"{path}: expected numbers of timepoint and setup in the XML"
             raise N5UnrepresentableError(message, kind="option") from None
         label = element.get("label", "")
+        path = path or path_of(*view, label)
         found.append(PointList(*view, label, element.get("params") or "", path))
     return found
 

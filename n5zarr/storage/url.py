@@ -95,7 +95,7 @@ def store_of_url(
         return ObjectStore(_object_store(url, dict(storage_options or {})), read_only=read_only)
     if scheme == "zip" and not is_chain(url):
         if storage_options:
-            message = f"storage_options: expected none with a local zip file, got them with {without_secrets(url)}"
+            message = f"storage_options: expected none with a local zip file, got them with {url}"
             raise N5UnrepresentableError(message, kind="option")
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:

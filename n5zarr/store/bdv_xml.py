@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import stat
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from n5zarr.conventions.bdv import parse_xml
+from n5zarr.conventions.bdv import parse_xml, problem_of
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
 
 __all__ = ["Project", "XmlFile", "named_by", "read_project", "xml_file"]
+
+_NAME = re.compile(r"\.xml(~[0-9]+)?\Z", re.IGNORECASE)  # BigStitcher keeps dataset.xml~1, ...
 
 
 class XmlFile(NamedTuple):
@@ -84,9 +87,17 @@ class XmlFile(NamedTuple):
         """Replace the file by a function of its content, while no other program writes it."""
 
         def steps() -> Steps[None]:
-            yield [Update(self.name, change)]
+            yield [Update(file.name, change)]
 
-        self._storage(read_only=False).ask(steps())
+        if is_url(self.directory):
+            file = self
+            file._storage(read_only=False).ask(steps())
+            return
+        real = Path(self.directory, self.name).resolve()  # a link stays one
+        mode = stat.S_IMODE(real.stat().st_mode)
+        file = XmlFile(str(real.parent), real.name, None)
+        file._storage(read_only=False).ask(steps())
+        real.chmod(mode)
 
     def beside(self, location: str) -> str:
         """Return the path or URL of what the XML names, relative to itself or absolute."""
@@ -151,7 +162,7 @@ def xml_file(
     if ".xml" not in text.lower():  # asked of every location that is opened
         return None
     file = XmlFile.at(text, place.storage_options)
-    is_xml = file.name.lower().endswith(".xml")
+    is_xml = _NAME.search(file.name) is not None
     return file if is_xml and not Path(local_path(text)).is_dir() else None
 
 
@@ -243,8 +254,16 @@ def read_project(file: XmlFile) -> Project:
     xml = file.read()
     description = parse_xml(xml)
     if description is None:
-        loader = re.search(rb"<ImageLoader[^>]*\bformat=[\"']([^\"']*)", xml)
-        found = f"the format {loader.group(1).decode(errors='replace')}" if loader else "none"
-        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, got {found}"
+        problem = problem_of(xml)
+        if problem is None:
+            loader = re.search(rb"<ImageLoader[^>]*\bformat=[\"']([^\"']*)", xml)
+            problem = f"the format {loader.group(1).decode(errors='replace')}" if loader else "none"
+            is_hdf5 = loader is not None and loader.group(1) == b"bdv.hdf5"
+            problem += "; save the project as N5 with BigStitcher" if is_hdf5 else ""
+        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, got {problem}"
         raise N5UnrepresentableError(message, kind="option")
-    return Project(file, file.beside(description.location), description, labels_in(xml))
+    container = file.beside(description.location)
+    if container == file.beside(file.name):
+        message = f"{file}: expected the path of a container in the element n5, got the XML itself"
+        raise N5UnrepresentableError(message, kind="option")
+    return Project(file, container, description, labels_in(xml))

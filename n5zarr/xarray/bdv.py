@@ -16,6 +16,7 @@ from n5zarr.container.axes import read_description, read_placed
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["open_bdv"]
+
+# names of coordinates and variables in the tree
+_NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
+_NAMES |= {"tile_x", "tile_y", "tile_z"}
+_EXPECTED = "groups setup0, setup1, ..."
 
 
 class _View(NamedTuple):
@@ -123,24 +129,19 @@ def _open_views(
     opened: N5Store, group: str, description: Description | None, *, registrations: bool
 ) -> xr.DataTree:
     """Open the setups of a group."""
+    if opened.node(group) is None:
+        raise not_found(opened, group, _EXPECTED)
     views = _views(opened, group)
     if description is not None:
         views = _described(opened, views, description)
+        _warn_of_names(opened, description)
         if not registrations:
             description = replace(description, registrations={})
     if not views:
-        raise _no_views(opened, group)
+        raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")
     placements = _placements(opened, views, description)
     _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
     return _tree(placements, description)
-
-
-def _no_views(opened: N5Store, group: str) -> FileNotFoundError:
-    """Make the error of a location without setups."""
-    expected = "groups setup0, setup1, ..."
-    if opened.node(group) is None:
-        return not_found(opened, group, expected)
-    return FileNotFoundError(f"{opened}: /{group}: expected {expected}, got none with data")
 
 
 def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
@@ -179,7 +180,7 @@ def _described(
     found = {(s, t) for s, levels in views.items() for v in levels.values() for t in v}
     others = {
         "setup": {s for s, _ in found if description.setups and s not in description.setups},
-        "timepoint": {t for _, t in found if timepoints is not None and t not in timepoints},
+        "timepoint": {t for _, t in found} - set(timepoints) if timepoints is not None else set(),
     }
     for name, numbers in others.items():
         if numbers:
@@ -236,10 +237,11 @@ class _Stack:
     def array(self, timepoints: list[int]) -> da.Array:
         dataset = self.placed.view
         dtype = dataset.kind.dtype
+        missing = da.zeros(dataset.shape, dtype=dtype, chunks=dataset.chunk_shape)
         arrays = [
             _lazy(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))
             if t in self.views
-            else da.zeros(dataset.shape, dtype=dtype, chunks=dataset.chunk_shape)
+            else missing
             for t in timepoints
         ]
         return _stacked(arrays)
@@ -277,8 +279,9 @@ def _placements(
         nodes = [(s, all_times, f"setup{s}") for s in times_of]
     placements = []
     for setup, times, name in nodes:
+        own = set(times)
         levels = {
-            level: {t: view for t, view in by_time.items() if t in times}
+            level: {t: view for t, view in by_time.items() if t in own}
             for level, by_time in views[setup].items()
         }
         stacks = {level: _Stack(opened, v, description) for level, v in levels.items() if v}
@@ -363,6 +366,20 @@ def _dataset(
     return dataset
 
 
+def _is_ours(name: str) -> bool:
+    """Whether an attribute of the XML has the name of something else in the tree."""
+    return name in _NAMES or re.fullmatch(r"(s|setup|timepoint)[0-9]+|.*[{:/].*", name) is not None
+
+
+def _warn_of_names(opened: N5Store, description: Description) -> None:
+    """Warn once of attributes of the XML that are left out."""
+    found = {key for setup in description.setups.values() for key in setup.names if _is_ours(key)}
+    if found:
+        listed = ", ".join(sorted(found))
+        message = f"{opened}: left out attributes of the XML, whose names are taken: {listed}"
+        warnings.warn(message, N5Warning, stacklevel=4)
+
+
 def _setup_coords(numbers: list[int], description: Description | None) -> dict[str, xr.Variable]:
     """Make the coordinates of setups: their numbers, names, and where tiles were recorded."""
     coords = {"setup": xr.Variable(("setup",), np.array(numbers))}
@@ -377,7 +394,7 @@ def _setup_coords(numbers: list[int], description: Description | None) -> dict[s
     if any(setup.name for setup in setups):
         add("setup_name", [setup.name for setup in setups])
     for key in setups[0].names:
-        if all(key in setup.names for setup in setups):
+        if not _is_ours(key) and all(key in setup.names for setup in setups):
             add(key, [setup.names[key] for setup in setups])
     if all(setup.tile_location for setup in setups):
         for i, axis in enumerate("xyz"):

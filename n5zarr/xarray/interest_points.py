@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.opening import open_array, open_node
@@ -22,10 +23,10 @@ from n5zarr.conventions.interest_points import (
     list_of_path,
     listed_in,
     parse_id_map,
-    path_of,
     with_lists,
 )
 from n5zarr.errors import (
+    N5Error,
     N5FormatError,
     N5UnrepresentableError,
     N5UnsupportedError,
@@ -35,10 +36,21 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.bdv_xml import XmlFile, xml_file
 from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
+from n5zarr.xarray.interest_point_tables import (
+    AXES,
+    LIST,
+    OTHER,
+    PAIR,
+    check,
+    grouped,
+    numbers_of,
+    targets_of,
+)
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
@@ -47,16 +59,8 @@ if TYPE_CHECKING:
 
 __all__ = ["InterestPoints", "read_interest_points", "write_interest_points"]
 
-type _Key = tuple[int, int, str]
-"""Time point, setup and label of a list."""
-
-_LIST = ["timepoint", "setup", "label"]
-_OTHER = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
-_PAIR = [*_LIST, "id", *_OTHER, "corresponding_id", "consensus_set"]
-_AXES = ["x", "y", "z"]
 _BLOCK = 300_000  # points in a block, as BigStitcher has it
 _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java's default
-_ID = np.iinfo(np.int32)  # an int in Java
 
 
 class InterestPoints(NamedTuple):
@@ -118,18 +122,41 @@ def read_interest_points(
     >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
     """
     file, opened = _open(location, storage_options, read_only=True)
-    lists = _lists_in(opened) if file is None else listed_in(file.read())
+    with _located(file):
+        lists = _lists_in(opened) if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
     if file is None and not lists:
         message = f"{opened}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
         raise FileNotFoundError(message)
-    points = [_read_points(opened, each) for each in lists]
-    pairs = [_read_correspondences(opened, each) for each in lists]
+    points = [_read(_read_points, opened, each) for each in lists]
+    pairs = [_read(_read_correspondences, opened, each) for each in lists]
     return InterestPoints(
-        points=_joined(points, dict.fromkeys([*_LIST, "id"], "i8") | dict.fromkeys(_AXES, "f8")),
-        correspondences=_joined(pairs, dict.fromkeys(_PAIR, "i8")),
-        lists=pd.DataFrame([each[:4] for each in lists], columns=[*_LIST, "parameters"]),
+        points=_joined(points, dict.fromkeys([*LIST, "id"], "i8") | dict.fromkeys(AXES, "f8")),
+        correspondences=_joined(pairs, dict.fromkeys(PAIR, "i8")),
+        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST, "parameters"]),
     )
+
+
+@contextmanager
+def _located(file: XmlFile | None) -> Iterator[None]:
+    """Name the XML in errors of its content."""
+    try:
+        yield
+    except N5Error as err:
+        raise (err if file is None or err.where else err.located(str(file))) from None
+
+
+def _read(
+    read: Callable[[N5Store, PointList], pd.DataFrame], opened: N5Store, each: PointList
+) -> pd.DataFrame:
+    """Read a table of a list; errors name the list."""
+    try:
+        return read(opened, each)
+    except N5Error:
+        raise
+    except (ValueError, TypeError, OverflowError) as err:
+        message = f"expected a list of BigStitcher's, got what is none: {err}"
+        raise N5FormatError(message, kind="member", where=f"{opened}: /{each.path}") from err
 
 
 def _open(
@@ -139,7 +166,8 @@ def _open(
     options: Mapping[str, object] | None = storage_options
     file = xml_file(location, options)
     if file is not None:
-        location = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
+        with _located(file):
+            location = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
         options = file.options_for(location)
     opened, path = open_container(location, storage_options=options, read_only=read_only)
     if path:
@@ -151,7 +179,9 @@ def _open(
 def _lists_in(opened: N5Store) -> list[PointList]:
     """List the lists of a container, sorted as BigStitcher sorts them in the XML."""
     root = opened.node("")
-    found = [] if root is None else Walk(opened.container.nodes, opened.ask).run("", root)
+    if root is None:
+        raise not_found(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
+    found = Walk(opened.container.nodes, opened.ask).run("", root)
     parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
     return sorted(each for each in map(list_of_path, parents) if each is not None)
 
@@ -177,7 +207,7 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
             locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
         else:
             columns[name] = _ints(values) if name == "id" else values.ravel()
-    columns |= dict(zip(_AXES, locations.T, strict=False))
+    columns |= dict(zip(AXES, locations.T, strict=False))
     sizes = {name: len(values) for name, values in columns.items()}
     if "id" not in columns or len(set(sizes.values())) != 1:
         message = f"expected id and loc, and as many values for each, got {sizes or 'nothing'}"
@@ -192,7 +222,10 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
         return pd.DataFrame()
     where = f"{opened}: /{path}"
     version = node.attributes.get("correspondences") if isinstance(node, GroupAttributes) else None
-    if not isinstance(node, GroupAttributes) or str(version or 1)[0] not in "12":
+    if not isinstance(node, GroupAttributes) or str(version or 1).partition(".")[0] not in (
+        "1",
+        "2",
+    ):
         message = f"expected correspondences of version 1 or 2, got {version or 'a dataset'}"
         raise N5UnsupportedError(message, kind="version", where=where)
     try:
@@ -205,10 +238,10 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
     if data.ndim != 2 or data.shape[1] not in (3, 4) or not set(data[:, 2].tolist()) <= set(lists):
         message = f"data: expected 4 x N numbers, the third in idMap, got shape {data.shape[::-1]}"
         raise N5FormatError(message, kind="member", where=where)
-    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=_OTHER)
+    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=OTHER)
     columns = {
         "id": _ints(data[:, 0]),
-        **{name: others[name] for name in _OTHER},
+        **{name: others[name] for name in OTHER},
         "corresponding_id": _ints(data[:, 1]),
         "consensus_set": _ints(data[:, 3]) if data.shape[1] == 4 else -1,
     }
@@ -222,8 +255,8 @@ def _ints(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _of_list(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
     values = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label, **columns}
-    frame = pd.DataFrame({name: column for name, column in values.items() if name not in _LIST})
-    for i, name in enumerate(_LIST):
+    frame = pd.DataFrame({name: column for name, column in values.items() if name not in LIST})
+    for i, name in enumerate(LIST):
         frame.insert(i, name, values[name])
     return frame
 
@@ -285,16 +318,25 @@ def write_interest_points(
     """
     file, opened = _open(location, storage_options, read_only=False)
     xml = None if file is None else file.read()
-    found = _grouped("points", points, [*_LIST, "id", "x", "y"])
-    pairs = _grouped("correspondences", correspondences, _PAIR)
-    targets = _targets(found, lists, [] if xml is None else listed_in(xml))
-    _check(found, pairs, targets)
-    _ = xml and with_lists(xml, list(targets.values()))  # may refuse: before anything is written
+    found = grouped("points", points, [*LIST, "id", "x", "y"])
+    pairs = grouped("correspondences", correspondences, PAIR)
+    with _located(file):
+        targets = targets_of(found, lists, [] if xml is None else listed_in(xml))
+        check(found, pairs, targets)
+        _ = xml and with_lists(xml, list(targets.values()))  # may refuse: before any writing
     if not overwrite:
         _check_new(opened, targets.values())
-    for key, target in targets.items():
-        _write_points(opened, target, found.get(key))
-        _write_correspondences(opened, target, pairs.get(key))
+    try:
+        # never new points beside old correspondences, also when the program is killed
+        for target in targets.values():
+            _clear_correspondences(opened, target)
+        for key, target in targets.items():
+            _write_points(opened, target, found.get(key))
+        for key, target in targets.items():
+            _write_correspondences(opened, target, pairs.get(key))
+    except (ContainsGroupError, ContainsArrayError) as err:
+        message = f"{opened}: another program writes these lists at the same time: {err}"
+        raise FileExistsError(message) from err
     if file is not None:
         _name(file, list(targets.values()))
 
@@ -307,66 +349,6 @@ def _name(file: XmlFile, lists: list[PointList]) -> None:
         XmlFile.at(f"{store}/zarr.json", file.options_for(store)).read()
         message = f"{store}: BigStitcher reads lists that are in it from there, not from N5"
         warnings.warn(message, N5Warning, stacklevel=3)
-
-
-def _grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[_Key, pd.DataFrame]:
-    """Return the rows of each list, in their order."""
-    if table is None or not len(table):
-        return {}
-    missing = [column for column in columns if column not in table]
-    integers = [c for c in columns if c not in ("x", "y") and not c.endswith("label")]
-    wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
-    if missing or wrong:
-        message = f"{name}: expected columns {', '.join(columns)}, of integers where they are "
-        message += f"numbers, got {', '.join(f'{c} ({table[c].dtype})' for c in table)}"
-        raise N5UnrepresentableError(message, kind="option")
-    labels = [column for column in columns if column.endswith("label")]
-    if not all(isinstance(each, str) and each for c in labels for each in table[c]):
-        message = f"{name}: expected text in {' and '.join(labels)} in each row"
-        raise N5UnrepresentableError(message, kind="option")
-    groups: Iterable[tuple[Any, pd.DataFrame]] = table.groupby(_LIST, sort=False)
-    return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
-
-
-def _targets(
-    found: Iterable[_Key], lists: pd.DataFrame | None, known: Iterable[PointList]
-) -> dict[_Key, PointList]:
-    """Return the lists to write, where the XML has them or where BigStitcher puts them."""
-    listed = {} if lists is None else _grouped("lists", lists, _LIST)
-    paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
-    targets = {}
-    for key in dict.fromkeys([*listed, *found]):
-        row = listed.get(key)
-        has_parameters = row is not None and "parameters" in row
-        parameters = str(row["parameters"].iloc[0]) if has_parameters else ""  # type: ignore[index]
-        targets[key] = PointList(*key, parameters, paths.get(key) or path_of(*key))
-    return targets
-
-
-def _check(
-    found: Mapping[_Key, pd.DataFrame],
-    pairs: Mapping[_Key, pd.DataFrame],
-    targets: Mapping[_Key, PointList],
-) -> None:
-    """Refuse what BigStitcher could not read."""
-    for key, rows in found.items():
-        where = targets[key].path
-        ids = rows["id"]
-        if not ids.is_unique or ids.min() < _ID.min or ids.max() > _ID.max:
-            message = f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}"
-            raise N5UnrepresentableError(message, kind="option")
-        others = [c for c in rows if c not in (*_LIST, "id") and rows[c].dtype.kind not in "iuf"]
-        others += [c for c in rows if c == "loc"]
-        if others:
-            message = (
-                f"{where}: expected columns of numbers beside {', '.join(_LIST)}, got {others}"
-            )
-            raise N5UnrepresentableError(message, kind="option")
-    for key, rows in pairs.items():
-        own = set(found[key]["id"]) if key in found else set()
-        if not set(rows["id"]) <= own:
-            message = f"{path_of(*key)}: expected correspondences of points that are in the table"
-            raise N5UnrepresentableError(message, kind="option")
 
 
 def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
@@ -407,25 +389,30 @@ def _write_points(opened: N5Store, target: PointList, rows: pd.DataFrame | None)
                 opened, path=place, shape=(0,), dtype=dtype, chunks=(1,), compression=_GZIP
             )
         return
-    axes = [axis for axis in _AXES if axis in rows]
+    axes = [axis for axis in AXES if axis in rows]
     ids = rows["id"].to_numpy(np.int64).astype(np.uint64)
     _save(opened, join(path, "id"), ids[:, None], 1)
     _save(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
     for name in rows.columns:
-        if name not in (*_LIST, "id", *axes) and not rows[name].isna().all():
-            _save(opened, join(path, str(name)), rows[[name]].to_numpy(), 1)
+        if name not in (*LIST, "id", *axes) and not rows[name].isna().all():
+            _save(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
+
+
+def _clear_correspondences(opened: N5Store, target: PointList) -> None:
+    attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
+    _new_group(opened, join(target.path, "correspondences"), attributes)
 
 
 def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
-    path = join(target.path, "correspondences")
     if rows is None:
-        _new_group(opened, path, {"correspondences": CORRESPONDENCES, "idMap": {}})
         return
-    keys = list(zip(*(rows[column] for column in _OTHER), strict=True))
+    path = join(target.path, "correspondences")
+    keys = list(zip(*(rows[column] for column in OTHER), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     id_map: dict[str, JSON] = {f"{t},{s},{label}": n for (t, s, label), n in numbers.items()}
-    _new_group(opened, path, {"correspondences": CORRESPONDENCES, "idMap": id_map})
     columns = [rows["id"], rows["corresponding_id"], [numbers[key] for key in keys]]
     columns.append(rows["consensus_set"])
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
     _save(opened, join(path, "data"), data.astype(np.uint64), 1)
+    group: Any = open_node(opened, "a", path=path)
+    group.attrs.update({"idMap": id_map})  # last: with it, the data are read

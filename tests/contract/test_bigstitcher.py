@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -320,3 +322,66 @@ def test_secrets_of_urls_are_not_shown(xml: Path) -> None:
         tree = xr.open_datatree(xml, engine="n5")
     # xarray takes the place as it was given where there is none
     assert one.encoding["source"] == tree.encoding["source"] == str(xml)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.filterwarnings(TURNS)
+def test_attributes_with_names_that_are_taken_are_left_out(tmp_path: Path, apart: bool) -> None:
+    xml = project.write_project(tmp_path, SETUPS if apart else [0])
+    names = ("data", "present", "s0", "setup", "setup_name", "timepoint", "tile_x", "x", "stage")
+    more = "".join(f"<{name}>6</{name}>" for name in names)
+    xml.write_text(xml.read_text().replace("<attributes>", f"<attributes>{more}"))
+    with pytest.warns(n5zarr.N5Warning) as warned:
+        node: Any = n5zarr.open_bdv(xml)["setup0/s0" if apart else "s0"]
+    told = [str(w.message) for w in warned if "names are taken" in str(w.message)]
+    assert [text.rpartition("taken: ")[2] for text in told] == [", ".join(sorted(names[:-1]))]
+    assert np.ravel(node["stage"]).tolist() == ["6"]
+    assert np.ravel(node["setup_name"]).tolist() == ["left green"]
+    assert np.ravel(node["tile_x"]).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("</SpimData>", ""), "not well-formed: "),
+        (("<SpimData", "<!DOCTYPE a><SpimData"), "a DOCTYPE"),
+        (("UTF-8", "no-such"), "not well-formed: "),
+        (("<SpimData", '<SpimData xmlns="http://a"'), "the root element {http://a}SpimData"),
+        ((">dataset.n5<", ">dataset.xml<"), "got the XML itself"),
+        (("bdv.n5", "bdv.hdf5"), "none"),
+    ],
+)
+def test_xml_that_cannot_be_read_is_told(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    text = project.project_xml().replace(*change)
+    if "hdf5" in change[1]:
+        text = text.replace("n5>", "hdf5>").replace("<n5", "<hdf5")
+        message = "got the format bdv.hdf5; save the project as N5"
+    xml = tmp_path / "dataset.xml"
+    xml.write_text(text)
+    with pytest.raises(n5zarr.N5Error, match=re.escape(message)) as raised:
+        n5zarr.open_bdv(xml)
+    assert str(xml) in str(raised.value)
+    assert "got the format bdv.n5" not in str(raised.value)
+
+
+def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
+    xml = project.write_project(tmp_path, [0])
+    backup = xml.rename(tmp_path / "dataset.xml~12")
+    np.testing.assert_array_equal(
+        n5zarr.open_bdv(backup)["s0/data"].sel(timepoint=2)[0], project.elements(0, 2, 0)
+    )
+    assert xr.open_dataset(backup, engine="n5", group="s0").sizes["timepoint"] == 4
+    assert n5zarr.read_interest_points(backup).lists.empty
+
+
+def test_missing_views_cost_little(tmp_path: Path) -> None:
+    xml = project.write_project(tmp_path, [0])
+    xml.write_text(xml.read_text().replace(project.PATTERN, "0-3999"))
+    begin = time.process_time()
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    assert time.process_time() - begin < 3  # a zeros array of dask's for each took 8
+    assert data.sizes["timepoint"] == 4000
+    assert not data.sel(timepoint=3999).any()
+    np.testing.assert_array_equal(data.sel(timepoint=8)[0], project.elements(0, 8, 0))

@@ -217,8 +217,11 @@ def test_lists_that_cannot_be_read_are_named(points: Path) -> None:
     points.write_text(text.replace(">tpId_0_viewSetupId_0", ">interestpoints/tpId_0"))
     with pytest.raises(n5zarr.N5Error, match="got text files"):
         n5zarr.read_interest_points(points)
-    with pytest.raises(FileNotFoundError, match="expected groups tpId_0"):
+    with pytest.raises(FileNotFoundError, match=r"none\.n5 does not exist"):
         n5zarr.read_interest_points(points.parent / "none.n5")
+    (points.parent / "empty.n5").mkdir()
+    with pytest.raises(FileNotFoundError, match="empty"):
+        n5zarr.read_interest_points(points.parent / "empty.n5")
 
 
 def test_a_list_that_is_elsewhere_is_missing(points: Path) -> None:
@@ -265,3 +268,142 @@ def test_points_of_images_that_are_not_n5(tmp_path: Path) -> None:
     xml.write_text("<other/>")
     with pytest.raises(n5zarr.N5Error, match="XML of a BigStitcher project"):
         n5zarr.read_interest_points(xml)
+
+
+PAIR: dict[str, Any] = {
+    "timepoint": 0,
+    "setup": 0,
+    "label": "a",
+    "id": 0,
+    "corresponding_timepoint": 0,
+    "corresponding_setup": 1,
+    "corresponding_label": "b",
+    "corresponding_id": 1,
+    "consensus_set": -1,
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": pd.array([0, None, 2], "Int64")},
+        {"timepoint": pd.array([0, None, 0], "Int64")},
+        {"timepoint": -1},
+        {"setup": 10**10},
+        {"": 1.0},
+        {"..": 1.0},
+        {"id/x": 1.0},
+        {"loc/x": 1.0},
+        {"a/b": 1.0},
+        {"attributes.json": 1.0},
+        {"../../x": 1.0},
+        {"bright": np.ones(3, np.longdouble)},
+        {"bright": pd.array([0, None, 2], "Int64")},
+        {"x": pd.array([0, None, 2], "Float64")},
+        {"x": ["1", "2", "3"]},
+        *({"label": name} for name in ("l" * 300, "a\nb", "/a", "a/", "a//b", "a/interestpoints")),
+        *({"label": name} for name in ("trail ", "a\\b", "x\ry", "\ud800", "..")),
+    ],
+    ids=repr,
+)
+def test_what_is_refused_leaves_the_old_list(tmp_path: Path, change: dict[str, Any]) -> None:
+    container = tmp_path / "interestpoints.n5"
+    n5zarr.write_interest_points(container, table(0, 0, "a", BEADS))
+    new = table(0, 0, "a", dict(enumerate(BEADS.values(), 20))).assign(**change)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(n5zarr.N5Error, match="expected"):
+        n5zarr.write_interest_points(container, new, overwrite=True)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert project.read_list(container, "tpId_0_viewSetupId_0/a")[0] == BEADS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"consensus_set": pd.array([None], "Int64")},
+        {"consensus_set": np.array([2**63 + 5], "u8")},
+        {"corresponding_id": 2**40},
+        {"corresponding_setup": 10**10},
+        {"corresponding_setup": -1},
+        {"corresponding_label": "\ud800"},
+    ],
+    ids=repr,
+)
+def test_pairs_that_java_cannot_read_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    container = tmp_path / "interestpoints.n5"
+    pairs = pd.DataFrame([PAIR]).assign(**change)
+    with pytest.raises(n5zarr.N5Error, match="correspondences: expected"):
+        n5zarr.write_interest_points(container, table(0, 0, "a", BEADS), pairs)
+    assert not container.exists()
+
+
+def test_lists_are_given_once_and_may_have_no_parameters(points: Path) -> None:
+    lists = pd.DataFrame({"timepoint": 8, "setup": 0, "label": ["n", "o"]})
+    lists = lists.assign(parameters=[None, float("nan")])
+    n5zarr.write_interest_points(points, table(8, 0, "n", BEADS), lists=lists)
+    found = n5zarr.read_interest_points(points).lists
+    assert found[found["timepoint"] == 8]["parameters"].tolist() == ["", ""]
+    with pytest.raises(n5zarr.N5Error, match="expected each list once"):
+        n5zarr.write_interest_points(
+            points, table(8, 0, "n", BEADS), lists=pd.concat([lists, lists]), overwrite=True
+        )
+    twice = table(0, 0, "n", BEADS)
+    twice.columns = pd.Index([*twice.columns[:-1], "x"])
+    with pytest.raises(n5zarr.N5Error, match="expected each column once, got x"):
+        n5zarr.write_interest_points(points, twice, overwrite=True)
+
+
+def test_entries_of_the_xml_without_a_place_of_their_own(points: Path) -> None:
+    text = points.read_text()
+    points.write_text(text.replace(">tpId_2_viewSetupId_1/a, b<", ">tpId_0_viewSetupId_0/beads<"))
+    with pytest.raises(n5zarr.N5Error, match=r"dataset\.xml: .*a place of its own"):
+        n5zarr.write_interest_points(points, table(0, 0, "beads", OTHERS), overwrite=True)
+    points.write_text(text.replace(">tpId_2_viewSetupId_1/a, b<", "><"))
+    n5zarr.write_interest_points(points, table(2, 1, "a, b", BEADS), overwrite=True)
+    container = points.parent / "interestpoints.n5"
+    assert project.read_list(container, "tpId_2_viewSetupId_1/a, b") == (BEADS, [])
+    assert len(n5zarr.read_interest_points(points, label="a, b").points) == len(BEADS)
+
+
+def test_a_killed_writer_leaves_no_wrong_pairs(
+    points: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("n5zarr.xarray.interest_points._write_correspondences", killed)
+    with pytest.raises(KeyboardInterrupt):
+        n5zarr.write_interest_points(points, table(0, 0, "beads", OTHERS), overwrite=True)
+    found = n5zarr.read_interest_points(points)
+    assert found.points.query("setup == 0")["id"].tolist() == [*OTHERS]
+    assert 0 not in found.correspondences["setup"].tolist()
+
+
+def test_the_xml_stays_a_link_with_its_mode(points: Path) -> None:
+    link = points.with_name("link.xml")
+    link.symlink_to(points.name)
+    points.chmod(0o640)
+    n5zarr.write_interest_points(link, table(8, 0, "new", BEADS))
+    assert link.is_symlink()
+    assert points.stat().st_mode & 0o777 == 0o640
+    assert 'label="new"' in points.read_text()
+
+
+def test_what_holds_no_points_is_named(points: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    for name, found in (("none.n5", "does not exist"), ("a.h5", "HDF5")):
+        with pytest.raises(FileNotFoundError, match=rf"{name}.*{found}") as raised:
+            n5zarr.read_interest_points(tmp_path / name)
+        assert "got none" not in str(raised.value)
+    (tmp_path / "other.xml").write_text("<a/>")
+    with pytest.raises(n5zarr.N5Error, match=r"other\.xml: .*SpimData"):
+        n5zarr.read_interest_points(tmp_path / "other.xml")
+    pairs = points.parent / "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences"
+    for text, message in (
+        ('{"idMap":{"0,4,b":NaN}}', "idMap: expected"),
+        ('{"idMap":{"0,4,b":1e400}}', "idMap: expected"),
+        ('{"correspondences":"10.0.0"}', "version 1 or 2, got 10.0.0"),
+    ):
+        (pairs / "attributes.json").write_text(text)
+        with pytest.raises(n5zarr.N5Error, match=message):
+            n5zarr.read_interest_points(points)

@@ -1,0 +1,198 @@
+"""Check tables of interest points before anything is written, and split them into lists."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from n5zarr.conventions.interest_points import PointList, path_of
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import normalize_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["AXES", "LIST", "OTHER", "PAIR", "check", "grouped", "numbers_of", "targets_of"]
+
+type _Key = tuple[int, int, str]
+"""Time point, setup and label of a list."""
+
+LIST = ["timepoint", "setup", "label"]
+OTHER = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
+PAIR = [*LIST, "id", *OTHER, "corresponding_id", "consensus_set"]
+AXES = ["x", "y", "z"]
+
+_ID = np.iinfo(np.int32)  # an int in Java
+_LONG = np.iinfo(np.int64)
+_VIEW = (0, 999_999_999)  # digits that paths and idMap may have
+_RANGES = {"id": (int(_ID.min), int(_ID.max)), "consensus_set": (int(_LONG.min), int(_LONG.max))}
+_NUMBERS = {np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
+_NUMBERS |= {np.dtype("f4"), np.dtype("f8")}
+_TAKEN = {".", "..", "interestpoints", "correspondences", "attributes.json"}
+_LONGEST = 255  # bytes of a name in most file systems
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\]|\s\Z")
+
+
+def _refuse(message: str) -> N5UnrepresentableError:
+    return N5UnrepresentableError(message, kind="option")
+
+
+def numbers_of(column: pd.Series[Any]) -> np.ndarray[Any, Any]:
+    """Return a column as numpy's numbers, also of a type of pandas' own."""
+    dtype: Any = column.dtype
+    return column.to_numpy(getattr(dtype, "numpy_dtype", dtype))
+
+
+def _is_name(name: object) -> bool:
+    """Whether a name can be that of a node, in a file system and in XML."""
+    return (
+        isinstance(name, str)
+        and bool(name)
+        and "/" not in name
+        and name not in _TAKEN
+        and not _NO_NAME.search(name)
+        and not _NO_XML.search(name)
+        and len(name.encode()) <= _LONGEST
+    )
+
+
+def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[_Key, pd.DataFrame]:
+    """Return the rows of each list, in their order.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table, for messages.
+    table : DataFrame or None
+        The table.
+    columns : list of str
+        Those that it needs: of labels, x, y, and integers.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Columns are missing or hold what BigStitcher cannot read (``kind="option"``).
+    """
+    if table is None or not len(table):
+        return {}
+    twice = sorted(map(str, table.columns[table.columns.duplicated()]))
+    if twice:
+        message = f"{name}: expected each column once, got {', '.join(twice)} twice"
+        raise _refuse(message)
+    missing = [column for column in columns if column not in table]
+    integers = [c for c in columns if c not in AXES and not c.endswith("label")]
+    wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
+    if missing or wrong:
+        message = f"{name}: expected columns {', '.join(columns)}, of integers where they are "
+        message += f"numbers, got {', '.join(f'{c} ({table[c].dtype})' for c in table)}"
+        raise _refuse(message)
+    for column in integers:
+        _check_integers(name, table[column])
+    labels = [column for column in columns if column.endswith("label")]
+    if not all(isinstance(each, str) and each for c in labels for each in table[c]):
+        message = f"{name}: expected text in {' and '.join(labels)} in each row"
+        raise _refuse(message)
+    for label in (label for column in labels for label in table[column].unique()):
+        if not all(map(_is_name, label.split("/"))):
+            message = f"{name}: expected a label that is a path of names, got {label!r}: without "
+            message += "backslash, control character, space at the end, '.', '..', "
+            message += "'interestpoints', 'correspondences', empty or longer than 255 bytes"
+            raise _refuse(message)
+    groups: Iterable[tuple[Any, pd.DataFrame]]
+    groups = table.groupby(LIST, sort=False, observed=True)
+    return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
+
+
+def _check_integers(name: str, column: pd.Series[Any]) -> None:
+    """Refuse rows without number, and numbers that Java cannot read."""
+    if column.isna().any():
+        message = f"{name}: expected an integer in {column.name} in each row, got none in some"
+        raise _refuse(message)
+    low, high = _RANGES.get(str(column.name).removeprefix("corresponding_"), _VIEW)
+    if int(column.min()) < low or int(column.max()) > high:
+        what = "ids that are unique and" if column.name == "id" else f"{column.name}"
+        message = f"{name}: expected {what} between {low} and {high}, got {column.min()} to "
+        message += f"{column.max()}"
+        raise _refuse(message)
+
+
+def targets_of(
+    found: Iterable[_Key], lists: pd.DataFrame | None, known: Iterable[PointList]
+) -> dict[_Key, PointList]:
+    """Return the lists to write, where the XML has them or where BigStitcher puts them.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A list is given twice, or two would be in one place (``kind="option"``).
+    """
+    listed = {} if lists is None else grouped("lists", lists, LIST)
+    paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
+    targets: dict[_Key, PointList] = {}
+    for key in dict.fromkeys([*listed, *found]):
+        row = listed.get(key)
+        if row is not None and len(row) > 1:
+            message = f"lists: expected each list once, got {path_of(*key)} {len(row)} times"
+            raise _refuse(message)
+        given: Any = None if row is None or "parameters" not in row else row["parameters"].iloc[0]
+        parameters = "" if given is None or pd.isna(given) else str(given)
+        if _NO_XML.search(parameters):
+            message = f"lists: {path_of(*key)}: expected parameters that XML can hold, got "
+            raise _refuse(message + repr(parameters))
+        targets[key] = PointList(*key, parameters, paths.get(key) or path_of(*key))
+    places = paths | {key: target.path for key, target in targets.items()}
+    for key, target in targets.items():
+        same = [other for other, path in places.items() if path == target.path and other != key]
+        is_inside = not all(map(_is_name, normalize_path(target.path).split("/")))
+        if same or is_inside:
+            message = f"{path_of(*key)}: expected a place of its own in the XML, got "
+            raise _refuse(message + repr(target.path))
+    return targets
+
+
+def check(
+    found: Mapping[_Key, pd.DataFrame],
+    pairs: Mapping[_Key, pd.DataFrame],
+    targets: Mapping[_Key, PointList],
+) -> None:
+    """Refuse what BigStitcher could not read.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Ids are not unique, columns are no numbers, or correspondences have no points
+        (``kind="option"``).
+    """
+    for key, rows in found.items():
+        where = targets[key].path
+        if not rows["id"].is_unique:
+            message = f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}"
+            raise _refuse(message)
+        named = (*LIST, "id")
+        others = [c for c in rows if c not in named and not _is_column(rows, c)]
+        if others:
+            message = f"{where}: expected columns of numbers beside {', '.join(LIST)}, got {others}"
+            raise _refuse(message + "; their names are those of datasets beside loc")
+    for key, rows in pairs.items():
+        own = set(found[key]["id"]) if key in found else set()
+        if not set(rows["id"]) <= own:
+            message = f"{path_of(*key)}: expected correspondences of points that are in the table"
+            raise _refuse(message)
+
+
+def _is_column(rows: pd.DataFrame, name: object) -> bool:
+    """Whether a column can be a dataset of N5: its name, its type, and a number in each row."""
+    if not _is_name(name) or name == "loc":
+        return False
+    column: pd.Series[Any] = rows[name]  # type: ignore[call-overload]
+    dtype: Any = column.dtype
+    if name not in AXES and column.isna().all():
+        return True  # of other lists in the table
+    is_own = not isinstance(dtype, np.dtype)  # of pandas, with rows that have no number
+    if getattr(dtype, "numpy_dtype", dtype) not in _NUMBERS and name not in AXES:
+        return False
+    return dtype.kind in "iuf" and not (is_own and bool(column.isna().any()))
