@@ -60,8 +60,8 @@ class XmlFile(NamedTuple):
         if not is_url(text):
             path = Path(local_path(text)).expanduser()
             return cls(str(path.parent), path.name, storage_options)
-        host, path, query = _parts(text)
-        directory, _, name = path.rpartition("/")
+        host, below, query = _parts(text)
+        directory, _, name = below.rpartition("/")
         return cls(host + directory + query, name, storage_options)
 
     def __str__(self) -> str:

@@ -15,9 +15,9 @@ from n5zarr.format.path import normalize_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["AXES", "LIST", "OTHER", "PAIR", "check", "grouped", "numbers_of", "targets_of"]
+__all__ = ["AXES", "LIST", "OTHER", "PAIR", "Key", "check", "grouped", "numbers_of", "targets_of"]
 
-type _Key = tuple[int, int, str]
+type Key = tuple[int, int, str]
 """Time point, setup and label of a list."""
 
 LIST = ["timepoint", "setup", "label"]
@@ -41,7 +41,7 @@ def _refuse(message: str) -> N5UnrepresentableError:
     return N5UnrepresentableError(message, kind="option")
 
 
-def numbers_of(column: pd.Series[Any]) -> np.ndarray[Any, Any]:
+def numbers_of(column: pd.Series) -> np.ndarray[Any, Any]:
     """Return a column as numpy's numbers, also of a type of pandas' own."""
     dtype: Any = column.dtype
     return column.to_numpy(getattr(dtype, "numpy_dtype", dtype))
@@ -60,7 +60,7 @@ def _is_name(name: object) -> bool:
     )
 
 
-def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[_Key, pd.DataFrame]:
+def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[Key, pd.DataFrame]:
     """Return the rows of each list, in their order.
 
     Parameters
@@ -102,12 +102,12 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[_
             message += "backslash, control character, space at the end, '.', '..', "
             message += "'interestpoints', 'correspondences', empty or longer than 255 bytes"
             raise _refuse(message)
-    groups: Iterable[tuple[Any, pd.DataFrame]]
-    groups = table.groupby(LIST, sort=False, observed=True)
+    by_list = table.groupby(LIST, sort=False, observed=True)
+    groups: Iterable[tuple[Any, pd.DataFrame]] = by_list
     return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
 
 
-def _check_integers(name: str, column: pd.Series[Any]) -> None:
+def _check_integers(name: str, column: pd.Series) -> None:
     """Refuse rows without number, and numbers that Java cannot read."""
     if column.isna().any():
         message = f"{name}: expected an integer in {column.name} in each row, got none in some"
@@ -121,8 +121,8 @@ def _check_integers(name: str, column: pd.Series[Any]) -> None:
 
 
 def targets_of(
-    found: Iterable[_Key], lists: pd.DataFrame | None, known: Iterable[PointList]
-) -> dict[_Key, PointList]:
+    found: Iterable[Key], lists: pd.DataFrame | None, known: Iterable[PointList]
+) -> dict[Key, PointList]:
     """Return the lists to write, where the XML has them or where BigStitcher puts them.
 
     Raises
@@ -132,7 +132,7 @@ def targets_of(
     """
     listed = {} if lists is None else grouped("lists", lists, LIST)
     paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
-    targets: dict[_Key, PointList] = {}
+    targets: dict[Key, PointList] = {}
     for key in dict.fromkeys([*listed, *found]):
         row = listed.get(key)
         if row is not None and len(row) > 1:
@@ -155,9 +155,9 @@ def targets_of(
 
 
 def check(
-    found: Mapping[_Key, pd.DataFrame],
-    pairs: Mapping[_Key, pd.DataFrame],
-    targets: Mapping[_Key, PointList],
+    found: Mapping[Key, pd.DataFrame],
+    pairs: Mapping[Key, pd.DataFrame],
+    targets: Mapping[Key, PointList],
 ) -> None:
     """Refuse what BigStitcher could not read.
 
@@ -188,7 +188,7 @@ def _is_column(rows: pd.DataFrame, name: object) -> bool:
     """Whether a column can be a dataset of N5: its name, its type, and a number in each row."""
     if not _is_name(name) or name == "loc":
         return False
-    column: pd.Series[Any] = rows[name]  # type: ignore[call-overload]
+    column: pd.Series = rows[name]
     dtype: Any = column.dtype
     if name not in AXES and column.isna().all():
         return True  # of other lists in the table

@@ -42,6 +42,7 @@ from n5zarr.xarray.interest_point_tables import (
     LIST,
     OTHER,
     PAIR,
+    Key,
     check,
     grouped,
     numbers_of,
@@ -326,8 +327,19 @@ def write_interest_points(
         _ = xml and with_lists(xml, list(targets.values()))  # may refuse: before any writing
     if not overwrite:
         _check_new(opened, targets.values())
+    _write(opened, targets, found, pairs)
+    if file is not None:
+        _name(file, list(targets.values()))
+
+
+def _write(
+    opened: N5Store,
+    targets: Mapping[Key, PointList],
+    found: Mapping[Key, pd.DataFrame],
+    pairs: Mapping[Key, pd.DataFrame],
+) -> None:
+    """Write the lists: never new points beside old pairs, also when the program is killed."""
     try:
-        # never new points beside old correspondences, also when the program is killed
         for target in targets.values():
             _clear_correspondences(opened, target)
         for key, target in targets.items():
@@ -337,8 +349,6 @@ def write_interest_points(
     except (ContainsGroupError, ContainsArrayError) as err:
         message = f"{opened}: another program writes these lists at the same time: {err}"
         raise FileExistsError(message) from err
-    if file is not None:
-        _name(file, list(targets.values()))
 
 
 def _name(file: XmlFile, lists: list[PointList]) -> None:

@@ -276,7 +276,7 @@ def test_more_time_points_than_can_be_counted_are_not_understood(tmp_path: Path)
         xml.write_text(text.replace(project.PATTERN, pattern))
         data: Any = n5zarr.open_bdv(xml)["s0/data"]
         assert data["timepoint"].values.tolist() == [*TIMEPOINTS]  # those that are there
-        assert n5zarr.geometry(tmp_path / "dataset.n5", "setup0/timepoint0/s0")
+        n5zarr.geometry(tmp_path / "dataset.n5", "setup0/timepoint0/s0")  # does not raise
 
 
 @pytest.mark.parametrize(
@@ -369,9 +369,8 @@ def test_xml_that_cannot_be_read_is_told(
 def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
     xml = project.write_project(tmp_path, [0])
     backup = xml.rename(tmp_path / "dataset.xml~12")
-    np.testing.assert_array_equal(
-        n5zarr.open_bdv(backup)["s0/data"].sel(timepoint=2)[0], project.elements(0, 2, 0)
-    )
+    data: Any = n5zarr.open_bdv(backup)["s0/data"]
+    np.testing.assert_array_equal(data.sel(timepoint=2)[0], project.elements(0, 2, 0))
     assert xr.open_dataset(backup, engine="n5", group="s0").sizes["timepoint"] == 4
     assert n5zarr.read_interest_points(backup).lists.empty
 
