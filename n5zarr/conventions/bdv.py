@@ -52,7 +52,7 @@ KEYS = ("downsamplingFactors",)
 _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
 _NEAR = 0.1  # relative difference of scales taken as equal: registrations may stretch a sample
-_MAX_TIMEPOINTS = 1_000_000  # a longer list would be a mistake, or an attack
+_MAX_TIMEPOINTS = 100_000  # each is a block of dask's; more would be a mistake, or an attack
 _END = 2**31  # numbers are ints in Java
 _NOTHING = 1e-12  # relative rounding error of a matrix that does not rotate
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import time
 import warnings
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -378,9 +377,9 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
 def test_missing_views_cost_little(tmp_path: Path) -> None:
     xml = project.write_project(tmp_path, [0])
     xml.write_text(xml.read_text().replace(project.PATTERN, "0-3999"))
-    begin = time.process_time()
     data: Any = n5zarr.open_bdv(xml)["s0/data"]
-    assert time.process_time() - begin < 3  # a zeros array of dask's for each took 8
+    # missing views share one array of zeros, instead of one each with its own layers of the graph
+    assert len(data.data.dask.layers) < 100
     assert data.sizes["timepoint"] == 4000
     assert not data.sel(timepoint=3999).any()
     np.testing.assert_array_equal(data.sel(timepoint=8)[0], project.elements(0, 8, 0))
