@@ -138,7 +138,7 @@ def describe_levels(
     if neuroglancer.KEYS & others.keys():
         return {**group, **_continued(group, factors or [])}
     written = neuroglancer.write_group(levels[0], factors) if factors else {}
-    return {**others, **written} if {**group, **written} != group or not written else dict(group)
+    return {**group, **written} if written else others
 
 
 def _continued(group: Mapping[str, JSON], factors: Sequence[Sequence[float]]) -> dict[str, JSON]:

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _LEVEL = re.compile(r"s[0-9]+")
+_ATTEMPTS = 3  # at describing a group to which others add levels, too
 
 
 def is_level(name: str) -> bool:
@@ -111,9 +112,16 @@ def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None
     new : mapping of str to Written, optional
         What describes levels that have just been written, by name.
     """
+    for _ in range(_ATTEMPTS):  # again, if others may have added levels meanwhile
+        if not _describe(opened, path, new or {}):
+            return
+
+
+def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
+    """Write what levels a group has now; return whether anything was written."""
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
-        return
+        return False
     layout = opened.ask(read_layout(opened.container.nodes, path, group))
     placed = {name: dataset for name, dataset in layout.datasets.items() if is_level(name)}
     levels = axes_of_levels(placed, group.attributes)
@@ -126,19 +134,20 @@ def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None
     may_remove = all(map(has_own, placed.values()))
 
     def change(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        for name, written in (new or {}).items():
+        for name, written in new.items():
             attributes = set_level(attributes, path, name, written)
         if may_describe and (levels or may_remove):
             return describe_levels(attributes, levels)
         return attributes
 
-    _update(opened, path, group.attributes, change)
+    is_changed = _update(opened, path, group.attributes, change)
     if levels and view_of((*path.split("/"), "s0")) is not None and path.count("/") == 1:
         setup = path.partition("/")[0]  # of BigDataViewer, which has setups at the root
         data_type = placed["s0"].view.dataset.data_type.value if "s0" in placed else ""
         node = opened.node(setup)
         known = node.attributes if isinstance(node, GroupAttributes) else {}
         _update(opened, setup, known, lambda old: describe_setup(old, levels, data_type))
+    return is_changed
 
 
 def _update(
@@ -146,10 +155,12 @@ def _update(
     path: str,
     known: Mapping[str, JSON],
     change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]],
-) -> None:
+) -> bool:
     """Change the attributes of a group, whatever others write there, unless nothing changes."""
-    if change(known) != known:
+    is_changed = change(known) != known
+    if is_changed:
         opened.ask(opened.container.update_group(path, change))
+    return is_changed
 
 
 def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
