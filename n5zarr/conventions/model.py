@@ -31,6 +31,7 @@ __all__ = [
     "factors",
     "is_of_levels",
     "level_from",
+    "level_of",
     "mapping",
     "numbers",
     "numbers_at",
@@ -176,8 +177,7 @@ class Node:
     @property
     def level(self) -> int | None:
         """The level in the pyramid, from the name ``s<level>``."""
-        level = _LEVEL.fullmatch(self.path[-1]) if self.path else None
-        return None if level is None else int(level.group(1))
+        return level_of(self.path[-1]) if self.path else None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -186,6 +186,18 @@ class Node:
             return self.given_names
         names = derived_names(self.attributes, self.ndim)
         return None if names is None else names[1]
+
+
+def level_of(name: str) -> int | None:
+    """Parse the level of a dataset from its name; None for one that is no level.
+
+    Examples
+    --------
+    >>> level_of("s2"), level_of("raw"), level_of("s20201105")
+    (2, None, None)
+    """
+    match = _LEVEL.fullmatch(name)
+    return match and int(match.group(1))
 
 
 def numbers(value: JSON, length: int | None = None) -> tuple[float, ...] | None:

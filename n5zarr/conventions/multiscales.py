@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.model import level_of
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def add_level(
     if ome is not None:
         return {**attributes, "ome": add_level(ome, group, name, _without_version(written))}
     multiscales = attributes.get("multiscales")
-    is_level = _is_level(name)
+    is_level = level_of(name) is not None
     image, level = written.image or {}, written.level
     # an object in place of the list is of the canonical convention
     if not level or not isinstance(multiscales, list | None) or not (is_level or image):
@@ -158,16 +159,12 @@ def _find_image(
         levels = _levels(_object(image))
         if levels is None:
             continue
-        has_levels = is_level and any(_is_level(str(_path(entry))) for entry in levels)
+        has_levels = is_level and any(level_of(str(_path(entry))) is not None for entry in levels)
         if not has_levels and _object(image).get("name") != name:
             continue
         if all(isinstance(entry, Mapping) and entry.keys() == level.keys() for entry in levels):
             return position
     return len(images)
-
-
-def _is_level(name: str) -> bool:
-    return name[:1] == "s" and name[1:].isdigit()
 
 
 def _object(value: JSON) -> Mapping[str, JSON]:

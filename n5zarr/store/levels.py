@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_layout
@@ -13,7 +12,7 @@ from n5zarr.conventions.describe import (
     describe_levels,
     describe_setup,
 )
-from n5zarr.conventions.model import LEVELS_KEYS
+from n5zarr.conventions.model import LEVELS_KEYS, level_of
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.format.attributes import GroupAttributes
 
@@ -36,7 +35,6 @@ __all__ = [
     "levels_in",
 ]
 
-_LEVEL = re.compile(r"s[0-9]+")
 _ATTEMPTS = 3  # at describing a group to which others add levels, too
 
 
@@ -48,7 +46,7 @@ def is_level(name: str) -> bool:
     >>> is_level("s0"), is_level("raw")
     (True, False)
     """
-    return _LEVEL.fullmatch(name) is not None
+    return level_of(name) is not None
 
 
 def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
@@ -141,9 +139,9 @@ def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
         return attributes
 
     is_changed = _update(opened, path, group.attributes, change)
-    if levels and view_of((*path.split("/"), "s0")) is not None and path.count("/") == 1:
+    if 0 in levels and view_of((*path.split("/"), "s0")) is not None and path.count("/") == 1:
         setup = path.partition("/")[0]  # of BigDataViewer, which has setups at the root
-        data_type = placed["s0"].view.dataset.data_type.value if "s0" in placed else ""
+        (data_type,) = {data_type.value for data_type in types}
         node = opened.node(setup)
         known = node.attributes if isinstance(node, GroupAttributes) else {}
         _update(opened, setup, known, lambda old: describe_setup(old, levels, data_type))

@@ -17,10 +17,10 @@ from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_private import sync
 from n5zarr.conventions.describe import WRITTEN
+from n5zarr.conventions.model import level_of
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
-from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.update import plan_update
@@ -201,5 +201,5 @@ def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[T
 
 
 def _level_number(target: Target) -> int:
-    name = target.path.rpartition("/")[2]
-    return int(name[1:]) if target.is_level and is_level(name) else -1
+    level = level_of(target.path.rpartition("/")[2]) if target.is_level else None
+    return -1 if level is None else level
