@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5Error, N5FormatError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.not_found import NotFoundError, listed
 from n5zarr.storage.requests import Steps, list_each
 from n5zarr.store.roots import root_message
@@ -111,5 +112,5 @@ def check_group(opened: N5Store, path: str) -> None:
 
 def _check_group(path: str) -> Steps[None]:
     (entries,) = yield from list_each([path])
-    if not any(entry.name == "attributes.json" for entry in entries):
+    if not any(entry.name == ATTRIBUTES_JSON for entry in entries):
         yield from check_n5(path, entries)
