@@ -44,6 +44,7 @@ LAYERS = (
     "arrays",
     "xarray",
     "hdmf",
+    "tools",
     "__init__",
     "cli",
     "__main__",

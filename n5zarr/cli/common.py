@@ -1,0 +1,127 @@
+"""What all commands share: arguments, options, errors in one line, output as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from n5zarr.errors import N5Error, N5Warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "AsJson",
+    "Debug",
+    "Described",
+    "Location",
+    "Options",
+    "complain",
+    "console",
+    "errors_in_one_line",
+    "print_json",
+    "storage_options",
+]
+
+Location = Annotated[
+    str, typer.Argument(metavar="PATH", help="A container, a node in one, or BigDataViewer's XML.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="For a URL: an option of fsspec, such as anon=true. May be repeated.",
+    ),
+]
+
+type Described = dict[str, Any]
+"""JSON from `describe` or `describe_tree`, or a part of it."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the console of an output; what is piped is neither folded nor cut."""
+    stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 10_000)
+
+
+@contextmanager
+def errors_in_one_line(*, debug: bool) -> Iterator[None]:
+    """Print errors and warnings as one line on standard error.
+
+    Exit with status 1 for a difference between files, with 2 for any other error.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", N5Warning)
+            yield
+    except (N5Error, OSError) as err:
+        if debug:
+            raise
+        complain("error", err)
+        for note in getattr(err, "__notes__", ()):
+            console(stderr=True).print(f"  {escape(note)}", soft_wrap=True)
+        raise typer.Exit(1 if getattr(err, "kind", "") == "differs" else 2) from None
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except Exception as err:
+        if debug:
+            raise
+        # mostly from the library that reads a URL: a wrong address, name or key
+        complain("error", f"{type(err).__name__}: {err} (--debug shows where)")
+        raise typer.Exit(2) from None
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    complain("warning", message)
+
+
+def complain(word: str, what: object) -> None:
+    """Print an error or a warning as one line on standard error."""
+    text = " ".join(str(what).split())
+    console(stderr=True).print(f"n5zarr: {word}: {escape(text)}", soft_wrap=True)
+
+
+def print_json(document: object) -> None:
+    """Print JSON; NaN and infinities, which it does not have, as text."""
+    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def _finite(value: object) -> object:
+    """Replace NaN and infinities by text."""
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def storage_options(given: list[str] | None) -> dict[str, Any] | None:
+    """Parse NAME=VALUE; a value that is no JSON is text."""
+    options: dict[str, Any] = {}
+    for option in given or []:
+        name, equals, value = option.partition("=")
+        if not equals:
+            message = f"expected NAME=VALUE, got {option!r}"
+            raise typer.BadParameter(message, param_hint="--storage-option")
+        try:
+            options[name] = json.loads(value.lower() if value in ("True", "False") else value)
+        except ValueError:
+            options[name] = value
+    return options or None

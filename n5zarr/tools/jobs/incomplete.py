@@ -1,0 +1,113 @@
+"""Mark a destination as incomplete while it is written, so that an interrupted run can go on.
+
+A run writes `n5zarr-incomplete.json` into the destination first, then blocks, then the documents
+that make arrays of them, and removes the file at last. So nobody opens an array that lacks blocks,
+and the next run finds what the interrupted one has written: each block is written at once, by a
+rename or one request, so one that is there is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from zarr.buffer import cpu
+
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import join
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.abc.store import Store
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["INCOMPLETE_JSON", "begin", "finish", "keys_below", "read_incomplete"]
+
+INCOMPLETE_JSON = "n5zarr-incomplete.json"
+
+
+def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
+    """Return what an interrupted run was doing, from its file; None if there is none.
+
+    Parameters
+    ----------
+    store : Store
+        Where the destination is, with its keys as they are stored.
+    path : str
+        The destination in it.
+    """
+    data = sync(store.get(join(path, INCOMPLETE_JSON), cpu.buffer_prototype))
+    if data is None:
+        return None
+    try:
+        document = json.loads(data.to_bytes())
+    except ValueError:  # of a run that was killed while it wrote the file
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def begin(store: Store, path: str, job: Mapping[str, JSON], *, resume: bool) -> set[str]:
+    """Mark a destination as incomplete, or find what an interrupted run has written to it.
+
+    Parameters
+    ----------
+    store : Store
+        Where the destination is, with its keys as they are stored.
+    path : str
+        The destination in it.
+    job : mapping
+        What is done, and how: an interrupted run is resumed by the same job only.
+    resume : bool
+        Whether to go on with an interrupted run.
+
+    Returns
+    -------
+    set of str
+        The keys below the destination, relative to it, that an interrupted run has written.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is an interrupted run and it is not resumed, or it did something else
+        (``kind="option"``).
+    """
+    before = read_incomplete(store, path)
+    where = f"{store}: {path or '/'}"
+    if before is not None and not resume:
+        message = (
+            f"{where}: holds the incomplete result of an interrupted run; resume=True (--resume) "
+            "goes on with it, overwrite=True (--overwrite) begins anew"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    job = json.loads(json.dumps(job))
+    if before and before != job:
+        differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
+        message = (
+            f"{where}: expected the options of the run that was interrupted, got others for "
+            f"{', '.join(differing)}: {[before.get(k) for k in differing]} then, "
+            f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) begins anew"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    if before is not None:
+        return keys_below(store, path)
+    data = cpu.Buffer.from_bytes(json.dumps(job, indent=2).encode())
+    sync(store.set(join(path, INCOMPLETE_JSON), data))
+    return set()
+
+
+def finish(store: Store, path: str) -> None:
+    """Remove the mark: all documents are written."""
+    sync(store.delete(join(path, INCOMPLETE_JSON)))
+
+
+def keys_below(store: Store, path: str) -> set[str]:
+    """List all keys below a path, relative to it."""
+
+    async def listed() -> set[str]:
+        prefix = f"{path}/" if path else ""
+        return {key.removeprefix(prefix) async for key in store.list_prefix(prefix)}
+
+    return sync(listed())
