@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
+    from n5zarr.tools.convert.convert import Conversion, convert
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -45,6 +46,7 @@ __all__ = [
     "ArrayGeometry",
     "Block",
     "CacheOptions",
+    "Conversion",
     "InterestPoints",
     "N5Block",
     "N5BlockCodec",
@@ -52,6 +54,7 @@ __all__ = [
     "N5FSStore",
     "N5Store",
     "N5Warning",
+    "convert",
     "create_array",
     "decode_block",
     "encode_block",
@@ -75,11 +78,13 @@ _MODULES = {
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
     "CacheOptions": "storage.cache",
+    "Conversion": "tools.convert.convert",
     "InterestPoints": "xarray.interest_points",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
     "N5FSStore": "store.n5_fs_store",
     "N5Store": "store.n5_store",
+    "convert": "tools.convert.convert",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "encode_block": "codecs.single_block",

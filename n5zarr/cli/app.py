@@ -11,6 +11,7 @@ import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli import look
 from n5zarr.cli.common import Debug, console, errors_in_one_line
+from n5zarr.cli.convert import convert
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.cli.nwb import nwb
 from n5zarr.store import inspect
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(nwb, name="nwb")
-for command in (look.tree, look.info):
+for command in (look.tree, look.info, convert):
     app.command()(command)
 
 

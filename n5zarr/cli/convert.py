@@ -1,0 +1,151 @@
+"""The command ``convert``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from n5zarr.cli.common import (
+    Debug,
+    Options,
+    console,
+    errors_in_one_line,
+    storage_options,
+)
+from n5zarr.cli.progress import progress_bar
+from n5zarr.store.info import bytes_text
+from n5zarr.tools.convert.convert import Conversion, ConvertedArray
+from n5zarr.tools.convert.convert import convert as convert_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["convert"]
+
+_MOST_ROWS = 20
+
+
+def convert(  # noqa: PLR0913 - the options of the library
+    source: Annotated[str, typer.Argument(metavar="SRC", help="N5 or Zarr: all, or a part.")],
+    destination: Annotated[str, typer.Argument(metavar="DST", help="What SRC becomes.")],
+    to: Annotated[
+        Literal["zarr", "zarr2", "n5"] | None,
+        typer.Option(help="Format of DST: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Arrays to copy, such as 'em/*'. May be repeated."),
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option(metavar="N", help="Of pyramids, copy level N alone.")
+    ] = None,
+    chunks: Annotated[
+        str | None, typer.Option(metavar="Z,Y,X", help="Elements of a chunk; or one number.")
+    ] = None,
+    shards: Annotated[
+        str | None, typer.Option(metavar="Z,Y,X", help="Elements of a shard; or one number.")
+    ] = None,
+    codec: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Compression: raw, gzip, zstd, blosc, ..., or as JSON."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove DST first.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare all values before DST appears.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write nothing; tell what would be.")
+    ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="threads, processes, or tcp://HOST:PORT of dask."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads or processes. Default: one a core.")
+    ] = None,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Copy N5 or Zarr to N5 or Zarr: a dataset, a group or all of it.
+
+    Where chunks and compression stay, stored bytes are passed through. Sizes are in C order (z, y,
+    x). DST can be opened when it is complete.
+    """
+    with errors_in_one_line(debug=debug):
+        options = storage_options(option)
+        with progress_bar() as show:
+            done = convert_all(
+                source,
+                destination,
+                to=to,
+                select=select or (),
+                level=level,
+                chunks=_sizes("--chunks", chunks),
+                shards=_sizes("--shards", shards),
+                compression=_compression(codec),
+                overwrite=overwrite,
+                resume=resume,
+                verify=verify,
+                dry_run=dry_run,
+                storage_options=options if "://" in source else None,
+                destination_options=options if "://" in destination else None,
+                scheduler=scheduler,
+                n_workers=workers,
+                progress=show,
+            )
+        _print(done)
+
+
+def _sizes(name: str, given: str | None) -> list[int] | None:
+    try:
+        return None if given is None else [int(size) for size in given.split(",")]
+    except ValueError:
+        message = f"expected whole numbers such as 64,128,128, got {given!r}"
+        raise typer.BadParameter(message, param_hint=name) from None
+
+
+def _compression(given: str | None) -> Any:  # noqa: ANN401 - JSON, or a name
+    if given is None or not given.lstrip().startswith("{"):
+        return given
+    try:
+        return json.loads(given)
+    except ValueError as err:
+        raise typer.BadParameter(str(err), param_hint="--codec") from None
+
+
+def _print(done: Conversion) -> None:
+    table = Table.grid(padding=(0, 2))
+    for array in done.arrays[:_MOST_ROWS]:
+        table.add_row(*_row(array))
+    screen = console()
+    screen.print(table)
+    if len(done.arrays) > _MOST_ROWS:
+        screen.print(f"... and {len(done.arrays) - _MOST_ROWS} more")
+    size = bytes_text(done.n_bytes)
+    if done.dry_run:
+        text = f"{done.destination}: {len(done.arrays)} arrays, {size} of elements, not written"
+    else:
+        checked = ", equal to the source" if done.verified else ""
+        text = f"{done.destination}: {len(done.arrays)} arrays, {size}, in {done.seconds:.1f} s{checked}"
+    screen.print(escape(text), soft_wrap=True)
+
+
+_WAYS = {
+    "blocks": "blocks passed through",
+    "chunks": "chunks passed through",
+    "shards": "chunks joined into shards",
+    "values": "encoded anew",
+}
+
+
+def _row(array: ConvertedArray) -> Sequence[str]:
+    shards = f" in shards {array.shards}" if array.shards else ""
+    path = escape(array.path or "/")
+    return path, str(array.shape), f"chunks {array.chunks}{shards}", _WAYS[array.way]

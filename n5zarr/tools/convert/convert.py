@@ -1,0 +1,297 @@
+"""``n5zarr.convert``: copy a dataset, a group or a container to N5 or Zarr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import index
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.compression import compression_to_json, parse_compression
+from n5zarr.format.path import join
+from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
+from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.places import check_apart, open_destination, open_source
+from n5zarr.tools.convert.target import N5Destination
+from n5zarr.tools.convert.verify import verify_copy
+from n5zarr.tools.convert.way import way_of
+from n5zarr.tools.jobs.incomplete import begin, finish
+from n5zarr.tools.jobs.run import n_cores, run_tasks
+
+if TYPE_CHECKING:
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.tools.convert.places import Format
+    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+
+__all__ = ["Conversion", "ConvertedArray", "convert"]
+
+_MAX_MEMORY = 2**30  # bytes, of all workers
+
+
+@dataclass(frozen=True)
+class ConvertedArray:
+    """What has become of an array.
+
+    Parameters
+    ----------
+    path : str
+        Path below source and destination.
+    way : {"blocks", "chunks", "shards", "values"}
+        ``"blocks"``, ``"chunks"`` and ``"shards"``: stored bytes are passed through, as N5 blocks,
+        as chunks, or joined into shards. ``"values"``: decoded and encoded.
+    shape, chunks : tuple of int
+        Extents in elements, C order.
+    shards : tuple of int or None
+        Extent of a shard.
+    n_bytes : int
+        Bytes of all elements.
+    n_written, n_bytes_written : int
+        Chunks or shards that were written in this run, and their bytes; bytes that zarr itself
+        writes are not counted.
+    """
+
+    path: str
+    way: Way
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...] | None
+    n_bytes: int
+    n_written: int = 0
+    n_bytes_written: int = 0
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The result of :func:`convert`.
+
+    Parameters
+    ----------
+    source, destination : str
+        From where, to where.
+    arrays : tuple of ConvertedArray
+        The arrays.
+    n_groups : int
+        Number of groups.
+    seconds : float
+        How long it took.
+    verified, dry_run : bool
+        Whether all values were compared; whether nothing was written.
+    """
+
+    source: str
+    destination: str
+    arrays: tuple[ConvertedArray, ...]
+    n_groups: int
+    seconds: float
+    verified: bool = False
+    dry_run: bool = False
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all elements."""
+        return sum(array.n_bytes for array in self.arrays)
+
+    @property
+    def n_bytes_written(self) -> int:
+        """Bytes that were written in this run."""
+        return sum(array.n_bytes_written for array in self.arrays)
+
+
+def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
+    source: Location,
+    destination: Location,
+    *,
+    to: Format | None = None,
+    select: str | Sequence[str] = (),
+    level: int | None = None,
+    chunks: int | Sequence[int] | None = None,
+    shards: int | Sequence[int] | None = None,
+    compression: Mapping[str, JSON] | str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    verify: bool = False,
+    dry_run: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    destination_options: Mapping[str, object] | None = None,
+    max_memory: int = _MAX_MEMORY,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> Conversion:
+    """Copy a dataset, a group or a whole container to N5 or Zarr.
+
+    Where chunks and compression stay, stored bytes are passed through. Attributes, names of
+    dimensions and groups come along. Documents are written last: until then nobody can open the
+    destination, and ``n5zarr-incomplete.json`` in it says what is missing.
+
+    Parameters
+    ----------
+    source : path, URL or zarr store
+        N5 or Zarr: an array, a group, or all of it.
+    destination : path, URL or zarr store
+        What the source becomes: ``"out.zarr"``, ``"out.n5/em/s0"``.
+    to : {"zarr", "zarr2", "n5"}, optional
+        Zarr v3, Zarr v2 or N5; by default the suffix ``.n5`` or ``.zarr`` in ``destination`` tells.
+    select : str or sequence of str, optional
+        Patterns of paths, such as ``"em/*"``: which arrays to copy; all by default.
+    level : int, optional
+        Of each pyramid ``s0``, ``s1``, ..., copy only this level.
+    chunks, shards : int or sequence of int, optional
+        Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
+        Several are for arrays with as many axes. Default: the source's chunks, no shards.
+    compression : mapping or str, optional
+        As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
+        the source; zstd where Zarr has no codec that every reader knows.
+    overwrite, resume : bool, optional
+        Remove what is there first, once all is checked; go on with an interrupted run.
+    verify, dry_run : bool, optional
+        Compare all values before the documents are written; write nothing, and tell what would be.
+    storage_options, destination_options : dict, optional
+        For fsspec, with a URL.
+    max_memory : int, optional
+        Bytes of elements that all workers together may hold.
+    scheduler, n_workers, progress : optional
+        See :func:`~n5zarr.tools.jobs.run.run_tasks`; what to tell how far it is.
+
+    Returns
+    -------
+    Conversion
+        What was done with each array.
+
+    Raises
+    ------
+    FileNotFoundError
+        The source does not exist.
+    N5UnrepresentableError
+        The destination exists, cannot hold the source, or an option does not apply.
+    N5Error
+        Something in the source is broken, or ``verify`` finds other values (``kind="differs"``).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr, zarr
+    >>> out = pathlib.Path(tempfile.mkdtemp(), "out.zarr")
+    >>> done = n5zarr.convert(n5zarr.sample_path() / "em", out, select="s*")
+    >>> [(array.path, array.way) for array in done.arrays]
+    [('s0', 'chunks'), ('s1', 'chunks'), ('s2', 'chunks')]
+    >>> zarr.open(out, mode="r")["s1"].shape
+    (20, 48, 64)
+    """
+    began = time.monotonic()
+    target = open_destination(destination, to, destination_options)
+    patterns = [select] if isinstance(select, str) else list(select)
+    found = open_source(source, target.zarr_format, storage_options).only(patterns, level)
+    _check(found, patterns)
+    check_apart(found, target)
+    layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
+    n_at_once = n_workers or n_cores()
+    copies = _plan(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+    arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
+    result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
+    if dry_run:
+        return result
+    target.prepare(overwrite=overwrite)
+    new = layout.compression
+    job: dict[str, JSON] = {
+        "convert": found.name,
+        "arrays": len(found.arrays),
+        "to": type(target).__name__,
+        "select": patterns,
+        "level": level,
+        "chunks": layout.chunks,
+        "shards": layout.shards,
+        "compression": None if new is None else compression_to_json(new),
+    }
+    done = begin(target.store, target.path, job, resume=resume)
+    counts = _copy(copies, {join(target.path, key) for key in done}, scheduler, n_workers, progress)
+    if verify:
+        for copy in copies:
+            verify_copy(copy, scheduler, n_workers, progress)
+    target.commit()
+    finish(target.store, target.path)
+    arrays = tuple(
+        replace(array, n_written=n_units, n_bytes_written=n_bytes)
+        for array, (n_units, n_bytes) in zip(arrays, counts, strict=True)
+    )
+    return replace(result, arrays=arrays, seconds=time.monotonic() - began, verified=verify)
+
+
+def _sizes(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    try:
+        sizes = tuple(map(index, given if isinstance(given, Sequence) else [given]))
+    except TypeError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        message = (
+            f"{name}: expected a number of elements above 0, or one for each axis, got {given!r}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    return sizes
+
+
+def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
+    if given is None:
+        return None
+    return parse_compression({"type": given} if isinstance(given, str) else given)
+
+
+def _check(found: SourceTree, patterns: Sequence[str]) -> None:
+    """Raise if a node cannot be read, or nothing is selected."""
+    for path, err in found.refused.items():
+        err.add_note(f"select=... (--select) can leave out {path}")
+        raise err
+    if not found.arrays and patterns:
+        message = f"{found.name}: expected arrays like {', '.join(patterns)}, got none"
+        raise N5UnrepresentableError(message, kind="option")
+
+
+def _plan(
+    found: SourceTree, target: Destination, layout: Layout, max_bytes: int
+) -> list[ArrayCopy]:
+    """Make the documents of the destination in memory, and choose how each array is copied."""
+    if isinstance(target, N5Destination) and found.container is not None:
+        target.keep_groups(found.container, found.path, list(found.groups))
+    else:
+        for path, attributes in found.groups.items():
+            target.create_group(path, attributes)
+    copies = []
+    for number, (path, source) in enumerate(found.arrays.items()):
+        written = target.create_array(path, source, layout)
+        copies.append(ArrayCopy(number, source, written, way_of(source, written), max_bytes))
+    return copies
+
+
+def _described(path: str, copy: ArrayCopy) -> ConvertedArray:
+    array = copy.target.array
+    return ConvertedArray(path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes)
+
+
+def _copy(
+    copies: Sequence[ArrayCopy],
+    done: set[str],
+    scheduler: Scheduler,
+    n_workers: int | None,
+    progress: Progress | None,
+) -> list[tuple[int, int]]:
+    """Copy all arrays; return units and bytes written, for each."""
+    counts = [(0, 0) for _ in copies]
+    total, n_done = sum(copy.n_bytes for copy in copies), 0
+    tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
+    for copied in run_tasks(run_task, tasks, scheduler=scheduler, n_workers=n_workers):
+        n_units, n_bytes = counts[copied.number]
+        counts[copied.number] = n_units + copied.n_units, n_bytes + copied.n_bytes
+        n_done = min(total, n_done + copied.n_done)
+        if progress is not None:
+            progress("copy", n_done, total)
+    if progress is not None:
+        progress("copy", total, total)
+    return counts

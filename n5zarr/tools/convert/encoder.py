@@ -1,0 +1,165 @@
+"""Encode chunks of ordinary Zarr arrays by the codecs of N5's compressions, which are faster.
+
+A payload of N5 is a chunk of Zarr. What else Zarr has is left to zarr.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from operator import add
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from zarr.codecs import BytesCodec
+
+from n5zarr.codecs.compress import compress, zarr_to_compression
+from n5zarr.format.compression import Compression, Raw
+from n5zarr.tools.convert.shards import join_shard
+from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from zarr.types import AnyArray
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.tools.jobs.boxes import Box
+
+__all__ = ["Encoder", "nearest_compression"]
+
+
+_SAME_BYTES = ("gzip", "zstd", "blosc")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encode the chunks, or shards, of one array.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the stored elements, with their byte order.
+    compression : Compression
+        How they are compressed.
+    chunks : tuple of int
+        Extent of a chunk in elements, C order.
+    shards : tuple of int or None
+        Extent of a shard.
+    fill_value : numpy.ndarray
+        Value of missing elements, 0-D, of ``dtype``.
+    """
+
+    dtype: np.dtype[Any]
+    compression: Compression
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...] | None
+    fill_value: np.ndarray
+
+    @classmethod
+    def of(cls, array: AnyArray) -> Self | None:
+        """Make the encoder of an array; None where its chunks are not made in this way."""
+        if array.dtype.kind not in "buifc" or array.filters or not array.shape:
+            return None
+        dtype, compression = array.dtype, _compression(array)
+        serializer = array.serializer
+        if compression is None or getattr(array, "order", "C") != "C":
+            return None
+        if array.metadata.zarr_format == 3:
+            if not isinstance(serializer, BytesCodec):
+                return None
+            endian = getattr(serializer.endian, "value", serializer.endian)
+            dtype = dtype.newbyteorder(">" if endian == "big" else "<")
+        fill = np.array(0 if array.fill_value is None else array.fill_value).astype(dtype)
+        return cls(dtype, compression, array.chunks, array.shards, fill)
+
+    def units(self, box: Box, values: np.ndarray) -> Iterator[tuple[tuple[int, ...], BufferLike]]:
+        """Encode a box of whole chunks or shards; leave out those of fill values only.
+
+        Parameters
+        ----------
+        box : tuple of slice
+            Where the values are in the array; begins at a chunk or shard.
+        values : numpy.ndarray
+            The elements.
+
+        Yields
+        ------
+        position, data : tuple of int, bytes-like
+            Position in the grid of chunks or shards, and the encoded unit.
+        """
+        values = np.asarray(values)
+        step = self.shards or self.chunks
+        first = [s.start // n for s, n in zip(box, step, strict=True)]
+        for position, unit in _split(values, step):
+            data = self.chunk(unit) if self.shards is None else self._shard(unit)
+            if data is not None:
+                yield tuple(map(add, first, position)), data
+
+    def _shard(self, values: np.ndarray) -> bytes | None:
+        grid = tuple(s // c for s, c in zip(self.shards or (), self.chunks, strict=True))
+        encoded = {position: self.chunk(chunk) for position, chunk in _split(values, self.chunks)}
+        return join_shard([encoded.get(position) for position in np.ndindex(grid)])
+
+    def chunk(self, values: np.ndarray) -> BufferLike | None:
+        """Encode a chunk, padded where the array ends inside of it."""
+        chunk = values
+        if values.shape != self.chunks or values.dtype != self.dtype:
+            chunk = np.full(self.chunks, self.fill_value, self.dtype)
+            chunk[tuple(map(slice, values.shape))] = values
+        elements = np.ascontiguousarray(chunk).reshape(-1)
+        if self._is_empty(elements):
+            return None
+        return compress(elements.view("u1").data, self.compression, self.dtype.itemsize)
+
+    def _is_empty(self, elements: np.ndarray) -> bool:
+        """Whether all elements are the fill value, bit for bit: -0.0 is not 0.0."""
+        stored, fill = elements.view("u1"), self.fill_value.tobytes()
+        if not any(fill):
+            return not stored.any()
+        first = elements[:1].tobytes()
+        return first == fill and stored.tobytes() == fill * elements.size
+
+
+def _split(values: np.ndarray, step: Sequence[int]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Yield the parts of a box and their positions; those at its end are smaller."""
+    grid = [range(-(-n // s)) for n, s in zip(values.shape, step, strict=True)]
+    for position in product(*grid):
+        yield (
+            position,
+            values[tuple(slice(p * s, (p + 1) * s) for p, s in zip(position, step, strict=True))],
+        )
+
+
+def _compression(array: AnyArray) -> Compression | None:
+    """Return the compression of N5 that makes the same chunks; None where there is none."""
+    if not array.compressors:
+        return Raw()
+    if len(array.compressors) > 1:
+        return None
+    name, given = _named(array.compressors[0])
+    found = nearest_compression(array.compressors[0])
+    if name not in _SAME_BYTES or found is None:
+        return None
+    is_v2 = array.metadata.zarr_format == 2
+    made: Any = (
+        numcodecs_compressor(found) if is_v2 else zarr_compressors(found)[0]["configuration"]
+    )
+    # what N5 has no member for must be off, such as zstd's checksum
+    members = ((key, value) for key, value in given.items() if key != "typesize")
+    same = all(made[key] == value if key in made else not value for key, value in members)
+    return found if same else None
+
+
+def nearest_compression(codec: Any) -> Compression | None:  # noqa: ANN401 - zarr's or numcodecs'
+    """Return the compression of N5 that is nearest to a compressor of an array, if any."""
+    return zarr_to_compression(*_named(codec))
+
+
+def _named(codec: Any) -> tuple[str, dict[str, Any]]:  # noqa: ANN401 - zarr's or numcodecs'
+    """Return the name of a compressor, and its configuration."""
+    if hasattr(codec, "get_config"):  # numcodecs'
+        configuration = codec.get_config()
+        return configuration.pop("id"), configuration
+    named = codec.to_dict()
+    return named["name"], dict(named.get("configuration") or {})

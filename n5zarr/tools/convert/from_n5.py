@@ -1,0 +1,114 @@
+"""Arrays and groups of an N5 container, as sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import zarr
+
+from n5zarr.arrays.array import with_fast_path
+from n5zarr.arrays.nodes import as_zarr
+from n5zarr.container.nodes import Broken
+from n5zarr.container.walk import Unreadable, Walk
+from n5zarr.format.path import join
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.convert.source import ArraySource, N5Blocks, SourceTree
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.storage.place import Location
+    from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = ["n5_array", "n5_tree"]
+
+
+def n5_tree(
+    location: Location,
+    zarr_format: ZarrFormat = 3,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> SourceTree:
+    """Find all arrays and groups at a location in a container.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        A container, or a group or dataset in one.
+    zarr_format : {3, 2}, optional
+        The format of the chunks that are passed through.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    """
+    given = isinstance(location, N5Store)
+    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    shown = opened if given else _shown(opened)
+    node = shown.node(path)
+    if node is None:
+        raise not_found(opened, path)
+    arrays: dict[str, ArraySource] = {}
+    groups, refused = {}, {}
+    for found, _ in Walk(shown.container.nodes, shown.ask).run(path, node):
+        below = found.path.removeprefix(path).lstrip("/")
+        if isinstance(found.node, Broken | Unreadable):
+            refused[below] = found.node.error
+        elif isinstance(found.node, DatasetView):
+            arrays[below] = n5_array(shown, found.path, found.node, zarr_format)
+        elif found.node is not None:
+            groups[below] = dict(found.node.attributes)
+    return SourceTree(join(str(opened), path), arrays, groups, refused, shown, path)
+
+
+def _shown(opened: N5Store) -> N5Store:
+    """Return the container with chunks that any reader of Zarr decodes."""
+    return N5Store(opened.storage.store, codecs="portable", zarr_format=3, read_only=True)
+
+
+def n5_array(
+    shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFormat = 3
+) -> ArraySource:
+    """Make the source of a dataset.
+
+    Parameters
+    ----------
+    shown : N5Store
+        The container, with portable codecs.
+    path : str
+        Path of the dataset.
+    view : DatasetView
+        The dataset, as read through ``shown``.
+    zarr_format : {3, 2}, optional
+        The format of the chunks that are passed through.
+    """
+    store = shown.reopened()  # remembers this dataset only, so that it is small for other processes
+    encoded = as_zarr(store, path, view)
+    assert isinstance(encoded, zarr.Array)  # noqa: S101 - a dataset
+    own = N5Store(shown.storage.store, codecs="n5", zarr_format=3, read_only=True)
+    values = with_fast_path(as_zarr(own, path, replace(view, codecs="n5")))
+    assert isinstance(values, zarr.Array)  # noqa: S101 - a dataset
+    names = view.dimension_names
+    attributes = encoded.attrs.asdict()
+    if zarr_format == 2:
+        encoded = zarr.open_array(shown.showing(2), path=path, mode="r")
+        attributes = encoded.attrs.asdict()
+    metadata = encoded.metadata
+    return ArraySource(
+        name=join(str(shown), path),
+        values=values,
+        dtype=metadata.data_type if metadata.zarr_format == 3 else metadata.dtype,
+        chunks=encoded.chunks,
+        encoded=encoded,
+        blocks=N5Blocks(store, path, view),
+        fill_value=encoded.fill_value,
+        attributes=attributes,
+        dimension_names=names,
+    )

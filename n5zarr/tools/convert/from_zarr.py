@@ -1,0 +1,71 @@
+"""Arrays and groups of a Zarr hierarchy, as sources."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import zarr
+
+from n5zarr.tools.convert.source import ArraySource, SourceTree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.types import AnyArray
+
+__all__ = ["zarr_array", "zarr_tree"]
+
+_NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
+
+
+def zarr_tree(location: Any, *, storage_options: Mapping[str, object] | None = None) -> SourceTree:  # noqa: ANN401 - what zarr.open takes
+    """Find all arrays and groups at a location in a Zarr hierarchy.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        What ``zarr.open`` takes.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing of Zarr.
+    """
+    options = None if storage_options is None else dict(storage_options)
+    node = zarr.open(location, mode="r", storage_options=options)
+    name = str(node.store_path)
+    if isinstance(node, zarr.Array):
+        return SourceTree(name, {"": zarr_array(node)}, {})
+    arrays, groups = {}, {"": node.attrs.asdict()}
+    for path, member in sorted(node.members(max_depth=None), key=itemgetter(0)):
+        if isinstance(member, zarr.Array):
+            arrays[path] = zarr_array(member)
+        else:
+            groups[path] = member.attrs.asdict()
+    return SourceTree(name, arrays, groups)
+
+
+def zarr_array(array: AnyArray) -> ArraySource:
+    """Make the source of an array of Zarr."""
+    metadata = array.metadata
+    attributes = array.attrs.asdict()
+    if metadata.zarr_format == 3:
+        dtype: object = metadata.data_type
+        names = metadata.dimension_names
+    else:
+        dtype = metadata.dtype
+        named: Any = attributes.pop(_NAMES_V2, None)
+        names = tuple(named) if isinstance(named, list) else None
+    return ArraySource(
+        name=str(array.store_path),
+        values=array,
+        dtype=dtype,
+        chunks=array.chunks,
+        encoded=array if array.shards is None else None,
+        fill_value=array.fill_value,
+        attributes=attributes,
+        dimension_names=names,
+    )

@@ -1,0 +1,72 @@
+"""What the user wants of the arrays to write: chunks, shards, compression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from n5zarr.format.compression import Compression
+    from n5zarr.tools.convert.source import ArraySource
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Chunks, shards and compression of the arrays to write; None keeps those of the source.
+
+    Parameters
+    ----------
+    chunks, shards : tuple of int, optional
+        Extents in elements, C order. One number is for all axes. Several are for the arrays with as
+        many axes; others keep their chunks.
+    compression : Compression, optional
+        The compression.
+    """
+
+    chunks: tuple[int, ...] | None = None
+    shards: tuple[int, ...] | None = None
+    compression: Compression | None = None
+
+    def chunks_of(self, source: ArraySource) -> tuple[int, ...]:
+        """Return the extent of a chunk of an array, in elements."""
+        wanted = _for_axes(self.chunks, source.shape)
+        if wanted is None:
+            return source.chunks
+        if self.chunks is not None and len(self.chunks) == 1:  # no axis is that long
+            return tuple(max(1, min(w, n)) for w, n in zip(wanted, source.shape, strict=True))
+        return wanted
+
+    def shards_of(self, source: ArraySource, chunks: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the extent of a shard, of whole chunks and no larger than the array needs.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            The shards do not consist of whole chunks (``kind="option"``).
+        """
+        wanted = _for_axes(self.shards, source.shape)
+        if wanted is None:
+            return None
+        whole = tuple(-(-n // c) * c for n, c in zip(source.shape, chunks, strict=True))
+        shards = tuple(max(c, min(*s)) for c, *s in zip(chunks, wanted, whole, strict=True))
+        if any(s % c for s, c in zip(shards, chunks, strict=True)):
+            message = (
+                f"shards: expected multiples of the chunks {tuple(chunks)}, got {wanted}; "
+                "chunks=... (--chunks) chooses others"
+            )
+            raise N5UnrepresentableError(message, kind="option", where=source.name)
+        return shards
+
+
+def _for_axes(sizes: tuple[int, ...] | None, shape: Sequence[int]) -> tuple[int, ...] | None:
+    if sizes is None or not shape:
+        return None
+    if len(sizes) == 1:
+        return sizes * len(shape)
+    return sizes if len(sizes) == len(shape) else None

@@ -1,0 +1,137 @@
+"""Open what users name as source and destination."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from zarr.abc.store import Store
+
+from n5zarr.container.options import check_option
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.format.path import join, local_path, normalize_path
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import place_of
+from n5zarr.storage.requests import Get
+from n5zarr.storage.url import is_url
+from n5zarr.store.location import open_container
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.convert.from_n5 import n5_tree
+from n5zarr.tools.convert.from_zarr import zarr_tree
+from n5zarr.tools.convert.target import Destination, N5Destination, ZarrDestination, ask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.storage.place import Location
+    from n5zarr.storage.requests import Steps
+    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = ["Format", "check_apart", "open_destination", "open_source"]
+
+type Format = Literal["zarr", "zarr2", "n5"]
+
+
+def open_source(
+    location: Location, zarr_format: ZarrFormat, storage_options: Mapping[str, object] | None
+) -> SourceTree:
+    """Open a source; N5 unless it is something else.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing.
+    """
+    if _is_zarr(location, storage_options):
+        return zarr_tree(location, storage_options=storage_options)
+    return n5_tree(location, zarr_format, storage_options=storage_options)
+
+
+def _is_zarr(location: Location, storage_options: Mapping[str, object] | None) -> bool:
+    """Whether a location is a node of Zarr."""
+    if isinstance(location, N5Store):
+        return False
+    place = place_of(location, storage_options)
+    if isinstance(place.location, Store):
+        storage = open_storage(place.location, storage_options=place.storage_options)
+        return ask(storage, _has_document(place.path))
+    text = os.fspath(place.location)
+    if any(name.endswith(".n5") for name in text.split("/")):
+        return False
+    storage = open_storage(place.location, storage_options=place.storage_options, read_only=True)
+    return ask(storage, _has_document(place.path))
+
+
+def _has_document(path: str) -> Steps[bool]:
+    """Whether a node of Zarr is there, and none of N5."""
+    names = ["attributes.json", *sorted(ZARR_DOCUMENTS)]
+    n5, *zarr = yield [Get(join(path, name)) for name in names]
+    return n5 is None and any(document is not None for document in zarr)
+
+
+def open_destination(
+    location: Location, to: Format | None, storage_options: Mapping[str, object] | None
+) -> Destination:
+    """Open a destination; nothing is written.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The format is not said (``kind="option"``).
+    """
+    check_option("to", to, (None, *get_args(Format.__value__)))
+    if isinstance(location, N5Store):
+        return N5Destination(location.storage, "", container=location)
+    root, path, options = _split(location, storage_options)
+    form = to or _format(root)
+    if form == "n5":
+        opened, inner = open_container(location, storage_options=storage_options)
+        return N5Destination(opened.storage, inner, container=opened)
+    storage = open_storage(root, storage_options=options)
+    return ZarrDestination(storage, path, format=2 if form == "zarr2" else 3)
+
+
+def _split(
+    location: Location, storage_options: Mapping[str, object] | None
+) -> tuple[Any, str, Mapping[str, object] | None]:
+    """Split a location into the root of a hierarchy of Zarr, and the node in it."""
+    place = place_of(location, storage_options)
+    if isinstance(place.location, Store):
+        return place.location, normalize_path(place.path), place.storage_options
+    text = os.fspath(place.location)
+    if not is_url(text):
+        text = str(Path(local_path(text)).expanduser().absolute())
+    names = text.split("/")
+    ends = (n for n, name in enumerate(names, 1) if name.endswith((".zarr", ".n5")))
+    n_root = next(ends, len(names))
+    inner = normalize_path("/".join(names[n_root:]))
+    return "/".join(names[:n_root]), join(inner, place.path), place.storage_options
+
+
+def _format(root: object) -> Format:
+    text = str(root).rstrip("/")
+    for suffix, form in ((".n5", "n5"), (".zarr", "zarr")):
+        if text.endswith(suffix):
+            return form  # type: ignore[return-value] # one of the literals
+    message = (
+        f"{text}: expected a destination that ends in .n5 or .zarr, or the format of it; "
+        "to='n5', 'zarr' or 'zarr2' (--to) says it"
+    )
+    raise N5UnrepresentableError(message, kind="option")
+
+
+def check_apart(source: SourceTree, target: Destination) -> None:
+    """Check that source and destination do not lie in each other.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They do (``kind="option"``).
+    """
+    one, other = source.name.removeprefix("file://"), str(target)
+    if one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/"):
+        message = f"destination: expected another place than the source, got {other} and {one}"
+        raise N5UnrepresentableError(message, kind="option")

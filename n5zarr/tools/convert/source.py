@@ -1,0 +1,191 @@
+"""What is read: arrays of any format, with their values and with chunks that others decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from n5zarr.conventions.model import level_of
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import join
+from n5zarr.storage.requests import read_key
+from n5zarr.tools.jobs.incomplete import keys_below
+from n5zarr.zarr_view.keys import ChunkNames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from zarr.types import AnyArray
+
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.zarr_view.dataset_view import DatasetView
+
+__all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
+
+
+class Values(Protocol):
+    """An array that gives the values of boxes; it can be pickled for other processes."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent in elements."""
+
+    def __getitem__(self, box: Box, /) -> Any:  # noqa: ANN401 - numpy's array, or what makes one
+        """Read a box."""
+
+
+@dataclass(frozen=True, eq=False)
+class N5Blocks:
+    """The stored blocks of an N5 dataset.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    path : str
+        Path of the dataset.
+    view : DatasetView
+        The dataset.
+    """
+
+    store: N5Store
+    path: str
+    view: DatasetView
+
+    @property
+    def document(self) -> bytes:
+        """The ``attributes.json`` as it is stored."""
+        stored = self.store.ask(read_key(join(self.path, ATTRIBUTES_JSON)))
+        return b"{}" if stored is None else bytes(stored)
+
+    @property
+    def compression(self) -> Compression:
+        """The compression of the blocks."""
+        return self.view.dataset.compression
+
+    def positions(self) -> list[N5Tuple]:
+        """List the grid positions of the stored blocks, N5 order."""
+        return self.store.ask(self.store.container.nodes.grid_positions(self.path, self.view))
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """An array to copy.
+
+    Parameters
+    ----------
+    name : str
+        Where it is, for messages.
+    values : Values
+        Its elements, C order.
+    dtype : ZDType or numpy.dtype
+        Data type of Zarr's.
+    chunks : tuple of int
+        Extent in elements of what is best read at once.
+    encoded : zarr.Array, optional
+        The same array with chunks that any reader of Zarr decodes, for passing them through.
+    blocks : N5Blocks, optional
+        The stored blocks, of an N5 dataset.
+    fill_value : object, optional
+        Value of missing elements.
+    attributes : mapping, optional
+        Its attributes.
+    dimension_names : sequence of str or None, optional
+        Names of its dimensions.
+    """
+
+    name: str
+    values: Values
+    dtype: Any
+    chunks: tuple[int, ...]
+    encoded: AnyArray | None = None
+    blocks: N5Blocks | None = None
+    fill_value: Any = None
+    attributes: Mapping[str, JSON] = field(default_factory=dict)
+    dimension_names: Sequence[str | None] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent in elements."""
+        return tuple(self.values.shape)
+
+    @property
+    def item_size(self) -> int:
+        """Bytes of an element; of text, an estimate."""
+        native: np.dtype[Any] = getattr(self.dtype, "to_native_dtype", lambda: self.dtype)()
+        return max(1, native.itemsize)
+
+    def stored_positions(self) -> list[tuple[int, ...]]:
+        """List the positions of the encoded chunks that are stored, C order."""
+        if self.encoded is None:
+            return []
+        names = ChunkNames.of(self.encoded.metadata.to_dict())
+        store, path = self.encoded.store, self.encoded.path
+        coords = (names.coords(key) for key in keys_below(store, path))
+        return sorted(position for position in coords if position is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceTree:
+    """Arrays and groups to copy.
+
+    Parameters
+    ----------
+    name : str
+        Where they are, for messages.
+    arrays : mapping
+        The arrays by path; ``""`` if the source is one array.
+    groups : mapping
+        The attributes of each group by path, that of the top one is ``""``.
+    refused : mapping, optional
+        The errors of nodes that cannot be read, by path.
+    container : N5Store, optional
+        The container, if it is one.
+    path : str, optional
+        The path of the source in it.
+    """
+
+    name: str
+    arrays: Mapping[str, ArraySource]
+    groups: Mapping[str, Mapping[str, JSON]]
+    refused: Mapping[str, Exception] = field(default_factory=dict)
+    container: N5Store | None = None
+    path: str = ""
+
+    def only(self, select: Sequence[str], level: int | None) -> SourceTree:
+        """Return the arrays whose path matches a pattern, and the groups that hold them.
+
+        Parameters
+        ----------
+        select : sequence of str
+            Patterns as of a shell, of arrays or of groups that hold them; none selects all.
+        level : int or None
+            Of pyramids with levels ``s0``, ``s1``, ..., the one to take.
+        """
+
+        def is_wanted(path: str) -> bool:
+            number = level_of(path.rpartition("/")[2])
+            if level is not None and number not in (None, level):
+                return False
+            names = path.split("/")
+            above = ["/".join(names[:n]) for n in range(1, len(names) + 1)]
+            return not select or any(fnmatchcase(a, p.strip("/")) for a in above for p in select)
+
+        if not select and level is None:
+            return self
+        arrays = {path: array for path, array in self.arrays.items() if is_wanted(path)}
+        refused = {path: err for path, err in self.refused.items() if is_wanted(path)}
+        held = {path for a in arrays for path in _above(a)}
+        groups = {path: attributes for path, attributes in self.groups.items() if path in held}
+        return replace(self, arrays=arrays, groups=groups, refused=refused)
+
+
+def _above(path: str) -> list[str]:
+    names = path.split("/")
+    return ["/".join(names[:n]) for n in range(len(names))]
