@@ -29,7 +29,7 @@ __all__ = ["convert"]
 _MOST_ROWS = 20
 
 
-def convert(  # noqa: PLR0913 - the options of the library
+def convert(  # noqa: PLR0913, PLR0917 - the options of the library
     source: Annotated[str, typer.Argument(metavar="SRC", help="N5 or Zarr: all, or a part.")],
     destination: Annotated[str, typer.Argument(metavar="DST", help="What SRC becomes.")],
     to: Annotated[
@@ -133,7 +133,8 @@ def _print(done: Conversion) -> None:
         text = f"{done.destination}: {len(done.arrays)} arrays, {size} of elements, not written"
     else:
         checked = ", equal to the source" if done.verified else ""
-        text = f"{done.destination}: {len(done.arrays)} arrays, {size}, in {done.seconds:.1f} s{checked}"
+        took = f"in {done.seconds:.1f} s{checked}"
+        text = f"{done.destination}: {len(done.arrays)} arrays, {size}, {took}"
     screen.print(escape(text), soft_wrap=True)
 
 
