@@ -1,4 +1,4 @@
-"""The command ``n5zarr``: all its commands, and ``demo``."""
+"""The command ``n5zarr``: all its commands by purpose, and ``demo``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from n5zarr.cli import look
 from n5zarr.cli.common import Debug, console, errors_in_one_line
 from n5zarr.cli.convert import convert
 from n5zarr.cli.demo import PICTURE, report, write
+from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
@@ -21,14 +22,19 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="n5zarr",
-    help="Look into N5 containers.",
+    cls=Manners,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings=HELP,
 )
-app.add_typer(nwb, name="nwb")
-for command in (look.tree, look.info, convert):
-    app.command()(command)
+LOOK, MOVE, MAKE, CHECK, LEARN = "Look", "Copy and convert", "Make and change", "Check", "Learn"
+for panel, command in (
+    (LOOK, look.tree),
+    (LOOK, look.info),
+    (MOVE, convert),
+):
+    app.command(rich_help_panel=panel)(command)
+app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)
 
 
 def _version(value: bool) -> None:
@@ -44,10 +50,14 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Look into N5 containers."""
+    """Look into N5 containers, copy and convert them, change and check them.
+
+    PATH is a local path or a URL, of a container or of a group or dataset in it:
+    data.n5/em/s0, s3://bucket/data.n5.
+    """
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def demo(
     output: Annotated[str, typer.Option("--output", "-o", help="Picture to write.")] = PICTURE,
     debug: Debug = False,

@@ -8,7 +8,9 @@ import math
 import sys
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -23,14 +25,23 @@ __all__ = [
     "AsJson",
     "Debug",
     "Described",
+    "DryRun",
     "Location",
     "Options",
+    "Overwrite",
+    "Resume",
+    "Scheduler",
+    "Workers",
     "complain",
     "console",
     "errors_in_one_line",
+    "is_quiet",
     "print_json",
     "storage_options",
 ]
+
+is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
+"""Whether warnings and progress bars are left out: ``--quiet``."""
 
 Location = Annotated[
     str, typer.Argument(metavar="PATH", help="A container, a node in one, or BigDataViewer's XML.")
@@ -48,6 +59,23 @@ Options = Annotated[
     ),
 ]
 
+# what long commands share
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What runs it: threads, processes, or a dask scheduler such as tcp://host:8786. "
+        "Default: threads.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Number of threads or processes. Default: the cores."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
 type Described = dict[str, Any]
 """JSON from `describe` or `describe_tree`, or a part of it."""
 
@@ -55,9 +83,16 @@ type Described = dict[str, Any]
 def console(*, stderr: bool = False) -> Console:
     """Return the console of an output; what is piped is neither folded nor cut."""
     stream = sys.stderr if stderr else sys.stdout
+    # while it shows progress, rich puts itself in the place of the stream
+    return _console_of(getattr(stream, "rich_proxied_file", stream))
+
+
+@lru_cache(maxsize=4)
+def _console_of(stream: TextIO) -> Console:
+    """Return the one console of a stream, so that lines appear above a progress bar, not in it."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 10_000)
+    return Console(file=stream, highlight=False, width=None if stream.isatty() else 10_000)
 
 
 @contextmanager
@@ -69,8 +104,14 @@ def errors_in_one_line(*, debug: bool) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            warnings.simplefilter("always", N5Warning)
+            if is_quiet.get():
+                warnings.simplefilter("ignore")
+            else:
+                warnings.simplefilter("always", N5Warning)
             yield
+    # nobody reads on, as in `n5zarr tree PATH | head`: typer ends without a word
+    except (BrokenPipeError, typer.Exit, typer.BadParameter):
+        raise
     except (N5Error, OSError) as err:
         if debug:
             raise
@@ -78,8 +119,6 @@ def errors_in_one_line(*, debug: bool) -> Iterator[None]:
         for note in getattr(err, "__notes__", ()):
             console(stderr=True).print(f"  {escape(note)}", soft_wrap=True)
         raise typer.Exit(1 if getattr(err, "kind", "") == "differs" else 2) from None
-    except (typer.Exit, typer.BadParameter):
-        raise
     except Exception as err:
         if debug:
             raise

@@ -15,7 +15,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from n5zarr.cli.common import console
+from n5zarr.cli.common import console, is_quiet
 from n5zarr.cli.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["progress_bar"]
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show how far each stage of a command is, with rate and time left; nothing when piped.
+    """Show how far each stage of a run is, with rate and time left; nothing if piped or quiet.
 
     Yields
     ------
@@ -42,7 +42,8 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         TransferSpeedColumn(),
         TimeRemainingColumn(compact=True),
     )
-    progress = Progress(*columns, console=screen, disable=not screen.is_terminal)
+    is_off = not screen.is_terminal or is_quiet.get()
+    progress = Progress(*columns, console=screen, disable=is_off)
     with progress as bar, stoppable() as stop_if_asked:
         tasks: dict[str, TaskID] = {}
 

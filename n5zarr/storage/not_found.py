@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
@@ -12,7 +13,7 @@ from n5zarr.format.foreign import FIRST_BYTES, Foreign, file_from, root_in_zip
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["NotFoundError", "check_local_root", "listed", "local_root_message"]
+__all__ = ["NotFoundError", "check_local_root", "listed", "local_root_message", "similar"]
 
 _SHOWN = 5  # names in a message
 
@@ -62,8 +63,11 @@ def local_root_message(root: Path) -> str:
             link = f"a link to {root.readlink()}, which does not exist"
             return f"{root}: expected an N5 container, got {link}"
         nearest = next(above for above in root.parents if above.exists())
-        what = f" is {_file(nearest)}" if nearest.is_file() else " is the nearest that exists"
-        return f"{root} does not exist; {nearest}{what}"
+        if nearest.is_file():
+            return f"{root} does not exist; {nearest} is {_file(nearest)}"
+        meant = similar(root.relative_to(nearest).parts[0], _names_in(nearest))
+        question = f"; did you mean {nearest / meant}?" if meant else ""
+        return f"{root} does not exist; {nearest} is the nearest that exists{question}"
     names = [entry.name for entry in root.iterdir()]
     what = f"a directory of only {listed(names)}" if names else "an empty directory"
     return (
@@ -99,6 +103,26 @@ def _file(path: Path) -> Foreign:
     if root is None:
         return Foreign("a zip file without a container", "no attributes.json is in it")
     return Foreign("a zip file", f"open {f'{path}|zip:{root}|n5:' if root else f'zip://{path}'!r}")
+
+
+def _names_in(directory: Path) -> list[str]:
+    try:
+        return [entry.name for entry in directory.iterdir()]
+    except OSError:  # no permission to list it
+        return []
+
+
+def similar(name: str, names: list[str]) -> str | None:
+    """Return the name that is most like a mistyped one; None if none is.
+
+    Examples
+    --------
+    >>> similar("Sampel.n5", ["attributes.json", "sample.n5"])
+    'sample.n5'
+    """
+    by_form = {known.casefold(): known for known in names}
+    found = get_close_matches(name.casefold(), by_form, n=1)
+    return by_form[found[0]] if found else None
 
 
 def listed(names: list[str]) -> str:

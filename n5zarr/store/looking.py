@@ -10,7 +10,8 @@ from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5Error, N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.storage.not_found import NotFoundError, listed
+from n5zarr.format.path import join
+from n5zarr.storage.not_found import NotFoundError, listed, similar
 from n5zarr.storage.requests import Steps, list_each
 from n5zarr.store.roots import root_message
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -57,7 +58,10 @@ def _message(opened: N5Store, path: str, expected: str) -> str:
     if isinstance(node, DatasetView):
         return f"{message}; /{above} is a dataset, and below it are its blocks"
     names = [name for name, _ in opened.ask(opened.container.nodes.children(above))]
-    return f"{message}; in /{above}: {listed(names) or 'nothing'}"
+    missing = path.removeprefix(above).lstrip("/").partition("/")[0]
+    meant = similar(missing, names)
+    question = f"; did you mean /{join(above, meant)}?" if meant else ""
+    return f"{message}; in /{above}: {listed(names) or 'nothing'}{question}"
 
 
 def _nearest(opened: N5Store, path: str) -> tuple[str, Node | None]:

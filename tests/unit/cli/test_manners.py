@@ -1,0 +1,139 @@
+"""What every command does: help, messages, completion, suggestions."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5Warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLE = n5zarr.sample_path()
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield words
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*words, name))
+
+
+ALL = list(commands(get_command(app)))
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_help_fits_80_columns(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    short = CliRunner().invoke(app, [*words, "-h"])
+    assert short.output == CliRunner().invoke(app, [*words, "--help"]).output
+    assert short.exit_code == 0
+    lines = short.output.splitlines()
+    assert max(map(len, lines)) == 80
+    # rich cuts what does not fit with an ellipsis; typer writes three dots, and only in usages
+    assert "…" not in short.output
+    for option in ("--verbose", "--quiet", "-v", "-q", "-h"):
+        assert any(f" {option} " in line for line in lines)
+    # a paragraph is filled: no line ends where the next word would have fitted
+    text = lines[4 : next((n for n, line in enumerate(lines) if line.startswith("╭")), None)]
+    for line, after in pairwise(text):
+        if line.strip() and after.strip():
+            assert len(line.rstrip()) + 1 + len(after.split()[0]) > 78
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_verbosity_before_and_after_the_command(before: bool) -> None:
+    def told(*options: str) -> str:
+        words = [*options, "tree", SAMPLE] if before else ["tree", *options, SAMPLE]
+        return CliRunner().invoke(app, words).stderr
+
+    assert told() == ""
+    assert "DEBUG n5zarr.storage.requests: Get " in told("-vv")
+    assert "DEBUG" not in told("-v")
+    assert CliRunner().invoke(app, ["-v", "tree", "-v", SAMPLE]).stderr.count("DEBUG") > 3
+    assert logging.getLogger("n5zarr").level == logging.NOTSET
+    assert [type(h) for h in logging.getLogger("n5zarr").handlers] == [logging.NullHandler]
+
+
+def test_quiet_hides_warnings_and_no_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def describe_each(*_: object, **__: object) -> Iterator[object]:
+        warnings.warn("odd axes", N5Warning, stacklevel=1)
+        yield from ()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("n5zarr.store.inspect.describe_each", describe_each)
+        assert CliRunner().invoke(app, ["tree", "x"]).stderr == "n5zarr: warning: odd axes\n"
+        for words in (["-q", "tree", "x"], ["tree", "-q", "x"]):
+            assert CliRunner().invoke(app, words).output == ""
+    assert "does not exist" in CliRunner().invoke(app, ["-q", "tree", "no.n5"]).stderr
+
+
+def test_warnings_go_above_the_progress_bar() -> None:
+    code = """
+import sys
+sys.stderr.isatty = lambda: True
+from n5zarr.cli.common import complain, console
+from n5zarr.cli.progress import progress_bar
+before = sys.stderr, console(stderr=True)
+with progress_bar() as show:
+    show("blocks", 1, 2)
+    assert sys.stderr is not before[0], "rich shows no progress"
+    assert console(stderr=True) is before[1]
+    complain("warning", "odd")
+"""
+    environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "n5zarr: warning: odd\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tre", SAMPLE], "Did you mean 'tree'?"),
+        (["tree", "--dept", "1", SAMPLE], "--depth"),
+        (["info", f"{SAMPLE}/Em/s0"], "did you mean /em?"),
+        (["info", f"{SAMPLE}/em/S0"], "did you mean /em/s0?"),
+        (["info", SAMPLE.replace("sample", "sampel")], f"did you mean {SAMPLE}?"),
+    ],
+    ids=["command", "option", "group", "dataset", "container"],
+)
+def test_a_mistyped_word_names_what_was_meant(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def test_shells_complete_commands_and_leave_paths_to_themselves() -> None:
+    def completed(line: str) -> str:
+        words = line.split(" ")
+        asked = {"_N5ZARR_COMPLETE": "complete_bash", "COMP_WORDS": line}
+        asked["COMP_CWORD"] = str(len(words) - 1)
+        return CliRunner().invoke(app, [], prog_name="n5zarr", env=asked).output
+
+    assert completed("n5zarr tr").split() == ["tree"]
+    assert "--depth" in completed("n5zarr tree --").split()
+    assert completed("n5zarr tree sam").split() == []  # then bash offers files
+
+
+def test_a_reader_that_stops_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def echo(*_: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(typer, "echo", echo)
+    result = CliRunner().invoke(app, ["tree", SAMPLE])
+    assert result.exit_code == 1
+    assert result.output == ""
