@@ -1,0 +1,249 @@
+"""Compare the values of two arrays, box by box."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.tools.jobs.boxes import box_shape, boxes
+from n5zarr.tools.jobs.run import run_tasks
+
+if TYPE_CHECKING:
+    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+
+__all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays"]
+
+_SHOWN = 5  # elements that differ
+_BOX_BYTES = 2**25  # of one array; a worker holds both, and what it computes of them
+
+
+class Readable(Protocol):
+    """An array of zarr, h5py, tensorstore or numpy: what can be read box by box."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent, in elements."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+
+    def __getitem__(self, box: Box, /) -> Any:  # noqa: ANN401 - an array, or a scalar
+        """Read a box."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementDifference:
+    """An element that differs.
+
+    Parameters
+    ----------
+    position : tuple of int
+        Where it is, in elements, in the order of the arrays.
+    first, second : object
+        Its value in either array, as a value of Python.
+    """
+
+    position: tuple[int, ...]
+    first: object
+    second: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayDifference:
+    """How the values of two arrays differ.
+
+    Parameters
+    ----------
+    n_elements : int
+        How many elements were compared.
+    n_differing : int
+        How many of them differ.
+    elements : tuple of ElementDifference
+        The first of those, in C order.
+    largest : int, float or None
+        The largest absolute difference; of integers of one type it is exact. None if elements are
+        no numbers, or one of each pair that differs is NaN.
+    """
+
+    n_elements: int
+    n_differing: int
+    elements: tuple[ElementDifference, ...]
+    largest: float | None
+
+
+def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the arrays
+    first: Readable,
+    second: Readable,
+    *,
+    tolerance: float = 0,
+    max_box_bytes: int = _BOX_BYTES,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> ArrayDifference | None:
+    """Compare the values of two arrays of one shape.
+
+    NaN equals NaN, and 0.0 equals -0.0. Arrays of other types are equal if their values are.
+
+    Parameters
+    ----------
+    first, second : array_like
+        Arrays that are read as ``array[box]``, of one shape. Boxes are whole chunks of the first,
+        and as far as memory allows of the second, if they have ``chunks``.
+    tolerance : float, optional
+        The largest absolute difference of numbers that counts as none.
+    max_box_bytes : int, optional
+        How large a box of the first array may be; one chunk at least.
+    scheduler, n_workers : optional
+        What runs the boxes, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+    progress : callable, optional
+        Called with ``"compare"``, the bytes of the first array that are done, and all.
+
+    Returns
+    -------
+    ArrayDifference or None
+        None if the arrays are equal.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The shapes differ (``kind="option"``).
+
+    Examples
+    --------
+    >>> found = compare_arrays(np.arange(7), np.array([0, 1, 2, 9, 4, 5, 0]))
+    >>> found.n_differing, found.elements[0].position, found.largest
+    (2, (3,), 6)
+    """
+    shape = tuple(first.shape)
+    if shape != tuple(second.shape):
+        message = f"expected arrays of one shape, got {shape} and {tuple(second.shape)}"
+        raise N5UnrepresentableError(message, kind="option")
+    n_elements, n_done = math.prod(shape), 0
+    if not n_elements:
+        return None
+    item_size = max(first.dtype.itemsize, 1)
+    step = box_shape(shape, _chunks(first), _chunks(second), max(1, max_box_bytes // item_size))
+    work = partial(_compare_box, first, second, tolerance)
+    merged = None
+    tasks = boxes(shape, step)
+    for n_compared, found in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
+        n_done += n_compared
+        merged = found if merged is None else merged if found is None else _merge(merged, found)
+        if progress is not None:
+            progress("compare", n_done * item_size, n_elements * item_size)
+    return None if merged is None else replace(merged, n_elements=n_elements)
+
+
+def _chunks(array: Readable) -> tuple[int, ...]:
+    """Return the chunks of an array; those of one that has none are single elements."""
+    chunks: Any = getattr(array, "chunks", None)
+    if not isinstance(chunks, tuple) or not all(isinstance(n, int) for n in chunks):
+        chunks = (1,) * len(array.shape)
+    return tuple(max(1, n) for n in chunks)
+
+
+def _merge(a: ArrayDifference, b: ArrayDifference) -> ArrayDifference:
+    elements = heapq.nsmallest(_SHOWN, (*a.elements, *b.elements), key=attrgetter("position"))
+    numbers = [n for n in (a.largest, b.largest) if n is not None]
+    return ArrayDifference(
+        n_elements=a.n_elements + b.n_elements,
+        n_differing=a.n_differing + b.n_differing,
+        elements=tuple(elements),
+        largest=max(numbers, default=None),
+    )
+
+
+def _compare_box(
+    first: Readable, second: Readable, tolerance: float, box: Box
+) -> tuple[int, ArrayDifference | None]:
+    """Compare a box; also return how many elements it has."""
+    a, b = (np.asarray(array[box]) for array in (first, second))
+    differs = _differs(a, b)
+    if tolerance and differs.any() and _is_number(a) and _is_number(b):
+        with np.errstate(invalid="ignore", over="ignore"):
+            differs &= ~(_distance(a, b) <= tolerance)
+    n_differing = int(np.count_nonzero(differs))
+    if not n_differing:
+        return a.size, None
+    ours, theirs = a[differs], b[differs]
+    positions = np.argwhere(differs)[:_SHOWN].tolist()
+    elements = [
+        ElementDifference(
+            position=tuple(s.start + i for s, i in zip(box, where, strict=True)),
+            first=_value(ours[n]),
+            second=_value(theirs[n]),
+        )
+        for n, where in enumerate(positions)
+    ]
+    difference = ArrayDifference(
+        n_elements=a.size,
+        n_differing=n_differing,
+        elements=tuple(elements),
+        largest=_largest(ours, theirs),
+    )
+    return a.size, difference
+
+
+def _value(element: Any) -> object:  # noqa: ANN401 - of any type
+    return element.item() if isinstance(element, np.generic) else element
+
+
+def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Tell which elements differ; NaN and NaT equal themselves."""
+    if a.dtype.names is not None and a.dtype.names == b.dtype.names:
+        differs = np.zeros(a.shape, bool)
+        for name in a.dtype.names:
+            member = _differs(a[name], b[name])
+            # a member may be an array itself
+            differs |= member.reshape(*a.shape, -1).any(axis=-1)
+        return differs
+    if {a.dtype.kind, b.dtype.kind} in ({"i", "f"}, {"u", "f"}):
+        return _differs_exactly(a, b)
+    differs = np.asarray(a != b)
+    if a.dtype.kind in "fcmM" and b.dtype.kind in "fcmM":
+        differs &= ~((a != a) & (b != b))  # noqa: PLR0124 - what is not equal to itself is NaN
+    return differs
+
+
+def _differs_exactly(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Compare integers with floats, which numpy does as floats, where 2**53 + 1 is 2**53."""
+    integers, floats = (a, b) if b.dtype.kind == "f" else (b, a)
+    with np.errstate(invalid="ignore", over="ignore"):
+        as_floats = integers.astype(floats.dtype)
+        is_same = (as_floats == floats) & (as_floats.astype(integers.dtype) == integers)
+    return np.asarray(~is_same)
+
+
+def _is_number(array: np.ndarray) -> bool:
+    return array.dtype.kind in "biufc"
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the absolute differences of numbers; of integers of one type exactly."""
+    if a.dtype.kind in "iu" and a.dtype == b.dtype:
+        # as unsigned integers: the difference of signed ones may be beyond their range
+        unsigned = np.dtype(f"u{a.dtype.itemsize}")
+        high, low = np.maximum(a, b).astype(unsigned), np.minimum(a, b).astype(unsigned)
+        return np.asarray(high - low)
+    wide = np.result_type(a.dtype, b.dtype, np.float64)
+    return np.asarray(np.abs(a.astype(wide) - b.astype(wide)))
+
+
+def _largest(a: np.ndarray, b: np.ndarray) -> float | None:
+    if not (_is_number(a) and _is_number(b)):
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = _distance(a, b)
+    known = distance[distance == distance]  # noqa: PLR0124 - not NaN
+    largest: float | None = known.max().item() if known.size else None
+    return largest

@@ -1,0 +1,98 @@
+"""Values of two arrays, against numpy's own comparison of the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.tools.diff.arrays import compare_arrays
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPE = (7, 11, 13)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "u8", "f4", "f8", "c8"])
+@pytest.mark.parametrize("max_box_bytes", [1, 2**10, 2**25])
+def test_it_finds_what_numpy_finds(tmp_path: Path, dtype: str, max_box_bytes: int) -> None:
+    random = np.random.default_rng(7)
+    one = random.integers(0, 100, SHAPE).astype(dtype)
+    two = one.copy()
+    two[random.random(SHAPE) < 0.01] += np.array(3, dtype)
+    two[5, 2:4, 6:9] += np.array(5, dtype)
+    a = n5zarr.create_array(tmp_path / "a.n5" / "x", data=one, chunks=(3, 4, 5))
+    b = zarr.create_array(tmp_path / "b.zarr", data=two, chunks=(2, 11, 3))
+    found = compare_arrays(a, b, max_box_bytes=max_box_bytes)
+    where = np.argwhere(one != two)
+    assert found is not None
+    assert (found.n_differing, found.n_elements) == (len(where), one.size)
+    assert [e.position for e in found.elements] == [tuple(w) for w in where[:5].tolist()]
+    assert [e.first for e in found.elements] == [one[tuple(w)].item() for w in where[:5]]
+    assert [e.second for e in found.elements] == [two[tuple(w)].item() for w in where[:5]]
+    assert found.largest == np.abs(two.astype("c16") - one).max()
+    assert compare_arrays(a, one, max_box_bytes=max_box_bytes) is None
+    near = compare_arrays(one, two, tolerance=3.5)
+    assert near is not None
+    assert near.n_differing == (np.abs(two.astype("c16") - one) > 3.5).sum()
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "n_differing", "largest"),
+    [
+        ([1.0, np.nan, 0.0, np.inf], [1.0, np.nan, -0.0, np.inf], 0, None),
+        ([1.0, np.nan, 3.0], [1.0, 2.0, 5.0], 2, 2.0),
+        ([np.nan], [2.0], 1, None),
+        ([np.inf], [-np.inf], 1, np.inf),
+        (np.array([-(2**63), 2]), np.array([2**63 - 1, 2]), 1, 2**64 - 1),
+        (np.array([2**53 + 1, 7]), np.array([2.0**53, 7.0]), 1, 0.0),
+        (np.array([-1, 7], "i1"), np.array([255, 7], "u1"), 1, 256.0),
+        (np.array(["a", "b"], object), np.array(["a", "c"], object), 1, None),
+        (np.array(["a", "b"], "T"), np.array(["a", "c"], "T"), 1, None),
+        (np.array(["NaT", "2026"], "M8[Y]"), np.array(["NaT", "2025"], "M8[Y]"), 1, None),
+        (
+            np.array([(1, [2, np.nan]), (3, [4, 5])], "i4,2f4"),
+            np.array([(1, [2, np.nan]), (3, [4, 6])], "i4,2f4"),
+            1,
+            None,
+        ),
+        (np.array(3), np.array(4), 1, 1),
+        (np.zeros((0, 3)), np.zeros((0, 3)), 0, None),
+    ],
+)
+def test_values_that_are_compared_with_care(
+    one: Any, two: Any, n_differing: int, largest: float | None
+) -> None:
+    found = compare_arrays(np.asarray(one), np.asarray(two))
+    assert (0 if found is None else found.n_differing) == n_differing
+    assert (None if found is None else found.largest) == largest
+
+
+def test_missing_blocks_equal_the_fill_value(tmp_path: Path) -> None:
+    sparse = n5zarr.create_array(tmp_path / "a.n5", shape=(7, 11), dtype="i2", chunks=(3, 4))
+    assert compare_arrays(sparse, np.zeros((7, 11), "i2")) is None
+
+
+def test_h5py_processes_and_progress(tmp_path: Path) -> None:
+    data = np.arange(7 * 11, dtype="u2").reshape(7, 11)
+    array = n5zarr.create_array(tmp_path / "a.n5", data=data, chunks=(3, 4))
+    told: list[tuple[str, int, int]] = []
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = data
+        assert compare_arrays(array, file["x"], progress=lambda *args: told.append(args)) is None
+    assert told[-1] == ("compare", data.nbytes, data.nbytes)
+    data[6, 10] = 0
+    found = compare_arrays(array, data, max_box_bytes=60, scheduler="processes", n_workers=1)
+    assert found is not None
+    assert [e.position for e in found.elements] == [(6, 10)]
+
+
+def test_shapes_that_differ_are_refused() -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"got \(3,\) and \(5,\)"):
+        compare_arrays(np.zeros(3), np.zeros(5))
