@@ -11,7 +11,12 @@ from rich.table import Table
 
 from n5zarr.cli.common import (
     Debug,
+    DryRun,
     Options,
+    Overwrite,
+    Resume,
+    Scheduler,
+    Workers,
     console,
     errors_in_one_line,
     storage_options,
@@ -53,23 +58,14 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
         str | None,
         typer.Option(metavar="NAME", help="Compression: raw, gzip, zstd, blosc, ..., or as JSON."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove DST first.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run.")
-    ] = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare all values before DST appears.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Write nothing; tell what would be.")
-    ] = False,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="WHERE", help="threads, processes, or tcp://HOST:PORT of dask."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads or processes. Default: one a core.")
-    ] = None,
+    dry_run: DryRun = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     option: Options = None,
     debug: Debug = False,
 ) -> None:
