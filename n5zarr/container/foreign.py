@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.requests import Entry
 
-__all__ = ["check_n5", "holds_nodes"]
+__all__ = ["INCOMPLETE_JSON", "check_n5", "holds_nodes"]
+
+INCOMPLETE_JSON = "n5zarr-incomplete.json"
+"""The file in a destination of :mod:`n5zarr.tools.jobs` that is still being written."""
 
 _AT_A_TIME = 64  # listings that are asked for together
 _LISTINGS = 1000  # in which documents of N5 are looked for below a node of Zarr
@@ -56,9 +59,15 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     Raises
     ------
     N5FormatError
-        It is a node of Zarr (``kind="foreign"``).
+        It is a node of Zarr, or the result of an interrupted run (``kind="foreign"``).
     """
     names = {entry.name for entry in entries}
+    if INCOMPLETE_JSON in names:
+        message = (
+            "expected N5, got the incomplete result of an interrupted run, of which "
+            f"{INCOMPLETE_JSON} tells; the same command with --resume goes on with it"
+        )
+        raise N5FormatError(message, kind="foreign")
     if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):
         return
     document = (yield from read_key(join(path, "zarr.json"))) if "zarr.json" in names else None

@@ -18,7 +18,9 @@ from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_n5 import n5_tree
+from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.target import Destination, N5Destination, ZarrDestination, ask
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.zarr_view.keys import ZarrFormat
+
+_HDF5 = (".h5", ".hdf5", ".hdf", ".he5", ".nwb", ".mat")
 
 __all__ = ["Format", "check_apart", "open_destination", "open_source"]
 
@@ -45,9 +49,32 @@ def open_source(
     FileNotFoundError
         There is nothing.
     """
+    file, inner = _file_in(location)
+    if file and _is_tiff(file):
+        return tiff_tree(file)
+    if file and Path(file).suffix in _HDF5:
+        return hdf5_tree(file, inner)
     if _is_zarr(location, storage_options):
         return zarr_tree(location, storage_options=storage_options)
     return n5_tree(location, zarr_format, storage_options=storage_options)
+
+
+def _file_in(location: Location) -> tuple[str, str]:
+    """Split a local path at the file in it, and return the file and what comes behind it."""
+    if not isinstance(location, str | os.PathLike) or is_url(location):
+        return "", ""
+    path = Path(local_path(os.fspath(location))).expanduser()
+    if _is_tiff(str(path)):
+        return str(path), ""
+    for above in (path, *path.parents):
+        if above.is_file():
+            return str(above), path.relative_to(above).as_posix().removeprefix(".")
+    return "", ""
+
+
+def _is_tiff(file: str) -> bool:
+    """Whether a file, or a pattern of files, is TIFF by its name."""
+    return file.lower().endswith((".tif", ".tiff", ".btf", ".tf8"))
 
 
 def _is_zarr(location: Location, storage_options: Mapping[str, object] | None) -> bool:

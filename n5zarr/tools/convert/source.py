@@ -98,6 +98,9 @@ class ArraySource:
         Its attributes.
     dimension_names : sequence of str or None, optional
         Names of its dimensions.
+    units, resolution, offset : sequence, optional
+        Unit of each axis, distance of its elements, and position of the first one, where attributes
+        do not say it.
     """
 
     name: str
@@ -109,6 +112,9 @@ class ArraySource:
     fill_value: Any = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     dimension_names: Sequence[str | None] | None = None
+    units: Sequence[str] | None = None
+    resolution: Sequence[float] | None = None
+    offset: Sequence[float] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

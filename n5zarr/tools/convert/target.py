@@ -32,6 +32,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.encoder import Encoder, nearest_compression
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.source import ArraySource, N5Blocks
     from n5zarr.tools.jobs.boxes import Box
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["ArrayTarget", "Destination", "N5Destination", "ZarrDestination", "ask"]
 
@@ -147,9 +147,9 @@ class N5Target(ArrayTarget):
 
     @cached_property
     def _view(self) -> DatasetView:
-        found = self.shown.ask(self.shown.dataset_of(self.path, 3))
-        assert found is not None  # noqa: S101 - its document is given
-        return found[1]
+        node = self.shown.node(self.path)
+        assert isinstance(node, DatasetView)  # noqa: S101 - its document is given
+        return node
 
     @property
     def compression(self) -> Compression:
@@ -396,6 +396,9 @@ class N5Destination(Destination):
             compression=compression_to_json(compression),
             fill_value=source.fill_value,
             axes=list(filter(None, names)) if is_named else None,
+            units=source.units,
+            resolution=source.resolution,
+            offset=source.offset,
             attributes=json.loads(json.dumps(dict(source.attributes))),
         )
 

@@ -65,7 +65,7 @@ def box_shape(
     >>> box_shape((100, 100, 100), (10, 10, 10), (20, 10, 64), 100_000)
     (20, 10, 100)
     """
-    box = [min(u, -(-n // u) * u) for u, n in zip(unit, shape, strict=True)]
+    box = list(unit)
     # the fastest axis first: its neighbours lie next to each other
     for axis in reversed(range(len(box))):
         whole = -(-shape[axis] // unit[axis]) * unit[axis]
@@ -75,4 +75,4 @@ def box_shape(
             box[axis] = wanted
         elif room > unit[axis]:
             box[axis] = min(whole, room // unit[axis] * unit[axis])
-    return tuple(min(size, n) if n else size for size, n in zip(box, shape, strict=True))
+    return tuple(max(1, min(size, n)) for size, n in zip(box, shape, strict=True))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["INCOMPLETE_JSON", "begin", "finish", "keys_below", "read_incomplete"]
-
-INCOMPLETE_JSON = "n5zarr-incomplete.json"
 
 
 def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
@@ -75,7 +74,7 @@ def begin(store: Store, path: str, job: Mapping[str, JSON], *, resume: bool) -> 
         (``kind="option"``).
     """
     before = read_incomplete(store, path)
-    where = f"{store}: {path or '/'}"
+    where = join(str(store).removeprefix("file://"), path)
     if before is not None and not resume:
         message = (
             f"{where}: holds the incomplete result of an interrupted run; resume=True (--resume) "

@@ -1,0 +1,146 @@
+"""Datasets and groups of an HDF5 file, as sources."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from zarr.dtype import VariableLengthUTF8
+
+from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.path import join
+from n5zarr.tools.convert.source import ArraySource, SourceTree
+
+if TYPE_CHECKING:
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.tools.jobs.boxes import Box
+
+__all__ = ["hdf5_tree"]
+
+_LOCK = threading.Lock()  # h5py reads with one thread at a time anyway
+
+
+def hdf5_tree(file: str, path: str) -> SourceTree:
+    """Find all datasets and groups at a place in an HDF5 file.
+
+    Parameters
+    ----------
+    file : str
+        The local file.
+    path : str
+        A dataset or group in it.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such node.
+    N5MissingDependencyError
+        h5py is not installed.
+    """
+    h5py = _h5py()
+    with h5py.File(file, "r") as opened:
+        top = opened.get(path or "/")
+        if top is None:
+            message = f"{file}: no dataset or group {path!r}; there are {', '.join(opened)}"
+            raise FileNotFoundError(message)
+        name = join(file, path)
+        if isinstance(top, h5py.Dataset):
+            return SourceTree(name, {"": _source(file, path, top)}, {})
+        arrays: dict[str, ArraySource] = {}
+        groups: dict[str, dict[str, JSON]] = {"": _attributes(top)}
+        refused: dict[str, Exception] = {}
+
+        def visit(below: str, node: object) -> None:
+            if not isinstance(node, h5py.Dataset):
+                groups[below] = _attributes(node)
+                return
+            try:
+                arrays[below] = _source(file, join(path, below), node)
+            except N5UnsupportedError as err:
+                refused[below] = err
+
+        top.visititems(visit)
+    return SourceTree(name, arrays, groups, refused)
+
+
+def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
+    try:
+        import h5py  # noqa: PLC0415 - the extra may be missing
+    except ImportError as err:
+        raise N5MissingDependencyError("h5py", "reading HDF5", "hdf5") from err
+    return h5py
+
+
+@lru_cache(maxsize=8)
+def _opened(file: str) -> Any:  # noqa: ANN401 - h5py has no types
+    return _h5py().File(file, "r")
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The elements of a dataset; each process opens the file for itself."""
+
+    file: str
+    path: str
+    shape: tuple[int, ...]
+    is_text: bool
+
+    def __getitem__(self, box: Box) -> np.ndarray:
+        with _LOCK:
+            dataset = _opened(self.file)[self.path or "/"]
+            if self.is_text:
+                return np.asarray(dataset.asstr()[box], object)
+            return np.asarray(dataset[box])
+
+
+def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 - h5py has no types
+    """Make the source of a dataset.
+
+    Raises
+    ------
+    N5UnsupportedError
+        It has no elements, or they are references or of variable length (``kind="data-type"``).
+    """
+    h5py = _h5py()
+    is_text = h5py.check_string_dtype(dataset.dtype) is not None
+    dtype: Any = VariableLengthUTF8() if is_text else dataset.dtype
+    is_odd = dataset.dtype.kind == "O" and not is_text
+    if dataset.shape is None or is_odd:
+        what = "no elements" if dataset.shape is None else f"elements of {dataset.dtype}"
+        message = f"{file}: {path}: expected numbers or text, got {what}"
+        raise N5UnsupportedError(message, kind="data-type")
+    shape = dataset.shape
+    names = [dim.label or None for dim in dataset.dims]
+    fill = None if is_text else dataset.fillvalue
+    return ArraySource(
+        name=join(file, path),
+        values=_Values(file, path, shape, is_text),
+        dtype=dtype,
+        chunks=dataset.chunks or automatic_block_size(shape),
+        fill_value=fill.item() if isinstance(fill, np.generic) else fill,
+        attributes=_attributes(dataset),
+        dimension_names=names if any(names) else None,
+    )
+
+
+def _attributes(node: Any) -> dict[str, JSON]:  # noqa: ANN401 - h5py has no types
+    """Return the attributes as JSON, without HDF5's own and without references."""
+    found: dict[str, JSON] = {}
+    for name, value in node.attrs.items():
+        if name in ("DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME"):
+            continue
+        plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        plain = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
+        if isinstance(plain, str | int | float | bool | list):
+            found[name] = _decoded(plain)
+    return found
+
+
+def _decoded(value: Any) -> JSON:  # noqa: ANN401 - of an attribute
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,0 +1,195 @@
+"""Images in TIFF and OME-TIFF files, as sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import truediv
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import zarr
+
+from n5zarr.errors import N5FormatError, N5MissingDependencyError
+from n5zarr.format.grid import automatic_block_size
+from n5zarr.tools.convert.source import ArraySource, SourceTree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.types import AnyArray
+
+    from n5zarr.tools.jobs.boxes import Box
+
+__all__ = ["tiff_tree"]
+
+# tifffile's letters of axes that are none of an image's; several files make a stack
+_AXES = {"I": "z", "Q": "z", "S": "c"}
+
+
+class _Scale(NamedTuple):
+    """Unit, size and first position of the pixels along an axis."""
+
+    unit: str = ""
+    size: float = 1.0
+    first: float = 0.0
+
+
+def tiff_tree(file: str) -> SourceTree:
+    """Find all images in a TIFF file, or in the files that match a pattern.
+
+    One image becomes one array, a pyramid the levels ``s0``, ``s1``, ..., several images a group
+    each, with the names of OME where they have names.
+
+    Parameters
+    ----------
+    file : str
+        The local file, or a pattern such as ``stack/*.tif`` for files of one slice each.
+
+    Raises
+    ------
+    N5FormatError
+        It is no TIFF file that tifffile reads (``kind="foreign"``).
+    N5MissingDependencyError
+        tifffile is not installed.
+    """
+    if any(letter in file for letter in "*?["):
+        return SourceTree(file, {"": _source(_Values(file), "ZYX", {})}, {})
+    arrays: dict[str, ArraySource] = {}
+    groups: set[str] = set()
+    with _opened_tiff(file) as tiff:
+        images = list(tiff.series)
+        for number, image in enumerate(images):
+            scales = _scales(tiff, number)
+            name = _name(image.name, number) if len(images) > 1 else ""
+            while name and name in groups:
+                name = f"{name}_{number}"
+            levels = list(image.levels)
+            groups |= {""} if len(images) > 1 else set()
+            if len(levels) == 1:
+                arrays[name] = _source(_Values(file, number), image.axes, scales)
+                continue
+            groups.add(name)
+            for level in range(len(levels)):
+                path = f"{name}/s{level}".lstrip("/")
+                arrays[path] = _level(_Values(file, number, level), levels, scales)
+    return SourceTree(file, arrays, {path: {} for path in sorted(groups)})
+
+
+def _tifffile() -> Any:  # noqa: ANN401 - the extra may be missing
+    try:
+        import tifffile  # noqa: PLC0415 - the extra may be missing
+    except ImportError as err:
+        raise N5MissingDependencyError("tifffile", "reading TIFF", "tiff") from err
+    return tifffile
+
+
+def _opened_tiff(file: str) -> Any:  # noqa: ANN401 - the extra may be missing
+    tifffile = _tifffile()
+    try:
+        return tifffile.TiffFile(file)
+    except tifffile.TiffFileError as err:
+        message = f"{file}: expected a TIFF file, got {err}"
+        raise N5FormatError(message, kind="foreign") from err
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The elements of an image; each process opens the file for itself."""
+
+    file: str
+    number: int | None = None
+    level: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return _array(self).shape
+
+    def __getitem__(self, box: Box) -> np.ndarray:
+        return np.asarray(_array(self)[box])
+
+
+@lru_cache(maxsize=64)
+def _array(values: _Values) -> AnyArray:
+    tifffile = _tifffile()
+    if values.number is None:
+        store = tifffile.imread(values.file, aszarr=True)
+    else:
+        store = tifffile.imread(values.file, aszarr=True, series=values.number, level=values.level)
+    opened = zarr.open(store, mode="r")
+    assert isinstance(opened, zarr.Array)  # noqa: S101 - one level
+    return opened
+
+
+def _level(values: _Values, levels: Any, scales: Mapping[str, _Scale]) -> ArraySource:  # noqa: ANN401 - tifffile's
+    """Make the source of a level; a pixel is taken to cover those of full resolution."""
+    full, level = levels[0], levels[values.level]
+    factors = dict(zip(full.axes, map(truediv, full.shape, level.shape), strict=True))
+    shrunk = {
+        axis: _Scale(scale.unit, scale.size * factors[axis], scale.size * (factors[axis] - 1) / 2)
+        for axis, scale in scales.items()
+    }
+    return _source(values, level.axes, shrunk)
+
+
+def _source(values: _Values, axes: str, scales: Mapping[str, _Scale]) -> ArraySource:
+    array = _array(values)
+    names = [_AXES.get(letter, letter.lower()) for letter in axes]
+    is_known = len(names) == array.ndim and len(set(names)) == len(names)
+    is_placed = is_known and bool(scales)
+    along = [scales.get(axis, _Scale()) for axis in axes]
+    # pages and strips are long and thin: blocks of N5 are not
+    return ArraySource(
+        name=values.file,
+        values=values,
+        dtype=array.dtype.newbyteorder("="),
+        chunks=automatic_block_size(array.shape),
+        dimension_names=names if is_known else None,
+        units=[scale.unit for scale in along] if is_placed else None,
+        resolution=[scale.size for scale in along] if is_placed else None,
+        offset=[scale.first for scale in along] if is_placed else None,
+    )
+
+
+def _name(given: str, number: int) -> str:
+    """Return the name of a group for an image."""
+    return re.sub(r"[^\w.-]+", "_", given).strip("._") or f"image{number}"
+
+
+def _scales(tiff: Any, number: int) -> dict[str, _Scale]:  # noqa: ANN401 - no types
+    """Return unit and size of a pixel along the axes for which the file says it."""
+    if tiff.ome_metadata:
+        return _of_ome(_tifffile().xml2dict(tiff.ome_metadata), number)
+    if tiff.imagej_metadata:
+        return _of_imagej(tiff)
+    return {}
+
+
+def _of_ome(document: Any, number: int) -> dict[str, _Scale]:  # noqa: ANN401 - XML
+    """Read ``PhysicalSizeX`` and its siblings; micrometres where no unit is said, as OME has it."""
+    images = document.get("OME", {}).get("Image", [])
+    images = images if isinstance(images, list) else [images]
+    if number >= len(images):
+        return {}
+    pixels = images[number].get("Pixels", {})
+    return {
+        axis: _Scale(str(pixels.get(f"PhysicalSize{axis}Unit", "µm")), float(size))
+        for axis in "XYZ"
+        if (size := pixels.get(f"PhysicalSize{axis}")) is not None
+    }
+
+
+def _of_imagej(tiff: Any) -> dict[str, _Scale]:  # noqa: ANN401 - no types
+    """Read ImageJ's resolution, in pixels a unit, and its spacing of slices."""
+    unit = str(tiff.imagej_metadata.get("unit", ""))
+    unit = {"\\u00B5m": "µm", "micron": "µm"}.get(unit, unit)
+    scales: dict[str, _Scale] = {}
+    for axis in "XY":
+        tag = tiff.pages[0].tags.get(f"{axis}Resolution")
+        if unit and tag is not None and all(tag.value):
+            scales[axis] = _Scale(unit, tag.value[1] / tag.value[0])
+    spacing = tiff.imagej_metadata.get("spacing")
+    if unit and spacing:
+        scales["Z"] = _Scale(unit, float(spacing))
+    return scales
