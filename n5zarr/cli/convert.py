@@ -45,6 +45,10 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
         list[str] | None,
         typer.Option(metavar="GLOB", help="Arrays to copy, such as 'em/*'. May be repeated."),
     ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Arrays to leave out. May be repeated."),
+    ] = None,
     level: Annotated[
         int | None, typer.Option(metavar="N", help="Of pyramids, copy level N alone.")
     ] = None,
@@ -82,6 +86,7 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
                 destination,
                 to=to,
                 select=select or (),
+                exclude=exclude or (),
                 level=level,
                 chunks=_sizes("--chunks", chunks),
                 shards=_sizes("--shards", shards),

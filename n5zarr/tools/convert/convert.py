@@ -14,6 +14,7 @@ from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
 from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.opaque import copy_opaque, opaque_paths
 from n5zarr.tools.convert.places import check_apart, open_destination, open_source
 from n5zarr.tools.convert.target import N5Destination
 from n5zarr.tools.convert.verify import verify_copy
@@ -110,6 +111,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     *,
     to: Format | None = None,
     select: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     level: int | None = None,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
@@ -139,8 +141,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         What the source becomes: ``"out.zarr"``, ``"out.n5/em/s0"``.
     to : {"zarr", "zarr2", "n5"}, optional
         Zarr v3, Zarr v2 or N5; by default the suffix ``.n5`` or ``.zarr`` in ``destination`` tells.
-    select : str or sequence of str, optional
-        Patterns of paths, such as ``"em/*"``: which arrays to copy; all by default.
+    select, exclude : str or sequence of str, optional
+        Patterns of paths, such as ``"em/*"``: which arrays to copy, all by default; and which not.
     level : int, optional
         Of each pyramid ``s0``, ``s1``, ..., copy only this level.
     chunks, shards : int or sequence of int, optional
@@ -187,8 +189,9 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     began = time.monotonic()
     target = open_destination(destination, to, destination_options)
     patterns = [select] if isinstance(select, str) else list(select)
-    found = open_source(source, target.zarr_format, storage_options).only(patterns, level)
-    _check(found, patterns)
+    excluded = [exclude] if isinstance(exclude, str) else list(exclude)
+    found = open_source(source, target.zarr_format, storage_options).only(patterns, excluded, level)
+    _check(found, target, patterns)
     check_apart(found, target)
     layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
     n_at_once = n_workers or n_cores()
@@ -204,16 +207,22 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         "arrays": len(found.arrays),
         "to": type(target).__name__,
         "select": patterns,
+        "exclude": excluded,
         "level": level,
         "chunks": layout.chunks,
         "shards": layout.shards,
         "compression": None if new is None else compression_to_json(new),
     }
     done = begin(target.store, target.path, job, resume=resume)
-    counts = _copy(copies, {join(target.path, key) for key in done}, scheduler, n_workers, progress)
-    if verify:
-        for copy in copies:
+    written = {join(target.path, key) for key in done}
+    try:
+        counts = _copy(copies, written, scheduler, n_workers, progress)
+        copy_opaque(found, target, written)
+        for copy in copies if verify else ():
             verify_copy(copy, scheduler, n_workers, progress)
+    except Exception as err:
+        err.add_note(f"{target} stays incomplete; resume=True (--resume) goes on")
+        raise
     target.commit()
     finish(target.store, target.path)
     arrays = tuple(
@@ -244,11 +253,13 @@ def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
     return parse_compression({"type": given} if isinstance(given, str) else given)
 
 
-def _check(found: SourceTree, patterns: Sequence[str]) -> None:
+def _check(found: SourceTree, target: Destination, patterns: Sequence[str]) -> None:
     """Raise if a node cannot be read, or nothing is selected."""
+    opaque = opaque_paths(found, target)
     for path, err in found.refused.items():
-        err.add_note(f"select=... (--select) can leave out {path}")
-        raise err
+        if path not in opaque:
+            err.add_note(f"exclude={path!r} (--exclude {path}) leaves it out")
+            raise err
     if not found.arrays and patterns:
         message = f"{found.name}: expected arrays like {', '.join(patterns)}, got none"
         raise N5UnrepresentableError(message, kind="option")

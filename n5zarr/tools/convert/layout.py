@@ -23,8 +23,8 @@ class Layout:
     Parameters
     ----------
     chunks, shards : tuple of int, optional
-        Extents in elements, C order. One number is for all axes. Several are for the arrays with as
-        many axes; others keep their chunks.
+        Extents in elements, C order. One number is for all axes; shards are at least so large.
+        Several are for the arrays with as many axes; others keep their chunks.
     compression : Compression, optional
         The compression.
     """
@@ -51,8 +51,10 @@ class Layout:
             The shards do not consist of whole chunks (``kind="option"``).
         """
         wanted = _for_axes(self.shards, source.shape)
-        if wanted is None:
+        if wanted is None or self.shards is None:
             return None
+        if len(self.shards) == 1:  # about so many elements along each axis
+            wanted = tuple(-(-w // c) * c for w, c in zip(wanted, chunks, strict=True))
         whole = tuple(-(-n // c) * c for n, c in zip(source.shape, chunks, strict=True))
         shards = tuple(max(c, min(*s)) for c, *s in zip(chunks, wanted, whole, strict=True))
         if any(s % c for s, c in zip(shards, chunks, strict=True)):

@@ -164,13 +164,15 @@ class SourceTree:
     container: N5Store | None = None
     path: str = ""
 
-    def only(self, select: Sequence[str], level: int | None) -> SourceTree:
+    def only(self, select: Sequence[str], exclude: Sequence[str], level: int | None) -> SourceTree:
         """Return the arrays whose path matches a pattern, and the groups that hold them.
 
         Parameters
         ----------
         select : sequence of str
             Patterns as of a shell, of arrays or of groups that hold them; none selects all.
+        exclude : sequence of str
+            Patterns of those that are left out.
         level : int or None
             Of pyramids with levels ``s0``, ``s1``, ..., the one to take.
         """
@@ -181,15 +183,19 @@ class SourceTree:
                 return False
             names = path.split("/")
             above = ["/".join(names[:n]) for n in range(1, len(names) + 1)]
-            return not select or any(fnmatchcase(a, p.strip("/")) for a in above for p in select)
+            return not _matches(above, exclude) and (not select or _matches(above, select))
 
-        if not select and level is None:
+        if not select and not exclude and level is None:
             return self
         arrays = {path: array for path, array in self.arrays.items() if is_wanted(path)}
         refused = {path: err for path, err in self.refused.items() if is_wanted(path)}
         held = {path for a in arrays for path in _above(a)}
         groups = {path: attributes for path, attributes in self.groups.items() if path in held}
         return replace(self, arrays=arrays, groups=groups, refused=refused)
+
+
+def _matches(paths: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, pattern.strip("/")) for path in paths for pattern in patterns)
 
 
 def _above(path: str) -> list[str]:

@@ -22,17 +22,18 @@ from n5zarr.arrays.nodes import as_zarr
 from n5zarr.arrays.opening import open_array
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.compression import Compression, Gzip, Raw, compression_to_json
+from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, Zstd, compression_to_json
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
+from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.storage.requests import Put, RemoveTree, Steps, Update, read_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.encoder import Encoder, nearest_compression
 from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
-from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.dataset_view import Content, DatasetView
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
@@ -294,11 +295,13 @@ class ZarrDestination(Destination):
             options = {"filters": like.filters, "compressors": like.compressors}
             if self.format == 3:
                 options["serializer"] = like.serializer
-        if layout.compression is not None:
-            if self.format == 3:
-                options["compressors"] = zarr_compressors(layout.compression)
-            else:
-                options["compressors"] = numcodecs_compressor(layout.compression)
+        compression = layout.compression
+        if compression is None and source.blocks and not is_portable(source.blocks.compression):
+            compression = Zstd()
+        if compression is not None and self.format == 3:
+            options["compressors"] = zarr_compressors(compression)
+        elif compression is not None:
+            options["compressors"] = numcodecs_compressor(compression)
         if self.format == 2:
             options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
         names = source.dimension_names if self.format == 3 else None
@@ -356,9 +359,18 @@ class N5Destination(Destination):
         keys = [join(path, group, ATTRIBUTES_JSON) for group in below]
         for group, document in zip(below, container.ask(read_each(keys)), strict=True):
             if document is not None:
-                self.keep_document(group, document)
-        if not self.path and "" not in below:
-            self.create_group("", {})  # the root names the version
+                kept = RawObject.parse(bytes(document))
+                if join(self.path, group):  # the root alone has a version
+                    kept.remove(VERSION_KEY)
+                self.keep_document(group, kept.to_bytes())
+
+    def documents(self) -> dict[str, bytes]:
+        """Return the documents; that of the root names the version."""
+        found = super().documents()
+        root = RawObject.parse(found.pop(ATTRIBUTES_JSON, None))
+        if VERSION_KEY not in root.values:
+            root.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
+        return {**found, ATTRIBUTES_JSON: root.to_bytes()}
 
     def keep_document(self, path: str, document: bytes) -> None:
         """Take the document of a group as it is stored elsewhere."""
@@ -369,8 +381,9 @@ class N5Destination(Destination):
         """As of :class:`Destination`."""
         full = join(self.path, path)
         chunks = layout.chunks_of(source)
-        if source.blocks is not None:
-            self.keep_document(path, _changed(source.blocks, chunks, layout))
+        blocks = source.blocks
+        if blocks is not None and (chunks == source.chunks or not _is_read_only(blocks)):
+            self.keep_document(path, _changed(blocks, chunks, layout))
         else:
             self._create(full, source, chunks, layout)
         container = self._container
@@ -387,6 +400,8 @@ class N5Destination(Destination):
         names = source.dimension_names or ()
         is_named = all(names) and len(set(names)) == len(names) > 0
         compression = layout.compression or _nearest(source)
+        attributes = dict(source.attributes)
+        attributes.pop("isLabelMultiset", None)  # Paintera's, of elements that are labels now
         create_array(
             self.documents_store,
             path=path,
@@ -399,8 +414,13 @@ class N5Destination(Destination):
             units=source.units,
             resolution=source.resolution,
             offset=source.offset,
-            attributes=json.loads(json.dumps(dict(source.attributes))),
+            attributes=json.loads(json.dumps(attributes)),
         )
+
+
+def _is_read_only(blocks: N5Blocks) -> bool:
+    """Whether the values of a dataset cannot be written as they are stored."""
+    return blocks.view.content is Content.LABELS or isinstance(blocks.compression, Jpeg)
 
 
 def _changed(blocks: N5Blocks, chunks: tuple[int, ...], layout: Layout) -> bytes:
@@ -417,6 +437,8 @@ def _changed(blocks: N5Blocks, chunks: tuple[int, ...], layout: Layout) -> bytes
 
 def _nearest(source: ArraySource) -> Compression:
     """Return the compression of N5 that is nearest to that of an array, or gzip."""
+    if source.blocks is not None:
+        return Gzip() if isinstance(source.blocks.compression, Jpeg) else source.blocks.compression
     codecs = source.encoded.compressors if source.encoded is not None else ()
     if source.encoded is not None and not codecs:
         return Raw()

@@ -1,0 +1,59 @@
+"""Copy datasets of ``object`` blocks from N5 to N5: opaque bytes, which are no arrays."""
+
+from __future__ import annotations
+
+from itertools import batched
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Get, Put, Steps
+from n5zarr.tools.convert.target import N5Destination, ask
+from n5zarr.tools.jobs.incomplete import keys_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.tools.convert.target import Destination
+
+__all__ = ["copy_opaque", "opaque_paths"]
+
+_BATCH = 64
+
+
+def opaque_paths(found: SourceTree, target: Destination) -> list[str]:
+    """List the nodes that can be copied without being read."""
+    if found.container is None or not isinstance(target, N5Destination):
+        return []
+    return [path for path, err in found.refused.items() if _is_opaque(err)]
+
+
+def _is_opaque(err: Exception) -> bool:
+    return isinstance(err, N5UnsupportedError) and err.kind == "data-type"
+
+
+def copy_opaque(found: SourceTree, target: Destination, done: set[str]) -> None:
+    """Copy them, file by file; their documents are written with the others."""
+    for path in opaque_paths(found, target):
+        assert found.container is not None  # noqa: S101 - of such sources
+        assert isinstance(target, N5Destination)  # noqa: S101 - of such destinations
+        old, new = join(found.path, path), join(target.path, path)
+        storage = found.container.storage
+        (document,) = ask(storage, _gets([join(old, ATTRIBUTES_JSON)]))
+        target.keep_document(path, bytes(document or b"{}"))
+        names = sorted(keys_below(storage.store, old) - {ATTRIBUTES_JSON})
+        missing = (name for name in names if join(new, name) not in done)
+        for batch in batched(missing, _BATCH):
+            values = ask(storage, _gets([join(old, name) for name in batch]))
+            ask(target.storage, _puts(new, zip(batch, values, strict=True)))
+
+
+def _gets(keys: Sequence[str]) -> Steps[list[BufferLike | None]]:
+    return list((yield [Get(key) for key in keys]))
+
+
+def _puts(path: str, values: Iterable[tuple[str, BufferLike | None]]) -> Steps[None]:
+    yield [Put(join(path, name), value) for name, value in values if value is not None]
