@@ -360,7 +360,7 @@ class N5Destination(Destination):
         for group, document in zip(below, container.ask(read_each(keys)), strict=True):
             if document is not None:
                 kept = RawObject.parse(bytes(document))
-                if join(self.path, group):  # the root alone has a version
+                if not join(path, group) and self.path:  # it is no root any more
                     kept.remove(VERSION_KEY)
                 self.keep_document(group, kept.to_bytes())
 

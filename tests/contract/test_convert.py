@@ -1,0 +1,502 @@
+"""``n5zarr.convert``: values, passed-through bytes, documents, interrupted runs.
+
+What is written is read by tensorstore, and by zarr in a process that cannot import n5zarr.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import tensorstore as ts
+import tifffile
+import zarr
+from distributed import Client, LocalCluster
+from typer.testing import CliRunner
+from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.tools.convert.target import ZarrTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATA = Path(__file__).parents[1] / "data"
+JAVA = DATA / "java"
+SAMPLE = Path(n5zarr.sample_path())
+DATASETS = json.loads((JAVA / "manifest.json").read_text())["datasets"]
+BY_ROOT: dict[str, list[dict[str, Any]]] = defaultdict(list)
+for each in DATASETS:
+    BY_ROOT[each["root"]].append(each)
+HEADER = 4 + 4 * 3  # bytes before the payload of a 3-D block
+
+# in a process of its own: SHA-256 of all arrays below each root, big-endian, as in the manifest
+READ = """
+import hashlib, json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "n5zarr":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+import numpy as np, zarr
+sums = {}
+for root in sys.argv[1:]:
+    top = zarr.open(root, mode="r")
+    arrays = [("", top)] if isinstance(top, zarr.Array) else top.members(max_depth=None)
+    for path, array in arrays:
+        if isinstance(array, zarr.Array) and array.dtype.kind in "iufb":
+            values = np.asarray(array[...])
+            big = np.ascontiguousarray(values, values.dtype.newbyteorder(">"))
+            sums[f"{root}:{path}"] = hashlib.sha256(big.tobytes()).hexdigest()
+print(json.dumps(sums))
+"""
+
+
+def read_without_n5zarr(*roots: Path) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", READ, *map(str, roots)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    sums: dict[str, str] = json.loads(done.stdout)
+    return sums
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.parametrize(
+    ("to", "options"),
+    [
+        ("zarr", {}),
+        ("zarr2", {}),
+        ("zarr", {"shards": 24}),
+        ("zarr", {"chunks": 5, "compression": "zstd"}),
+        ("zarr2", {"chunks": 5, "shards": None, "compression": "gzip"}),
+    ],
+    ids=str,
+)
+def test_fixtures_become_zarr_that_zarr_alone_reads(
+    to: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    roots = {root: tmp_path / f"{root}.zarr" for root in BY_ROOT if root != "compressions.n5"}
+    for root, out in roots.items():
+        n5zarr.convert(JAVA / root, out, to=to, **options)
+    sums = read_without_n5zarr(*roots.values())
+    wanted = {
+        f"{roots[d['root']]}:{d['path']}": d["sha256"] for d in DATASETS if d["root"] in roots
+    }
+    assert {key: sums.get(key) for key in wanted} == wanted
+
+
+def test_every_compression_becomes_one_that_zarr_alone_reads(tmp_path: Path) -> None:
+    out = tmp_path / "out.zarr"
+    done = n5zarr.convert(JAVA / "compressions.n5", out, select=["*/u8*", "*/i64*"])
+    sums = read_without_n5zarr(out)
+    found = [d for d in BY_ROOT["compressions.n5"] if f"{out}:{d['path']}" in sums]
+    assert len(found) == len(done.arrays) >= 20
+    assert {d["compression"]["type"] for d in found} == {
+        "raw", "gzip", "bzip2", "xz", "lz4", "blosc", "zstd"
+    }  # fmt: skip
+    for dataset in found:
+        assert sums[f"{out}:{dataset['path']}"] == dataset["sha256"], dataset["path"]
+
+
+def tensorstore_values(path: Path) -> np.ndarray:
+    kvstore = {"driver": "file", "path": f"{path}/"}
+    found = ts.open({"driver": "n5", "kvstore": kvstore}).result()
+    return np.asarray(found.read().result()).T
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": (7, 11, 13)}], ids=str)
+def test_n5_becomes_n5_that_tensorstore_reads(options: dict[str, Any], tmp_path: Path) -> None:
+    done = n5zarr.convert(SAMPLE, tmp_path / "out.n5", verify=True, **options)
+    for array in done.arrays:
+        wanted = tensorstore_values(SAMPLE / array.path)
+        np.testing.assert_array_equal(tensorstore_values(tmp_path / "out.n5" / array.path), wanted)
+
+
+def test_containers_are_copied_byte_for_byte(tmp_path: Path) -> None:
+    for root in ("varlen.n5", "labels.n5", "strings.n5", "v0.n5", "sparse.n5", "zarr2.n5"):
+        n5zarr.convert(JAVA / root, tmp_path / root, verify=True)
+        for file in (f for f in (JAVA / root).rglob("*") if f.is_file()):
+            copied = (tmp_path / root / file.relative_to(JAVA / root)).read_bytes()
+            if file.name == "attributes.json":
+                ours, theirs = json.loads(copied), json.loads(file.read_bytes() or b"{}")
+                assert {"n5": "4.0.0", **theirs} == {"n5": "4.0.0", **ours}
+            else:
+                assert copied == file.read_bytes(), file
+
+
+# ------------------------------------------------------------------------------- pass-through
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    """A dataset of 17 x 23 x 31 in blocks of 5 x 7 x 11, written by tensorstore: padded edges."""
+    values = np.random.default_rng(5).integers(0, 60000, (17, 23, 31), "u2")
+    path = tmp_path / "in.n5" / "v"
+    spec = {
+        "driver": "n5",
+        "kvstore": {"driver": "file", "path": f"{path}/"},
+        "metadata": {
+            "dimensions": [31, 23, 17], "blockSize": [11, 7, 5], "dataType": "uint16",
+            "compression": {"type": "gzip", "level": 3},
+        },
+    }  # fmt: skip
+    ts.open(spec, create=True).result().write(values.T).result()
+    return path, values
+
+
+def test_payloads_are_passed_through_byte_for_byte(
+    volume: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, _ = volume
+    done = n5zarr.convert(path, tmp_path / "out.zarr")
+    assert done.arrays[0].way == "chunks"
+    n_same = 0
+    for z, y, x in np.ndindex(4, 4, 3):
+        block = (path / f"{x}/{y}/{z}").read_bytes()
+        chunk = (tmp_path / f"out.zarr/c/{z}/{y}/{x}").read_bytes()
+        assert chunk == block[HEADER:]  # tensorstore pads: all blocks are full
+        n_same += 1
+    assert n_same == done.arrays[0].n_written == 48
+
+
+def test_payloads_are_joined_into_shards_byte_for_byte(
+    volume: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, values = volume
+    done = n5zarr.convert(path, tmp_path / "out.zarr", shards=(10, 14, 22))
+    assert done.arrays[0].way == "shards"
+    # codec sharding_indexed: offsets and sizes of 2 x 2 x 2 chunks, then a checksum of 4 bytes
+    shard = (tmp_path / "out.zarr/c/0/1/0").read_bytes()
+    index = np.frombuffer(shard[-4 - 8 * 16 : -4], "<u8").reshape(2, 2, 2, 2)
+    for z, y, x in np.ndindex(2, 2, 2):
+        offset, size = map(int, index[z, y, x])
+        block = (path / f"{x}/{y + 2}/{z}").read_bytes()
+        assert shard[offset : offset + size] == block[HEADER:]
+    kvstore = {"driver": "file", "path": f"{tmp_path}/out.zarr/"}
+    read = ts.open({"driver": "zarr3", "kvstore": kvstore}).result().read().result()
+    np.testing.assert_array_equal(read, values)
+
+
+@pytest.mark.parametrize(
+    "codec", [GzipCodec(level=5), ZstdCodec(level=2), BloscCodec(cname="zstd", typesize=2)], ids=str
+)
+def test_chunks_of_zarr_are_passed_through_into_n5(codec: Any, tmp_path: Path) -> None:
+    values = np.random.default_rng(6).integers(0, 60000, (10, 14, 33), "u2")
+    zarr.create_array(
+        tmp_path / "in.zarr", data=values, chunks=(5, 7, 11),
+        serializer=BytesCodec(endian="big"), compressors=codec,
+    )  # fmt: skip
+    done = n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5/v")
+    assert done.arrays[0].way == "chunks"
+    chunk = (tmp_path / "in.zarr/c/1/1/2").read_bytes()
+    assert (tmp_path / "out.n5/v/2/1/1").read_bytes()[HEADER:] == chunk
+    np.testing.assert_array_equal(tensorstore_values(tmp_path / "out.n5/v"), values)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    "dtype", ["u1", "<i4", ">f8", "bool", "complex64", "f2", "M8[ns]", "U5", "V3"], ids=str
+)
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+def test_data_types_of_zarr_come_back(dtype: str, zarr_format: Any, tmp_path: Path) -> None:
+    raw = np.random.default_rng(7).integers(1, 100, (7, 11))
+    values = raw.astype("S3").astype(dtype) if dtype == "V3" else raw.astype(dtype)
+    source = zarr.create_array(
+        tmp_path / "in.zarr", name="g/a", shape=values.shape, dtype=values.dtype, chunks=(3, 5),
+        shards=(6, 10) if zarr_format == 3 else None, zarr_format=zarr_format,
+        attributes={"note": ["é", 1.5]},
+    )  # fmt: skip
+    source[...] = values
+    n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5", verify=True)
+    n5zarr.convert(tmp_path / "out.n5", tmp_path / "back.zarr", verify=True)
+    back: Any = zarr.open_array(tmp_path / "back.zarr", path="g/a", mode="r")
+    assert back.chunks == (3, 5)
+    assert back.dtype.newbyteorder("=") == values.dtype.newbyteorder("=")
+    assert back.attrs.asdict() == {"note": ["é", 1.5]}
+    assert back[...].tolist() == values.tolist()
+
+
+def test_fill_values_and_empty_chunks_stay(tmp_path: Path) -> None:
+    source = zarr.create_array(
+        tmp_path / "in.zarr", shape=(20, 30), chunks=(4, 5), dtype="f4", fill_value=-1.5
+    )
+    source[4:8, 5:10] = 3
+    source[12:16, 10:15] = -0.0
+    n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5/v", verify=True)
+    done = n5zarr.convert(tmp_path / "out.n5/v", tmp_path / "b.zarr", shards=(8, 10), verify=True)
+    assert done.arrays[0].n_written == 2
+    back: Any = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    assert back.fill_value == -1.5
+    assert np.signbit(back[12, 10])
+
+
+# ---------------------------------------------------------------------------------- selections
+
+
+def test_a_selection_and_a_level(tmp_path: Path) -> None:
+    done = n5zarr.convert(SAMPLE, tmp_path / "a.zarr", select="em/*", exclude="em/s0")
+    assert [array.path for array in done.arrays] == ["em/s1", "em/s2"]
+    done = n5zarr.convert(SAMPLE, tmp_path / "b.zarr", level=1)
+    assert [array.path for array in done.arrays] == ["em/s1"]
+    with pytest.raises(N5UnrepresentableError, match=r"expected arrays like nothing/\*"):
+        n5zarr.convert(SAMPLE, tmp_path / "c.zarr", select="nothing/*")
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    done = n5zarr.convert(SAMPLE, tmp_path / "a.zarr", chunks=32, dry_run=True)
+    assert done.dry_run
+    assert [(a.path, a.way) for a in done.arrays][:2] == [("em/s0", "values"), ("em/s1", "values")]
+    assert done.n_bytes == sum(
+        np.prod(a.shape) * (8 if "lab" in a.path else 1) for a in done.arrays
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_exists_is_kept_unless_it_may_go(tmp_path: Path) -> None:
+    out = tmp_path / "out.zarr"
+    zarr.create_array(out, name="old", shape=(3,), dtype="u1")
+    with pytest.raises(N5UnrepresentableError, match=r"--overwrite\) removes it first"):
+        n5zarr.convert(SAMPLE, out)
+    with pytest.raises(N5UnrepresentableError, match="expected a number of elements"):
+        n5zarr.convert(SAMPLE, out, chunks=0, overwrite=True)
+    with pytest.raises(FileNotFoundError):
+        n5zarr.convert(tmp_path / "none.n5", out, overwrite=True)
+    assert zarr.open_group(out, mode="r")["old"].shape == (3,)  # type: ignore[union-attr]
+    n5zarr.convert(SAMPLE / "em/s2", out, overwrite=True)
+    assert zarr.open_array(out, mode="r").shape == (10, 24, 32)
+
+
+def test_a_destination_inside_of_the_source_is_refused(tmp_path: Path) -> None:
+    n5zarr.convert(SAMPLE, tmp_path / "a.n5")
+    for out in ("a.n5", "a.n5/em", "a.n5/copy"):
+        with pytest.raises(N5UnrepresentableError, match="another place"):
+            n5zarr.convert(tmp_path / "a.n5", tmp_path / out, overwrite=True)
+
+
+def test_broken_nodes_and_blocks_are_named(tmp_path: Path) -> None:
+    with pytest.raises(N5UnsupportedError, match="object") as caught:
+        n5zarr.convert(JAVA / "varlen.n5", tmp_path / "a.zarr")
+    assert "--exclude object" in caught.value.__notes__[0]
+    n5zarr.convert(SAMPLE, tmp_path / "in.n5")
+    (tmp_path / "in.n5/em/s1/0/0/0").write_bytes(b"\0\0\0\3")
+    with pytest.raises(N5BlockError, match=r"em/s1: block 0/0/0") as broken:
+        n5zarr.convert(tmp_path / "in.n5", tmp_path / "b.zarr")
+    assert "--resume" in broken.value.__notes__[0]
+    assert not (tmp_path / "b.zarr/zarr.json").exists()
+
+
+def test_verify_tells_values_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = ZarrTarget.put
+
+    def cut(self: ZarrTarget, units: Any) -> int:
+        return put(self, units[1:])  # lose a chunk
+
+    monkeypatch.setattr(ZarrTarget, "put", cut)
+    with pytest.raises(
+        N5Error, match=r"expected the values of .*em/s0, got others in \["
+    ) as caught:
+        n5zarr.convert(SAMPLE, tmp_path / "a.zarr", verify=True)
+    assert caught.value.kind == "differs"
+
+
+# -------------------------------------------------------------------------------- interruption
+
+N_KILLS = int(os.environ.get("N5ZARR_KILLS", "1"))
+CONVERT = """
+import sys, time, n5zarr
+source, out, options = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+print("begin", flush=True)
+n5zarr.convert(source, out, progress=lambda *_: time.sleep(0.02), **options)
+"""
+
+
+def files_of(folder: Path) -> dict[str, tuple[int, int]]:
+    """The chunks in a folder, by name, with what changes when one is written again."""
+    found = {}
+    for file in folder.rglob("*"):
+        name = file.relative_to(folder).as_posix()
+        is_document = name.endswith((".json", ".partial"))
+        if file.is_file() and not is_document:
+            found[name] = (file.stat().st_ino, file.stat().st_mtime_ns)
+    return found
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options"),
+    [
+        ("zarr", {}),
+        ("zarr", {"shards": (32, 64, 64)}),
+        ("zarr", {"chunks": (8, 32, 64)}),
+        ("n5", {}),
+        ("n5", {"chunks": (8, 32, 64)}),
+    ],
+    ids=str,
+)
+def test_a_killed_run_goes_on_where_it_stopped(
+    suffix: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    source = tmp_path / "in.n5"
+    values = np.random.default_rng(3).integers(0, 60000, (96, 160, 192), "u2")
+    n5zarr.create_array(source, path="v", data=values, chunks=(16, 32, 32), compression="zstd")
+    wanted = tmp_path / f"wanted.{suffix}"
+    n5zarr.convert(source, wanted, **options)
+    numbers = random.Random(11)  # noqa: S311 - moments to kill at
+    n_interrupted = 0
+    for k in range(N_KILLS):
+        out = tmp_path / f"out{k}.{suffix}"
+        command = [sys.executable, "-c", CONVERT, str(source), str(out), repr(options)]
+        run = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert run.stdout is not None
+        run.stdout.readline()
+        deadline = time.monotonic() + 20
+        n_wanted = numbers.randrange(1, len(files_of(wanted)) * 3 // 4)
+        while run.poll() is None and time.monotonic() < deadline:
+            if len(files_of(out)) >= n_wanted:
+                break
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        run.stdout.close()
+        before = files_of(out)
+        if (out / "n5zarr-incomplete.json").exists():
+            n_interrupted += 1
+            assert not (out / "zarr.json").exists()
+            assert not (out / "v/attributes.json").exists()
+            n5zarr.convert(source, out, resume=True, **options)
+        assert {n: s for n, s in files_of(out).items() if n in before} == before
+        for file in out.rglob("*.partial"):
+            file.unlink()
+        assert contents(out) == contents(wanted)
+    assert n_interrupted
+
+
+def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out.n5"
+    with pytest.raises(KeyboardInterrupt):
+        n5zarr.convert(SAMPLE, out, progress=interrupt)
+    with pytest.raises(N5Error, match="incomplete result of an interrupted run"):
+        n5zarr.open(out)
+    with pytest.raises(N5UnrepresentableError, match="holds the incomplete result"):
+        n5zarr.convert(SAMPLE, out)
+    with pytest.raises(N5UnrepresentableError, match="got others for chunks"):
+        n5zarr.convert(SAMPLE, out, chunks=7, resume=True)
+    n5zarr.convert(SAMPLE, out, resume=True)
+    assert n5zarr.open_array(out, path="em/s2").shape == (10, 24, 32)
+
+
+# ---------------------------------------------------------------------------------- elsewhere
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as connected:  # type: ignore[no-untyped-call]
+        yield connected
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_workers_of_dask_convert(client: Any, tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(0, 60000, (67, 101, 131), "u2")
+    n5zarr.create_array(tmp_path / "in.n5", path="v", data=values, chunks=(16, 32, 32))
+    for name, options in (("a", {}), ("b", {"shards": (32, 64, 64)}), ("c", {"chunks": 24})):
+        out = tmp_path / f"{name}.zarr"
+        done = n5zarr.convert(tmp_path / "in.n5", out, verify=True, **options)
+        assert done.verified
+        read: Any = zarr.open_array(out, path="v", mode="r")
+        np.testing.assert_array_equal(read[...], values)
+    workers = set(client.run(os.getpid).values())
+    assert os.getpid() not in workers
+    assert len(workers) == 2
+
+
+def test_hdf5_becomes_n5(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).integers(0, 9999, (17, 19, 23)).astype(">u2")
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        raw = file.create_dataset("g/raw", data=values, chunks=(5, 6, 7))
+        raw.attrs["resolution"] = (40.0, 4.0, 4.0)
+        file["g/names"] = np.array(["ä", "b"], object)
+        file["g/flags"] = np.array([True, False, True])
+    n5zarr.convert(tmp_path / "in.h5/g/raw", tmp_path / "a.n5/em/s0", verify=True)
+    np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5/em/s0"), values)
+    document = json.loads((tmp_path / "a.n5/em/s0/attributes.json").read_bytes())
+    assert document["resolution"] == [40.0, 4.0, 4.0]
+    assert document["blockSize"] == [7, 6, 5]
+    n5zarr.convert(tmp_path / "in.h5", tmp_path / "b.n5", verify=True)
+    group = n5zarr.open_group(tmp_path / "b.n5", path="g")
+    assert group["names"][...].tolist() == ["ä", "b"]  # type: ignore[index,union-attr]
+    assert group["flags"][...].tolist() == [True, False, True]  # type: ignore[index,union-attr]
+
+
+def test_tiff_becomes_n5_with_its_pixel_sizes(tmp_path: Path) -> None:
+    values = np.random.default_rng(2).integers(0, 255, (7, 3, 101, 67), "u1")
+    sizes = {"PhysicalSizeX": 0.1, "PhysicalSizeY": 0.2, "PhysicalSizeZ": 500.0}
+    units = {"PhysicalSizeXUnit": "µm", "PhysicalSizeYUnit": "µm", "PhysicalSizeZUnit": "nm"}
+    tifffile.imwrite(tmp_path / "a.ome.tif", values, metadata={"axes": "ZCYX", **sizes, **units})
+    n5zarr.convert(tmp_path / "a.ome.tif", tmp_path / "a.n5/v", verify=True)
+    np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5/v"), values)
+    geometry = n5zarr.geometry(tmp_path / "a.n5/v")
+    assert geometry.names == ("z", "c", "y", "x")
+    assert (geometry.units, geometry.scale) == (("nm", None, "µm", "µm"), (500.0, 1.0, 0.2, 0.1))
+    (tmp_path / "stack").mkdir()
+    for z in range(5):
+        tifffile.imwrite(tmp_path / f"stack/{z:03}.tif", values[z, 0])
+    n5zarr.convert(tmp_path / "stack/*.tif", tmp_path / "b.n5/v")
+    np.testing.assert_array_equal(tensorstore_values(tmp_path / "b.n5/v"), values[:5, 0])
+
+
+def test_levels_of_an_ome_tiff_line_up(tmp_path: Path) -> None:
+    values = np.random.default_rng(2).integers(0, 65000, (4, 512, 256), "u2")
+    sizes = {"PhysicalSizeX": 0.1, "PhysicalSizeY": 0.2, "PhysicalSizeZ": 1.0}
+    with tifffile.TiffWriter(tmp_path / "a.ome.tif") as file:
+        file.write(values, subifds=1, metadata={"axes": "ZYX", **sizes}, tile=(64, 64))
+        file.write(values[:, ::2, ::2], subfiletype=1, tile=(64, 64))
+    n5zarr.convert(tmp_path / "a.ome.tif", tmp_path / "a.n5/v", verify=True)
+    level = n5zarr.geometry(tmp_path / "a.n5", "v/s1")
+    assert level.scale == (1.0, 0.4, 0.2)
+    assert level.translation == (0.0, 0.1, 0.05)
+
+
+# --------------------------------------------------------------------------------- the command
+
+
+def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
+    out = str(tmp_path / "out.zarr")
+    run = CliRunner().invoke(app, ["convert", str(SAMPLE), out, "--shards", "48"])
+    assert run.exit_code == 0, run.output
+    assert "em/s1" in run.output
+    assert "chunks joined into shards" in run.output
+    assert "4 arrays, 4.3 MiB" in run.output
+    run = CliRunner().invoke(app, ["convert", str(SAMPLE), out])
+    assert run.exit_code == 2
+    assert "--overwrite" in run.output
+    run = CliRunner().invoke(app, ["convert", str(SAMPLE), str(tmp_path / "x")])
+    assert run.exit_code == 2
+    assert "--to" in run.output
