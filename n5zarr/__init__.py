@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import Conversion, convert
+    from n5zarr.tools.rechunk import rechunk
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -67,6 +68,7 @@ __all__ = [
     "pyramid_levels",
     "read_block",
     "read_interest_points",
+    "rechunk",
     "sample_path",
     "set_geometry",
     "to_n5",
@@ -96,6 +98,7 @@ _MODULES = {
     "open_level": "xarray.pyramids",
     "pyramid_levels": "xarray.pyramids",
     "read_block": "store.blocks",
+    "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
     "sample_path": "store.location",
     "set_geometry": "store.set_geometry",

@@ -11,7 +11,7 @@ import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli import look
 from n5zarr.cli.common import Debug, console, errors_in_one_line
-from n5zarr.cli.convert import convert
+from n5zarr.cli.convert import convert, rechunk
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
@@ -32,6 +32,7 @@ for panel, command in (
     (LOOK, look.tree),
     (LOOK, look.info),
     (MOVE, convert),
+    (MAKE, rechunk),
 ):
     app.command(rich_help_panel=panel)(command)
 app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -25,13 +26,19 @@ from n5zarr.cli.progress import progress_bar
 from n5zarr.store.info import bytes_text
 from n5zarr.tools.convert.convert import Conversion, ConvertedArray
 from n5zarr.tools.convert.convert import convert as convert_all
+from n5zarr.tools.rechunk import rechunk as rechunk_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["convert"]
+__all__ = ["convert", "rechunk"]
 
 _MOST_ROWS = 20
+
+Codec = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Compression: raw, gzip, zstd, blosc, ..., or as JSON."),
+]
 
 
 def convert(  # noqa: PLR0913, PLR0917 - the options of the library
@@ -58,10 +65,7 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
     shards: Annotated[
         str | None, typer.Option(metavar="Z,Y,X", help="Elements of a shard; or one number.")
     ] = None,
-    codec: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Compression: raw, gzip, zstd, blosc, ..., or as JSON."),
-    ] = None,
+    codec: Codec = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[
@@ -102,6 +106,36 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
                 progress=show,
             )
         _print(done)
+
+
+def rechunk(  # noqa: PLR0913, PLR0917 - the options of the library
+    location: Annotated[str, typer.Argument(metavar="PATH", help="A dataset or group of N5.")],
+    chunks: Annotated[
+        str | None, typer.Option(metavar="Z,Y,X", help="Elements of a block; or one number.")
+    ] = None,
+    codec: Codec = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    debug: Debug = False,
+) -> None:
+    """Give the datasets below PATH other blocks or another compression, in place.
+
+    They are written beside the container, into .NAME.rechunk, and compared; then each takes the
+    place of the old one. Only for local containers that no other program writes meanwhile.
+    """
+    with errors_in_one_line(debug=debug):
+        with progress_bar() as show:
+            done = rechunk_all(
+                location,
+                chunks=_sizes("--chunks", chunks),
+                compression=_compression(codec),
+                resume=resume,
+                scheduler=scheduler,
+                n_workers=workers,
+                progress=show,
+            )
+        _print(replace(done, destination=location))
 
 
 def _sizes(name: str, given: str | None) -> list[int] | None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -500,3 +501,62 @@ def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["convert", str(SAMPLE), str(tmp_path / "x")])
     assert run.exit_code == 2
     assert "--to" in run.output
+
+
+# ------------------------------------------------------------------------------------- rechunk
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SAMPLE, tmp_path / "mine.n5"))
+
+
+def test_datasets_get_other_blocks_in_place(mine: Path) -> None:
+    before = contents(mine)
+    done = n5zarr.rechunk(mine, "em", chunks=(7, 11, 13), compression="zstd")
+    assert [array.path for array in done.arrays] == ["s0", "s1", "s2"]
+    for name in ("em/s0", "em/s1", "em/s2"):
+        document = json.loads((mine / name / "attributes.json").read_bytes())
+        assert document["blockSize"] == [
+            min(n, s) for n, s in zip((13, 11, 7), document["dimensions"], strict=True)
+        ]
+        assert document["compression"]["type"] == "zstd"
+        np.testing.assert_array_equal(
+            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
+        )
+    after = contents(mine)
+    assert {n: s for n, s in after.items() if not n.startswith("em/s")} == {
+        n: s for n, s in before.items() if not n.startswith("em/s")
+    }
+    assert [f.name for f in mine.parent.iterdir()] == ["mine.n5"]
+
+
+@pytest.mark.parametrize("n_renames", range(5))
+def test_a_killed_rechunk_loses_nothing(
+    n_renames: int, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, n_done = Path.rename, iter(range(99))
+
+    def stop(self: Path, target: Path) -> Path:
+        if next(n_done) >= n_renames:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt):
+        n5zarr.rechunk(mine, "em", chunks=9)
+    monkeypatch.setattr(Path, "rename", rename)
+    n5zarr.rechunk(mine, "em", chunks=9, resume=True)
+    for name in ("em/s0", "em/s1", "em/s2"):
+        assert n5zarr.open_array(mine, path=name).chunks == (9, 9, 9)
+        np.testing.assert_array_equal(
+            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
+        )
+
+
+def test_a_dataset_that_holds_other_nodes_is_not_replaced(mine: Path) -> None:
+    (mine / "em/s0/notes").mkdir()
+    with pytest.raises(N5UnsupportedError, match="expected only blocks in a dataset, got 'notes'"):
+        n5zarr.rechunk(mine, "em/s0", chunks=9)
+    with pytest.raises(N5UnrepresentableError, match="expected chunks, a compression or both"):
+        n5zarr.rechunk(mine)

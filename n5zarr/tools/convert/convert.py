@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedArray", "convert"]
 
 _MAX_MEMORY = 2**30  # bytes, of all workers
+_REMOTE_WORKERS = 16  # which wait for servers most of the time
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     _check(found, target, patterns)
     check_apart(found, target)
     layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
+    is_remote = not (found.is_local and target.storage.supports_sync)
+    n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
     copies = _plan(found, target, layout, max(1, max_memory // (2 * n_at_once)))
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))

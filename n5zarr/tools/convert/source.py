@@ -6,10 +6,13 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zarr.abc.store import SupportsSyncStore
+
 from n5zarr.conventions.model import level_of
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_key
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.incomplete import keys_below
 from n5zarr.zarr_view.keys import ChunkNames
 
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -163,6 +165,15 @@ class SourceTree:
     refused: Mapping[str, Exception] = field(default_factory=dict)
     container: N5Store | None = None
     path: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether reading does not wait for a server."""
+        stores = (array.encoded.store for array in self.arrays.values() if array.encoded)
+        store = self.container or next(stores, None)
+        if isinstance(store, N5Store):
+            return store.storage.supports_sync
+        return store is None or isinstance(store, SupportsSyncStore)
 
     def only(self, select: Sequence[str], exclude: Sequence[str], level: int | None) -> SourceTree:
         """Return the arrays whose path matches a pattern, and the groups that hold them.

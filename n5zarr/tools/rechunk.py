@@ -1,0 +1,133 @@
+"""``n5zarr.rechunk``: give datasets of a local container other blocks or another compression."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from n5zarr.container.foreign import INCOMPLETE_JSON
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.grid import is_block_name
+from n5zarr.store.location import open_container
+from n5zarr.tools.convert.convert import Conversion, convert
+from n5zarr.tools.convert.from_n5 import n5_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+
+__all__ = ["rechunk"]
+
+
+def rechunk(  # noqa: PLR0913 - the options of convert
+    store: Location,
+    path: str = "",
+    *,
+    chunks: int | Sequence[int] | None = None,
+    compression: Mapping[str, JSON] | str | None = None,
+    resume: bool = False,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> Conversion:
+    """Write the datasets below a node anew, with other blocks or another compression, in place.
+
+    The new datasets are written beside the container, into ``.NAME.rechunk``, and compared with the
+    old ones. Then each takes the place of the old one by two renames. Programs that have opened an
+    old dataset must open it again before they write.
+
+    Parameters
+    ----------
+    store : path
+        A local container, or a location in one.
+    path : str, optional
+        Dataset or group below ``store``.
+    chunks : int or sequence of int, optional
+        Extent of a block in elements, C order; one number for all axes.
+    compression : mapping or str, optional
+        As in ``attributes.json``.
+    resume : bool, optional
+        Whether to go on with an interrupted run.
+    scheduler, n_workers, progress : optional
+        As for :func:`n5zarr.convert`.
+
+    Returns
+    -------
+    Conversion
+        What was done with each dataset.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5UnsupportedError
+        The container is not in local files, or a dataset holds other nodes (``kind="option"``).
+    N5UnrepresentableError
+        Neither blocks nor a compression are given (``kind="option"``).
+
+    Examples
+    --------
+    >>> import pathlib, shutil, tempfile, n5zarr
+    >>> mine = shutil.copytree(n5zarr.sample_path(), pathlib.Path(tempfile.mkdtemp(), "mine.n5"))
+    >>> n5zarr.rechunk(mine, "em/s1", chunks=32).arrays[0].chunks
+    (20, 32, 32)
+    """
+    if chunks is None and compression is None:
+        message = "rechunk: expected chunks, a compression or both, got none"
+        raise N5UnrepresentableError(message, kind="option")
+    opened, node = open_container(store, path)
+    root = opened.storage.root
+    if root is None:
+        message = (
+            f"{opened}: expected local files, where a dataset is replaced by renaming; "
+            "n5zarr.convert(...) writes a new container"
+        )
+        raise N5UnsupportedError(message, kind="option")
+    beside = root.parent / f".{root.name}.rechunk"
+    new = beside / "new.n5"
+    is_written = resume and new.exists() and not (new / INCOMPLETE_JSON).exists()
+    if is_written:  # all but the renames
+        paths = list(n5_tree(new).arrays)
+        done = Conversion(str(root / node), str(new), (), 0, 0.0, verified=True)
+    else:
+        for array in n5_tree(root / node).arrays:
+            _check_alone(root / node / array)
+        done = convert(
+            root / node,
+            new,
+            chunks=chunks,
+            compression=compression,
+            overwrite=not resume,
+            resume=resume,
+            verify=True,
+            scheduler=scheduler,
+            n_workers=n_workers,
+            progress=progress,
+        )
+        paths = [array.path for array in done.arrays]
+    for array in paths:
+        _replace(root / node / array, new / array, beside / "replaced")
+    shutil.rmtree(beside)
+    return done
+
+
+def _check_alone(dataset: Path) -> None:
+    """Check that a directory holds nothing but a dataset: all of it is replaced."""
+    for entry in dataset.iterdir():
+        if entry.name != ATTRIBUTES_JSON and not is_block_name(entry.name):
+            message = f"{dataset}: expected only blocks in a dataset, got {entry.name!r}; move it"
+            raise N5UnsupportedError(message, kind="option")
+
+
+def _replace(old: Path, new: Path, aside: Path) -> None:
+    """Put a dataset in the place of another one; goes on where a killed run stopped."""
+    if old.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+        old.rename(aside)
+    new.rename(old)
+    shutil.rmtree(aside)
