@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["in_full", "is_unit", "ratio", "spelled", "symbol"]
+__all__ = ["in_full", "is_count", "is_unit", "ratio", "spelled", "symbol"]
 
 _PREFIXES = (
     ("yocto", "y", -24), ("zepto", "z", -21), ("atto", "a", -18), ("femto", "f", -15),
@@ -42,37 +42,17 @@ _SYMBOLS = {  # of SI units, as Neuroglancer's si_units.ts has them, and in full
 } | dict.fromkeys(("micron", "microns"), ("um", "micrometer"))
 _FULL = {"sec": "second", "msec": "millisecond", "usec": "microsecond", "Å": "angstrom",
          "A": "angstrom", "in": "inch", "min": "minute", "h": "hour", "hr": "hour", "d": "day",
-         "ft": "foot", "mi": "mile", "pc": "parsec", "yd": "yard"}  # fmt: skip
-_OTHERS = {
-    *(
-        "foot",
-        "feet",
-        "ft",
-        "mile",
-        "miles",
-        "mi",
-        "parsec",
-        "parsecs",
-        "pc",
-        "yard",
-        "yards",
-        "yd",
-    ),
-    *(
-        "frame",
-        "frames",
-        "pixel",
-        "pixels",
-        "px",
-        "voxel",
-        "voxels",
-        "vx",
-        "pix",
-        "slice",
-        "slices",
-    ),
-    *("degree", "degrees", "deg", "rad", "radian", "radians"),
-}
+         "ft": "foot", "mi": "mile", "pc": "parsec", "yd": "yard", "angstroms": "angstrom",
+         "inches": "inch", "minutes": "minute", "hours": "hour", "days": "day", "feet": "foot",
+         "miles": "mile", "parsecs": "parsec", "yards": "yard"}  # fmt: skip
+_LENGTHS = {
+    "foot", "feet", "ft", "mile", "miles", "mi", "parsec", "parsecs", "pc", "yard", "yards", "yd",
+}  # fmt: skip
+_COUNTS = {
+    "frame", "frames", "pixel", "pixels", "px", "voxel", "voxels", "vx", "pix", "slice", "slices",
+}  # fmt: skip
+_ANGLES = {"degree", "degrees", "deg", "rad", "radian", "radians"}
+_OTHERS = _LENGTHS | _COUNTS | _ANGLES
 
 
 def is_unit(text: str) -> bool:
@@ -84,6 +64,17 @@ def is_unit(text: str) -> bool:
     [True, True, True, True, False, False]
     """
     return any(name in _SIZES or name in _OTHERS for name in (text, text.lower()))
+
+
+def is_count(text: str) -> bool:
+    """Whether a text counts elements, so that it says nothing of their size.
+
+    Examples
+    --------
+    >>> is_count("Pixel"), is_count("nm")
+    (True, False)
+    """
+    return text.lower() in _COUNTS
 
 
 def ratio(unit: str | None, other: str | None) -> float | None:
@@ -111,7 +102,7 @@ def in_full(unit: str) -> str:
     ['nanometer', 'micrometer', 'micrometer', 'minute', 'pixel']
     """
     found = _SYMBOLS.get(unit) or _SYMBOLS.get(unit.lower())
-    return found[1] if found else _FULL.get(unit, unit)
+    return found[1] if found else _FULL.get(unit, _FULL.get(unit.lower(), unit))
 
 
 def symbol(unit: str | None) -> tuple[str, float]:

@@ -1,0 +1,194 @@
+"""How images are shown, and whether they are labels: from what N5 containers say to OME-Zarr.
+
+What containers have: ``intensityLimits`` and ``color`` (n5-universe's canonical metadata), ``min``
+and ``max`` (its generic metadata, and Paintera), ``contrastLimits``, ``Bigstitcher-Spark``
+(BigStitcher's fused images), ``omero`` of OME-Zarr itself, and BigDataViewer's ``settings.xml``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.conventions.model import mapping, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["Shown", "find_shown", "is_label", "omero"]
+
+_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How a source shows an image.
+
+    Parameters
+    ----------
+    limits : tuple of float, optional
+        Values that are shown darkest and brightest.
+    color : str, optional
+        Six hexadecimal digits, red first.
+    """
+
+    limits: tuple[float, float] | None = None
+    color: str | None = None
+
+
+def find_shown(attributes: Iterable[Mapping[str, JSON]]) -> Shown:
+    """Find how an image is shown: in the attributes of its finest level, then of the groups above.
+
+    Examples
+    --------
+    >>> find_shown([{"intensityLimits": {"min": 12, "max": 357}, "color": {"rgba": -16711936}}])
+    Shown(limits=(12.0, 357.0), color='00FF00')
+    """
+    limits, color = None, None
+    for each in attributes:
+        limits = limits or _limits_in(each)
+        color = color or _color_in(each)
+    return Shown(limits=limits, color=color)
+
+
+def _limits_in(attributes: Mapping[str, JSON]) -> tuple[float, float] | None:
+    fused = mapping(attributes.get("Bigstitcher-Spark"))
+    canonical = mapping(attributes.get("intensityLimits"))
+    given = attributes.get("contrastLimits")
+    contrast = mapping(given)
+    candidates: tuple[JSON, ...] = (
+        [canonical.get("min"), canonical.get("max")],
+        given,
+        [contrast.get("start"), contrast.get("end")],
+        [attributes.get("min"), attributes.get("max")],
+        [fused.get("MinIntensity"), fused.get("MaxIntensity")],
+    )
+    for candidate in candidates:
+        found = numbers(candidate, 2)
+        if found and all(map(math.isfinite, found)) and found[0] < found[1]:
+            return found[0], found[1]
+    return None
+
+
+def _color_in(attributes: Mapping[str, JSON]) -> str | None:
+    rgba = mapping(attributes.get("color")).get("rgba")  # imglib2's ARGBType: alpha first
+    return None if not isinstance(rgba, int) else f"{rgba & 0xFFFFFF:06X}"
+
+
+def omero(
+    shown: Shown,
+    dtype: np.dtype[np.generic],
+    n_channels: int,
+    labels: Sequence[str] | None = None,
+    own: JSON = None,
+) -> dict[str, JSON] | None:
+    """Make ``omero``: colour, name and window of each channel.
+
+    Without any limits, viewers choose their own by looking at the image, which they do not if there
+    are some; so there is no ``omero`` unless something is known. Bytes are shown from 0 to 255.
+
+    Parameters
+    ----------
+    shown : Shown
+        What the source says.
+    dtype : numpy.dtype
+        Data type of the image; its range is the window where no limits are known.
+    n_channels : int
+        Number of channels.
+    labels : sequence of str, optional
+        Names of the channels.
+    own : JSON, optional
+        ``omero`` of the source, which is kept if it has all channels.
+    """
+    kept = _complete(own, n_channels)
+    if kept is not None:
+        return kept
+    is_byte = dtype.kind in "ui" and dtype.itemsize == 1
+    if not (shown.limits or shown.color or labels or is_byte):
+        return None
+    lowest, highest = _range(dtype, shown)
+    start, end = shown.limits or (lowest, highest)
+    window: dict[str, JSON] = {"min": lowest, "max": highest, "start": start, "end": end}
+    channels: list[JSON] = []
+    for i in range(n_channels):
+        default = "FFFFFF" if n_channels == 1 else _COLORS[i % len(_COLORS)]
+        channel: dict[str, JSON] = {
+            "color": (shown.color if n_channels == 1 else None) or default,
+            "window": window,
+            "active": True,
+        }
+        named = labels is not None and len(labels) == n_channels
+        channels.append(channel | ({"label": labels[i]} if labels and named else {}))
+    return {"channels": channels}
+
+
+def _complete(own: JSON, n_channels: int) -> dict[str, JSON] | None:
+    """Return ``omero`` if it has what OME-Zarr asks for: colour and window of each channel."""
+    channels = mapping(own).get("channels")
+    if not isinstance(channels, list) or len(channels) != n_channels:
+        return None
+    for channel in map(mapping, channels):
+        window = mapping(channel.get("window"))
+        limits = [window.get(key) for key in ("min", "max", "start", "end")]
+        if not isinstance(channel.get("color"), str) or numbers(limits, 4) is None:
+            return None
+    return dict(mapping(own))
+
+
+def _range(dtype: np.dtype[np.generic], shown: Shown) -> tuple[float, float]:
+    if dtype.kind in "ui":
+        info = np.iinfo(dtype.name)
+        return int(info.min), int(info.max)
+    return shown.limits or (0.0, 1.0)
+
+
+def is_label(
+    path: str,
+    dtype: np.dtype[np.generic],
+    attributes: Sequence[Mapping[str, JSON]],
+    patterns: Sequence[str] = (),
+) -> bool:
+    """Whether the elements of an image are labels.
+
+    They are if they are integers, and the user says so, or the path has a group ``labels``, or the
+    attributes of the dataset, of its group or of the one above are those of Paintera's labels, of
+    CellMap's annotations, or of OME-Zarr's labels.
+
+    Parameters
+    ----------
+    path : str
+        Of the image.
+    dtype : numpy.dtype
+        Data type of its elements.
+    attributes : sequence of mapping
+        Of the finest level, and of the groups above it, the nearest first.
+    patterns : sequence of str, optional
+        Patterns such as ``"seg/*"``, one of which the path of labels matches.
+
+    Examples
+    --------
+    >>> is_label("em/labels/nuclei", np.dtype("u4"), []), is_label("em", np.dtype("u4"), [])
+    (True, False)
+    """
+    if dtype.kind not in "ui":
+        return False
+    if "labels" in path.split("/") or any(fnmatchcase(path, pattern) for pattern in patterns):
+        return True
+    return any(map(_says_label, attributes[:3]))
+
+
+def _says_label(attributes: Mapping[str, JSON]) -> bool:
+    return (
+        attributes.get("isLabelMultiset") is True
+        or mapping(attributes.get("painteraData")).get("type") == "label"
+        or "annotation_type" in mapping(mapping(attributes.get("cellmap")).get("annotation"))
+        or isinstance(mapping(attributes.get("ome")).get("image-label"), Mapping)
+        or isinstance(attributes.get("image-label"), Mapping)
+    )

@@ -1,0 +1,377 @@
+"""Plan what a conversion to OME-Zarr writes: which array becomes which level of which image.
+
+A plan is values only: :class:`LevelPlan` for each array, the attributes of each group, and notes on
+what a user should know. Paths of arrays and groups stay, except that
+
+- a dataset that is no level of a pyramid becomes a group of its name with the one level ``s0``;
+- an image that is itself called ``labels``, below another image, goes one group deeper, since there
+  OME-Zarr wants the list of label images.
+
+The root of several images, or of one further down, says that it is a collection
+(``bioformats2raw.layout``), and the group ``OME`` lists them. Label images are listed by the group
+``labels`` that holds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.order import to_c
+from n5zarr.format.path import join
+from n5zarr.store.levels import is_level
+from n5zarr.store.looking import not_found
+from n5zarr.tools.convert.ome import (
+    image_attributes,
+    label_source,
+    labels_attributes,
+    make_multiscale,
+    series_attributes,
+)
+from n5zarr.tools.convert.ome_display import find_shown, is_label, omero
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from n5zarr.container.axes import Layout, Placed
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.convert.ome import Multiscale
+
+__all__ = ["LevelPlan", "OmePlan", "plan_ome"]
+
+# of groups: what describes the axes of the levels, in the order of N5
+_OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "n5"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelPlan:
+    """An array to write, and where its elements come from.
+
+    Parameters
+    ----------
+    destination : str
+        Path of the array, relative to what is written.
+    sources : tuple of str or None
+        Paths of the arrays to read, relative to what is read: one; or, if ``is_stacked``, one for
+        each index of the first axis of the destination, None where there is nothing to read.
+    is_stacked : bool, optional
+        Whether the destination has an axis before those of the sources.
+    order : tuple of int, optional
+        Which axis of the source each axis of the destination is; by default the same.
+    dimension_names : tuple of str or None
+        Names of the dimensions of the destination.
+    attributes : mapping
+        Its attributes.
+    """
+
+    destination: str
+    sources: tuple[str | None, ...]
+    is_stacked: bool = False
+    order: tuple[int, ...] | None = None
+    dimension_names: tuple[str | None, ...] | None
+    attributes: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmePlan:
+    """What is written.
+
+    Parameters
+    ----------
+    arrays : tuple of LevelPlan
+        All arrays, also those that are no images.
+    groups : mapping
+        Attributes of all groups by path, relative to what is written; ``""`` is the topmost.
+    notes : tuple of str, optional
+        What a user should know, a line each.
+    """
+
+    arrays: tuple[LevelPlan, ...]
+    groups: Mapping[str, Mapping[str, JSON]]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Image:
+    """An image as it is found: its levels, the finest first, and the attributes above them."""
+
+    path: str
+    levels: Sequence[Placed]
+    names: Sequence[str]
+    group: Mapping[str, JSON]
+    above: Sequence[Mapping[str, JSON]]
+    multiscale: Multiscale
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return self.levels[0].view.kind.dtype
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a walk through a source has found; paths are relative to where it began."""
+
+    images: list[_Image] = field(default_factory=list)
+    others: dict[str, Placed] = field(default_factory=dict)
+    groups: dict[str, Mapping[str, JSON]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> OmePlan:
+    """Plan the conversion of a dataset, a group or a whole container to OME-Zarr 0.5.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container, with axes in C order.
+    path : str, optional
+        The dataset or group.
+    labels : sequence of str, optional
+        Patterns of paths, relative to ``path``, of images whose elements are labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this path.
+    N5UnrepresentableError
+        There is no image that OME-Zarr can express (``kind="option"``).
+    """
+    found = _Found()
+    node = opened.node(path)
+    if isinstance(node, DatasetView):
+        placed = opened.ask(read_placed(opened.container.nodes, path, node))
+        above = list(opened.ask(opened.container.nodes.above(path)))
+        _add_image(found, "", {"s0": placed}, {}, above)
+    elif isinstance(node, GroupAttributes):
+        _walk(opened, path, node, found)
+    else:
+        raise not_found(opened, path, "a dataset or a group")
+    if not found.images:
+        why = f": {found.notes[0]}" if found.notes else ""
+        message = f"{opened}: /{path}: expected images that OME-Zarr can express, got none{why}"
+        raise N5UnrepresentableError(message, kind="option")
+    return _Planner(found, path, labels).plan()
+
+
+def _walk(opened: N5Store, top: str, node: GroupAttributes, found: _Found) -> None:
+    pending = [(top, node)]
+    while pending:
+        path, group = pending.pop()
+        layout = opened.ask(read_layout(opened.container.nodes, path, group))
+        below = path.removeprefix(top).strip("/")
+        above = [group.attributes, *opened.ask(opened.container.nodes.above(path))]
+        found.groups[below] = _own(layout)
+        found.notes += [f"left out: {broken.error}" for broken in layout.broken]
+        levels = _levels_of(layout, group.attributes)
+        if levels:
+            _add_image(found, below, levels, found.groups[below], above)
+        for name, placed in layout.datasets.items():
+            if name not in levels:
+                _add_dataset(found, join(below, name), placed, layout, above)
+        pending += [(join(path, name), child) for name, child in layout.groups.items()]
+
+
+def _own(layout: Layout) -> dict[str, JSON]:
+    """Return the attributes of a group without those that describe the axes of its datasets."""
+    is_described = any(d.geometry is not None for d in layout.datasets.values())
+    left_out = _OF_AXES if is_described else {"n5"}
+    return {key: value for key, value in layout.attributes.items() if key not in left_out}
+
+
+def _levels_of(layout: Layout, group: Mapping[str, JSON]) -> dict[str, Placed]:
+    """Return the datasets of a group that are levels of one image, the finest first."""
+    images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
+    first = mapping(images[0]) if isinstance(images, list) and images else {}
+    entries = first.get("datasets")
+    listed = [str(mapping(e).get("path")) for e in (entries if isinstance(entries, list) else ())]
+    named = [n for n in listed if n in layout.datasets] or [*filter(is_level, layout.datasets)]
+    levels = {name: layout.datasets[name] for name in named}
+    if len({placed.view.ndim for placed in levels.values()}) > 1:
+        return {}
+    by_size = sorted(levels.items(), key=lambda entry: -np.prod(entry[1].view.shape, dtype=float))
+    return dict(by_size)
+
+
+def _add_dataset(
+    found: _Found, path: str, placed: Placed, layout: Layout, above: Sequence[Mapping[str, JSON]]
+) -> None:
+    """Add a dataset that is no level: as an image if it can be one, else as an array."""
+    is_coordinate = any(placed.path == c.path for d in layout.datasets.values()
+                        for c in d.coordinates.values())  # fmt: skip
+    if is_coordinate or placed.view.ndim < 2 or placed.view.kind.dtype.kind not in "buif":
+        found.others[path] = placed
+    else:
+        _add_image(found, path, {"s0": placed}, {}, above)
+
+
+def _add_image(
+    found: _Found,
+    path: str,
+    levels: Mapping[str, Placed],
+    group: Mapping[str, JSON],
+    above: Sequence[Mapping[str, JSON]],
+) -> None:
+    """Add an image, or its arrays as they are if OME-Zarr has no such images."""
+    first = next(iter(levels.values()))
+    name = first.path.split("/")[-1 if first.path.endswith(path) else -2] if first.path else ""
+    try:
+        described = {name: _axes(placed) for name, placed in levels.items()}
+        multiscale = make_multiscale(path.rpartition("/")[2] or name or "image", described)
+    except N5UnrepresentableError as err:
+        found.notes.append(f"/{first.path}: kept as an array, as it is no image: {err}")
+        is_alone = len(levels) == 1 and first.path.endswith(path)
+        found.others |= {path if is_alone else join(path, n): p for n, p in levels.items()}
+        return
+    for placed in levels.values():
+        found.notes += [f"/{placed.path}: {problem}" for problem in placed.problems]
+    if any(placed.coordinates for placed in levels.values()):
+        found.notes.append(f"/{first.path}: OME-Zarr does not say what its coordinates say")
+    found.images.append(
+        _Image(path=path, levels=[*levels.values()], names=[*levels], group=group, above=above,
+               multiscale=multiscale)
+    )  # fmt: skip
+
+
+def _axes(placed: Placed) -> tuple[Axis, ...]:
+    """Return the axes of a dataset in C order, all with names."""
+    ndim = placed.view.ndim
+    if placed.geometry is None and not any(placed.view.dimension_names or ()):
+        return to_c(axes_of(ndim))
+    known = axes_of(ndim, names=tuple(reversed(placed.dims)))  # the types that names tell
+    given = known if placed.geometry is None else placed.geometry.axes
+    axes = zip(to_c(given), to_c(known), placed.dims, strict=True)
+    return tuple(replace(a, name=dim, type=a.type or k.type) for a, k, dim in axes)
+
+
+class _Planner:
+    """Where each image goes, and what its group says.
+
+    Parameters
+    ----------
+    found : _Found
+        What the source has.
+    top : str
+        Path of what is converted.
+    patterns : sequence of str
+        Patterns of paths of labels.
+    """
+
+    def __init__(self, found: _Found, top: str, patterns: Sequence[str]) -> None:
+        self._found = found
+        self._top = top
+        self._labels = {
+            image.path
+            for image in found.images
+            if is_label(image.path or top, image.dtype, self._attributes(image), patterns)
+        }
+        self._images = {image.path for image in found.images}
+
+    def plan(self) -> OmePlan:
+        groups: dict[str, Mapping[str, JSON]] = dict(self._found.groups)
+        arrays = [
+            LevelPlan(
+                destination=path,
+                sources=(path,),
+                dimension_names=placed.view.dimension_names,
+                attributes=placed.view.attributes,
+            )
+            for path, placed in self._found.others.items()
+        ]
+        for image in self._found.images:
+            path = self._place(image.path)
+            if path != image.path:
+                groups[image.path] = {}
+            groups[path] = self._describe(image, path)
+            arrays += self._levels(image, path)
+        groups |= self._lists_of_labels(groups)
+        series = [p for p in sorted(self._images) if p not in self._labels]
+        if "" not in self._images and series:
+            groups |= series_attributes(groups.get("", {}), series)
+        return OmePlan(
+            arrays=tuple(arrays),
+            groups=dict(sorted(groups.items())),
+            notes=tuple(dict.fromkeys(self._found.notes)),
+        )
+
+    def _place(self, path: str) -> str:
+        """Return where an image goes: `labels` below an image holds label images, and is none."""
+        group, _, name = path.rpartition("/")
+        is_taken = name == "labels" and path and group in self._images
+        return join(path, "labels") if is_taken else path
+
+    def _attributes(self, image: _Image) -> list[Mapping[str, JSON]]:
+        return [image.levels[0].view.dataset.attributes, *image.above]
+
+    def _describe(self, image: _Image, path: str) -> dict[str, JSON]:
+        label = None
+        shown = None
+        if image.path in self._labels:
+            label = label_source(path, self._image_of(image.path))
+        else:
+            first = image.levels[0]
+            attributes = self._attributes(image)
+            axes = _axes(first)
+            labels = next((axis.labels for axis in axes if axis.labels is not None), None)
+            nearest = image.above[0] if image.above else {}
+            shown = omero(
+                find_shown(attributes),
+                image.dtype,
+                image.multiscale.channel_of(first.view.shape),
+                labels,
+                mapping(nearest.get("ome")).get("omero", nearest.get("omero")),
+            )
+        others = dict(image.group)
+        rest = image.levels[0].attributes.get("registration")
+        if rest is not None:
+            others["registration"] = rest
+        return image_attributes(others, image.multiscale, omero=shown, label=label)
+
+    def _image_of(self, path: str) -> str | None:
+        """Find the image of labels: the only one in the nearest group that has any."""
+        images = self._images - self._labels
+        while path:
+            path = path.rpartition("/")[0]
+            below = [p for p in images if p == path or not path or p.startswith(f"{path}/")]
+            if path in below:
+                return path
+            if below:
+                return below[0] if len(below) == 1 else None
+        return None
+
+    def _levels(self, image: _Image, path: str) -> Iterator[LevelPlan]:
+        multiscale = image.multiscale
+        for name, placed in zip(image.names, image.levels, strict=True):
+            source = placed.path.removeprefix(self._top).strip("/")
+            yield LevelPlan(
+                destination=join(path, name),
+                sources=(source,),
+                order=multiscale.order if multiscale.is_reordered else None,
+                dimension_names=multiscale.names,
+                attributes=placed.attributes,
+            )
+
+    def _lists_of_labels(
+        self, groups: Mapping[str, Mapping[str, JSON]]
+    ) -> dict[str, Mapping[str, JSON]]:
+        """Return the attributes of the groups `labels`, which list the label images in them."""
+        listed: dict[str, list[str]] = {}
+        for path in map(self._place, self._labels):
+            names = path.split("/")
+            ends = [i for i, name in enumerate(names[:-1], 1) if name == "labels"]
+            if ends:
+                listed.setdefault("/".join(names[: ends[-1]]), []).append(
+                    "/".join(names[ends[-1] :])
+                )
+        return {
+            group: labels_attributes(groups.get(group, {}), paths)
+            for group, paths in listed.items()
+            if group not in map(self._place, self._images)
+        }
