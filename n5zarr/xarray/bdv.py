@@ -14,21 +14,18 @@ import zarr
 
 from n5zarr.container.axes import read_description, read_placed
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.store.bdv_views import Levels, View, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
-from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
     from n5zarr.container.axes import Placed
-    from n5zarr.container.memory import Node
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
@@ -42,17 +39,6 @@ __all__ = ["open_bdv"]
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
 _NAMES |= {"tile_x", "tile_y", "tile_z"}
 _EXPECTED = "groups setup0, setup1, ..."
-
-
-class _View(NamedTuple):
-    """One level of a setup at one time point: a dataset."""
-
-    path: str
-    dataset: DatasetView
-
-
-type _Levels = dict[str, dict[int, _View]]
-"""The datasets of a setup, by level and time point."""
 
 
 def open_bdv(
@@ -131,9 +117,9 @@ def _open_views(
     """Open the setups of a group."""
     if opened.node(group) is None:
         raise not_found(opened, group, _EXPECTED)
-    views = _views(opened, group)
+    views = find_views(opened, group)
     if description is not None:
-        views = _described(opened, views, description)
+        views = described_views(opened, views, description)
         _warn_of_names(opened, description)
         if not registrations:
             description = replace(description, registrations={})
@@ -144,65 +130,11 @@ def _open_views(
     return _tree(placements, description)
 
 
-def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
-    """List the children whose names are a word and a number, sorted by the number."""
-    numbered: list[tuple[int, str, Node]] = []
-    for name, child in opened.ask(opened.container.nodes.children(path)):
-        match = re.fullmatch(pattern, name)
-        if match and isinstance(child, GroupAttributes | DatasetView):
-            numbered.append((int(match.group(1)), name, child))
-    return sorted(numbered, key=lambda entry: entry[0])
-
-
-def _views(opened: N5Store, group: str) -> dict[int, _Levels]:
-    """List the levels of each setup."""
-    views: dict[int, _Levels] = {}
-    for setup, setup_name, node in _numbered(opened, group, r"setup([0-9]+)"):
-        if not isinstance(node, GroupAttributes):
-            continue
-        levels: _Levels = {}
-        above = join(group, setup_name)
-        for number, name, _ in _numbered(opened, above, r"timepoint([0-9]+)"):
-            for _, level, dataset in _numbered(opened, join(above, name), r"s([0-9]+)"):
-                if isinstance(dataset, DatasetView):
-                    view = _View(join(above, name, level), dataset)
-                    levels.setdefault(level, {})[number] = view
-        if levels:
-            views[setup] = levels
-    return views
-
-
-def _described(
-    opened: N5Store, views: dict[int, _Levels], description: Description
-) -> dict[int, _Levels]:
-    """Return the views that the XML describes and does not call missing; warn of others."""
-    timepoints = description.timepoints
-    found = {(s, t) for s, levels in views.items() for v in levels.values() for t in v}
-    others = {
-        "setup": {s for s, _ in found if description.setups and s not in description.setups},
-        "timepoint": {t for _, t in found} - set(timepoints) if timepoints is not None else set(),
-    }
-    for name, numbers in others.items():
-        if numbers:
-            listed = ", ".join(f"{name}{number}" for number in sorted(numbers))
-            message = f"{opened}: left out, as they are not in the XML: {listed}"
-            warnings.warn(message, N5Warning, stacklevel=4)
-    kept = {
-        (s, t) for s, t in found if s not in others["setup"] and t not in others["timepoint"]
-    } - description.missing
-    described: dict[int, _Levels] = {}
-    for setup, levels in views.items():
-        left = {k: {t: v for t, v in by.items() if (setup, t) in kept} for k, by in levels.items()}
-        if any(left.values()):
-            described[setup] = {level: by_time for level, by_time in left.items() if by_time}
-    return described
-
-
 class _Stack:
     """Time points of one level of one setup, all with the same positions."""
 
     def __init__(
-        self, opened: N5Store, views: Mapping[int, _View], description: Description | None
+        self, opened: N5Store, views: Mapping[int, View], description: Description | None
     ) -> None:
         self.opened = opened
         self.views = views
@@ -267,11 +199,11 @@ class _Placement(NamedTuple):
 
 
 def _placements(
-    opened: N5Store, views: Mapping[int, _Levels], description: Description | None
+    opened: N5Store, views: Mapping[int, Levels], description: Description | None
 ) -> list[_Placement]:
     """Separate the setups; if any setup moves, separate the time points too."""
     times_of = {s: sorted({t for v in levels.values() for t in v}) for s, levels in views.items()}
-    if any(_moves(description, setup, times) for setup, times in times_of.items()):
+    if any(moves(description, setup, times) for setup, times in times_of.items()):
         nodes = [(s, [t], f"setup{s}/timepoint{t}") for s, times in times_of.items() for t in times]
     else:
         known = None if description is None else description.timepoints
@@ -287,13 +219,6 @@ def _placements(
         stacks = {level: _Stack(opened, v, description) for level, v in levels.items() if v}
         placements.append(_Placement(name, setup, times, stacks))
     return placements
-
-
-def _moves(description: Description | None, setup: int, timepoints: list[int]) -> bool:
-    """Whether the registration of a setup differs between time points."""
-    if description is None:
-        return False
-    return len({description.registrations.get((setup, t)) for t in timepoints}) > 1
 
 
 def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:

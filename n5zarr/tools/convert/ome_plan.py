@@ -292,8 +292,8 @@ class _Planner:
             groups[path] = self._describe(image, path)
             arrays += self._levels(image, path)
         groups |= self._lists_of_labels(groups)
-        series = [p for p in sorted(self._images) if p not in self._labels]
-        if "" not in self._images and series:
+        if "" not in self._images:
+            series = sorted(self._images - self._labels) or sorted(self._labels)
             groups |= series_attributes(groups.get("", {}), series)
         return OmePlan(
             arrays=tuple(arrays),
