@@ -40,6 +40,7 @@ __all__ = [
     "Description",
     "Setup",
     "parse_xml",
+    "parsed_xml",
     "problem_of",
     "read",
     "setup_of",
@@ -235,7 +236,7 @@ def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float
 @lru_cache(maxsize=4)  # called for each dataset of a container
 def parse_xml(xml: bytes) -> Description | None:
     """Parse BigDataViewer's XML; None for any other XML."""
-    root = _parsed(xml)
+    root = parsed_xml(xml)
     if isinstance(root, str):
         return None
     # not below: the loader of BigStitcher's split views holds another one, with other setups
@@ -262,7 +263,7 @@ def parse_xml(xml: bytes) -> Description | None:
     )
 
 
-def _parsed(xml: bytes) -> ElementTree.Element | str:
+def parsed_xml(xml: bytes) -> ElementTree.Element | str:
     """Return the root, or what is wrong with the XML."""
     if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
         # entities can expand to any size; BigDataViewer writes none
@@ -275,7 +276,7 @@ def _parsed(xml: bytes) -> ElementTree.Element | str:
 
 def problem_of(xml: bytes) -> str | None:
     """Say why XML cannot be BigDataViewer's, whatever its images; None if it can."""
-    root = _parsed(xml)
+    root = parsed_xml(xml)
     if isinstance(root, str):
         return root
     if root.tag != "SpimData":

@@ -1,7 +1,6 @@
 """Plan what a conversion to OME-Zarr writes: which array becomes which level of which image.
 
-A plan is values only: :class:`LevelPlan` for each array, the attributes of each group, and notes on
-what a user should know. Paths of arrays and groups stay, except that
+Paths of arrays and groups stay, except that
 
 - a dataset that is no level of a pyramid becomes a group of its name with the one level ``s0``;
 - an image that is itself called ``labels``, below another image, goes one group deeper, since there
@@ -35,6 +34,7 @@ from n5zarr.tools.convert.ome import (
     series_attributes,
 )
 from n5zarr.tools.convert.ome_display import find_shown, is_label, omero
+from n5zarr.tools.convert.plans import ArrayPlan, Plan
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -45,58 +45,10 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.ome import Multiscale
 
-__all__ = ["LevelPlan", "OmePlan", "plan_ome"]
+__all__ = ["plan_ome"]
 
 # of groups: what describes the axes of the levels, in the order of N5
 _OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "n5"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelPlan:
-    """An array to write, and where its elements come from.
-
-    Parameters
-    ----------
-    destination : str
-        Path of the array, relative to what is written.
-    sources : tuple of str or None
-        Paths of the arrays to read, relative to what is read: one; or, if ``is_stacked``, one for
-        each index of the first axis of the destination, None where there is nothing to read.
-    is_stacked : bool, optional
-        Whether the destination has an axis before those of the sources.
-    order : tuple of int, optional
-        Which axis of the source each axis of the destination is; by default the same.
-    dimension_names : tuple of str or None
-        Names of the dimensions of the destination.
-    attributes : mapping
-        Its attributes.
-    """
-
-    destination: str
-    sources: tuple[str | None, ...]
-    is_stacked: bool = False
-    order: tuple[int, ...] | None = None
-    dimension_names: tuple[str | None, ...] | None
-    attributes: Mapping[str, JSON]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OmePlan:
-    """What is written.
-
-    Parameters
-    ----------
-    arrays : tuple of LevelPlan
-        All arrays, also those that are no images.
-    groups : mapping
-        Attributes of all groups by path, relative to what is written; ``""`` is the topmost.
-    notes : tuple of str, optional
-        What a user should know, a line each.
-    """
-
-    arrays: tuple[LevelPlan, ...]
-    groups: Mapping[str, Mapping[str, JSON]]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +77,7 @@ class _Found:
     notes: list[str] = field(default_factory=list)
 
 
-def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> OmePlan:
+def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> Plan:
     """Plan the conversion of a dataset, a group or a whole container to OME-Zarr 0.5.
 
     Parameters
@@ -274,10 +226,10 @@ class _Planner:
         }
         self._images = {image.path for image in found.images}
 
-    def plan(self) -> OmePlan:
+    def plan(self) -> Plan:
         groups: dict[str, Mapping[str, JSON]] = dict(self._found.groups)
         arrays = [
-            LevelPlan(
+            ArrayPlan(
                 destination=path,
                 sources=(path,),
                 dimension_names=placed.view.dimension_names,
@@ -295,7 +247,7 @@ class _Planner:
         if "" not in self._images:
             series = sorted(self._images - self._labels) or sorted(self._labels)
             groups |= series_attributes(groups.get("", {}), series)
-        return OmePlan(
+        return Plan(
             arrays=tuple(arrays),
             groups=dict(sorted(groups.items())),
             notes=tuple(dict.fromkeys(self._found.notes)),
@@ -346,11 +298,11 @@ class _Planner:
                 return below[0] if len(below) == 1 else None
         return None
 
-    def _levels(self, image: _Image, path: str) -> Iterator[LevelPlan]:
+    def _levels(self, image: _Image, path: str) -> Iterator[ArrayPlan]:
         multiscale = image.multiscale
         for name, placed in zip(image.names, image.levels, strict=True):
             source = placed.path.removeprefix(self._top).strip("/")
-            yield LevelPlan(
+            yield ArrayPlan(
                 destination=join(path, name),
                 sources=(source,),
                 order=multiscale.order if multiscale.is_reordered else None,

@@ -1,0 +1,65 @@
+"""What a conversion writes, as values: which array comes from where, the attributes of each group.
+
+:mod:`~n5zarr.tools.convert.ome_plan`, :mod:`~n5zarr.tools.convert.ome_bdv` and
+:mod:`~n5zarr.tools.convert.ome_read` make a :class:`Plan` from what a source says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["ArrayPlan", "Plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayPlan:
+    """An array to write, and where its elements come from.
+
+    Parameters
+    ----------
+    destination : str
+        Path of the array, relative to what is written.
+    sources : tuple of str or None
+        Paths of the arrays to read, relative to what is read: one; or, if ``is_stacked``, one for
+        each index of the first axis of the destination, None where there is nothing to read.
+    is_stacked : bool, optional
+        Whether the destination has an axis before those of the sources.
+    order : tuple of int, optional
+        Which axis of the source each axis of the destination is; by default the same.
+    dimension_names : tuple of str or None
+        Names of the dimensions of the destination.
+    attributes : mapping
+        Its attributes.
+    """
+
+    destination: str
+    sources: tuple[str | None, ...]
+    is_stacked: bool = False
+    order: tuple[int, ...] | None = None
+    dimension_names: tuple[str | None, ...] | None
+    attributes: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is written.
+
+    Parameters
+    ----------
+    arrays : tuple of ArrayPlan
+        All arrays, also those that are no images.
+    groups : mapping
+        Attributes of all groups by path, relative to what is written; ``""`` is the topmost.
+    notes : tuple of str, optional
+        What a user should know, a line each.
+    """
+
+    arrays: tuple[ArrayPlan, ...]
+    groups: Mapping[str, Mapping[str, JSON]]
+    notes: tuple[str, ...] = ()
