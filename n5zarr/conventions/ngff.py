@@ -35,19 +35,29 @@ __all__ = ["KEYS", "read", "write"]
 KEYS = ()  # all keys are on the group
 
 
-def read(node: Node) -> Geometry | None:
-    """Read the dataset's entry in ``multiscales`` of a group above; None where there is none."""
+def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
+    """Read the dataset's entry in ``multiscales`` of a group above; None where there is none.
+
+    Parameters
+    ----------
+    node : Node
+        The dataset.
+    is_c_order : bool, optional
+        Whether the lists are in C order, as in Zarr; by default the names of the axes decide.
+    """
     for depth, group in enumerate(node.ancestors, 1):
         path = "/".join(node.path[-depth:])
         images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
         for image in images if isinstance(images, list) else ():
-            geometry = _read(node, mapping(image), path)
+            geometry = _read(node, mapping(image), path, is_c_order=is_c_order)
             if geometry is not None:
                 return geometry
     return None
 
 
-def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
+def _read(
+    node: Node, image: Mapping[str, JSON], path: str, *, is_c_order: bool | None
+) -> Geometry | None:
     listed = image.get("axes")
     datasets = image.get("datasets")
     if not isinstance(listed, list) or not isinstance(datasets, list):
@@ -64,7 +74,7 @@ def _read(node: Node, image: Mapping[str, JSON], path: str) -> Geometry | None:
     units = ["um" if old else axis.get("unit") for axis in entries]
     types = [axis.get("type", "") for axis in entries]
     scale, translation = _transform(entry, image, node)
-    in_c = _is_c_order(names)
+    in_c = _is_c_order(names) if is_c_order is None else is_c_order
     axes = axes_of(
         node.ndim,
         names=_ordered(names, in_c=in_c),

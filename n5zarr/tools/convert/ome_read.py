@@ -1,0 +1,229 @@
+"""Plan how OME-Zarr becomes N5: levels named ``s0``, ``s1``, ..., with attributes of N5.
+
+OME-Zarr 0.1 to 0.5, and 0.6 where its transforms are scales and translations, as Zarr v2 or v3.
+Each image gets the attributes that :func:`n5zarr.to_n5` writes, so that programs which read N5 find
+names, units, scale and translation of all levels. ``omero`` and ``image-label`` stay as attributes
+of the group of the image. Groups, ``labels`` among them, and other arrays keep their paths.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from n5zarr.conventions import ngff
+from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.model import MisfitError, Node, brief, mapping
+from n5zarr.conventions.multiscales import set_level
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.order import CTuple, to_n5
+from n5zarr.format.path import join
+from n5zarr.tools.convert.ome import OME_KEYS
+from n5zarr.tools.convert.plans import ArrayPlan, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.conventions.model import Axis
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["SourceArray", "plan_from_ome"]
+
+_FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
+
+
+class SourceArray(Protocol):
+    """What is asked of an array: as of ``zarr.Array``, in C order."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent in elements."""
+
+    @property
+    def attributes(self) -> Mapping[str, JSON]:
+        """Attributes."""
+
+    @property
+    def dimension_names(self) -> Sequence[str | None] | None:
+        """Names of the dimensions."""
+
+
+def plan_from_ome(
+    arrays: Mapping[str, SourceArray], groups: Mapping[str, Mapping[str, JSON]]
+) -> Plan | None:
+    """Plan the conversion of OME-Zarr to N5; None if no group is an image.
+
+    Parameters
+    ----------
+    arrays : mapping of str to SourceArray
+        All arrays of the source, by path.
+    groups : mapping of str to mapping
+        Attributes of all its groups, by path; that of the topmost is ``""``.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``multiscales`` does not fit the arrays, or the name of a level is taken
+        (``kind="option"``).
+    """
+    planned: dict[str, ArrayPlan] = {}
+    described: dict[str, Mapping[str, JSON]] = dict(groups)
+    for group, attributes in groups.items():
+        image = _image_in(attributes)
+        if image is None:
+            continue
+        levels = _levels(group, image, arrays)
+        is_alone = not any(_is_below(path, group) and path not in levels for path in arrays)
+        plans, described[group] = _plan_image(group, attributes, levels, arrays, is_alone=is_alone)
+        planned |= plans
+    if not planned:
+        return None
+    others = {
+        path: ArrayPlan(
+            destination=path,
+            sources=(path,),
+            dimension_names=_names_of(array),
+            attributes=array.attributes,
+        )
+        for path, array in arrays.items()
+        if path not in planned
+    }
+    every = [*planned.values(), *others.values()]
+    _check_distinct(every)
+    return Plan(arrays=tuple(every), groups=dict(sorted(described.items())))
+
+
+def _check_distinct(arrays: Sequence[ArrayPlan]) -> None:
+    taken: dict[str, str | None] = {}
+    for array in arrays:
+        (source,) = array.sources
+        if taken.setdefault(array.destination, source) != source:
+            message = (
+                f"{source}: expected a name that no level needs, got {array.destination}, as which "
+                f"{taken[array.destination]} is written; rename it first"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+
+
+def _names_of(array: SourceArray) -> tuple[str | None, ...] | None:
+    return None if array.dimension_names is None else tuple(array.dimension_names)
+
+
+def _is_below(path: str, group: str) -> bool:
+    return not group or path.startswith(f"{group}/")
+
+
+def _image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+    """Return the first image of a group, in the form of 0.5."""
+    images = mapping(attributes.get("ome")).get("multiscales", attributes.get("multiscales"))
+    if not isinstance(images, list) or not images:
+        return None
+    image = mapping(images[0])
+    return image if "datasets" in image else None
+
+
+def _levels(
+    group: str, image: Mapping[str, JSON], arrays: Mapping[str, SourceArray]
+) -> dict[str, Sequence[Axis]]:
+    """Read the axes of the levels of an image, N5 order, by path."""
+    entries = image.get("datasets")
+    relative = [mapping(e).get("path") for e in (entries if isinstance(entries, list) else ())]
+    paths = {join(group, str(path)): str(path) for path in relative}
+    missing = [path for path in paths if path not in arrays]
+    if missing or not paths:
+        message = (
+            f"{group or '/'}: multiscales: expected paths of arrays, got {brief(missing)}, which "
+            "are none; copy them, too, or remove the attribute"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    first = next(iter(paths))
+    ndim = len(arrays[first].shape)
+    image = _as_05(image, ndim)
+    found: dict[str, Sequence[Axis]] = {}
+    for path, inner in paths.items():
+        names = tuple(inner.split("/"))
+        node = Node(
+            path=names,
+            dimensions=to_n5(CTuple(arrays[path].shape)),
+            attributes={},
+            ancestors=[*[{}] * (len(names) - 1), {"multiscales": [dict(image)]}],
+            first_level=to_n5(CTuple(arrays[first].shape)),
+        )
+        try:
+            geometry = ngff.read(node, is_c_order=True)
+        except (MisfitError, ValueError) as err:
+            message = f"{group or '/'}: {err}"
+            raise N5UnrepresentableError(message, kind="option") from err
+        if geometry is None:
+            message = f"{group or '/'}: multiscales: expected axes, got {brief(image.get('axes'))}"
+            raise N5UnrepresentableError(message, kind="option")
+        found[path] = geometry.axes
+    return found
+
+
+def _as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
+    """Return an image with axes and transforms where 0.5 has them.
+
+    0.1 and 0.2 have no axes; 0.6 has them in coordinate systems, and sequences of transforms.
+    """
+    found = dict(image)
+    systems = found.get("coordinateSystems")
+    if "axes" not in found and isinstance(systems, list) and systems:
+        found["axes"] = mapping(systems[0]).get("axes")
+        # those of the image lead to other systems
+        found.pop("coordinateTransformations", None)
+    if "axes" not in found:
+        found["axes"] = [*_FIVE[-ndim:]]
+    datasets = found.get("datasets")
+    found["datasets"] = [
+        {**mapping(entry), **_flat(mapping(entry))}
+        for entry in (datasets if isinstance(datasets, list) else ())
+    ]
+    return found
+
+
+def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the transforms of a level with those in sequences in one list."""
+    given = entry.get("coordinateTransformations")
+    if not isinstance(given, list):
+        return {}
+    steps: list[JSON] = []
+    for step in given:
+        inner = mapping(step).get("transformations")
+        steps += inner if isinstance(inner, list) else [step]
+    kinds = {str(mapping(step).get("type")) for step in steps}
+    others = kinds - {"scale", "translation", "identity"}
+    if others:
+        message = f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
+        raise N5UnrepresentableError(message, kind="option")
+    return {"coordinateTransformations": steps}
+
+
+def _plan_image(
+    group: str,
+    attributes: Mapping[str, JSON],
+    levels: Mapping[str, Sequence[Axis]],
+    arrays: Mapping[str, SourceArray],
+    *,
+    is_alone: bool,
+) -> tuple[dict[str, ArrayPlan], dict[str, JSON]]:
+    """Return the arrays of an image by source, and the attributes of its group."""
+    ome = mapping(attributes.get("ome"))
+    described = {key: value for key, value in attributes.items() if key not in OME_KEYS}
+    kept = {key: ome.get(key, attributes.get(key)) for key in ("omero", "image-label", "labels")}
+    described |= {key: value for key, value in kept.items() if value is not None}
+    first = next(iter(levels.values()))
+    convention = choose_convention("auto", [])
+    plans = {}
+    for i, (path, axes) in enumerate(levels.items()):
+        array = arrays[path]
+        written = describe_axes(convention, axes, f"s{i}", first if i else None)
+        described = set_level(described, group, f"s{i}", written)
+        plans[path] = ArrayPlan(
+            destination=join(group, f"s{i}"),
+            sources=(path,),
+            dimension_names=tuple(reversed([axis.name for axis in axes])),
+            attributes={**array.attributes, **written.on_dataset(array.attributes)},
+        )
+    if is_alone:  # else others in the group would inherit what is for Neuroglancer
+        described = describe_levels(described, dict(enumerate(levels.values())))
+    return plans, described
