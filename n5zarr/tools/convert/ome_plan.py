@@ -38,7 +38,7 @@ from n5zarr.tools.convert.plans import ArrayPlan, Plan
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.lenient_json import JSON
@@ -77,7 +77,13 @@ class _Found:
     notes: list[str] = field(default_factory=list)
 
 
-def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> Plan:
+def plan_ome(
+    opened: N5Store,
+    path: str = "",
+    *,
+    labels: Sequence[str] = (),
+    only: Collection[str] | None = None,
+) -> Plan:
     """Plan the conversion of a dataset, a group or a whole container to OME-Zarr 0.5.
 
     Parameters
@@ -88,6 +94,8 @@ def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> 
         The dataset or group.
     labels : sequence of str, optional
         Patterns of paths, relative to ``path``, of images whose elements are labels.
+    only : collection of str, optional
+        Paths of the datasets to take, relative to ``path``; all by default.
 
     Raises
     ------
@@ -103,7 +111,7 @@ def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> 
         above = list(opened.ask(opened.container.nodes.above(path)))
         _add_image(found, "", {"s0": placed}, {}, above)
     elif isinstance(node, GroupAttributes):
-        _walk(opened, path, node, found)
+        _walk(opened, path, node, found, only)
     else:
         raise not_found(opened, path, "a dataset or a group")
     if not found.images:
@@ -113,13 +121,23 @@ def plan_ome(opened: N5Store, path: str = "", *, labels: Sequence[str] = ()) -> 
     return _Planner(found, path, labels).plan()
 
 
-def _walk(opened: N5Store, top: str, node: GroupAttributes, found: _Found) -> None:
+def _walk(
+    opened: N5Store,
+    top: str,
+    node: GroupAttributes,
+    found: _Found,
+    only: Collection[str] | None,
+) -> None:
     pending = [(top, node)]
     while pending:
         path, group = pending.pop()
         layout = opened.ask(read_layout(opened.container.nodes, path, group))
         below = path.removeprefix(top).strip("/")
         above = [group.attributes, *opened.ask(opened.container.nodes.above(path))]
+        wanted = layout.datasets.items()
+        if only is not None:
+            wanted = {n: d for n, d in wanted if join(below, n) in only}.items()
+            layout = replace(layout, datasets=dict(wanted))
         found.groups[below] = _own(layout)
         found.notes += [f"left out: {broken.error}" for broken in layout.broken]
         levels = _levels_of(layout, group.attributes)

@@ -1,0 +1,181 @@
+"""Sources as OME-Zarr, or from OME-Zarr: the same arrays under other paths, with other attributes.
+
+Time points that become one array, and axes in another order, are shown as arrays here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import zarr
+from zarr.storage import StorePath
+
+from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.tools.convert.ome_bdv import plan_bdv
+from n5zarr.tools.convert.ome_plan import plan_ome
+from n5zarr.tools.convert.ome_read import plan_from_ome
+from n5zarr.tools.convert.stacked_store import StackedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    from zarr.types import AnyArray
+
+    from n5zarr.conventions.bdv import Description
+    from n5zarr.conventions.bdv_settings import SetupSettings
+    from n5zarr.tools.convert.plans import ArrayPlan, Plan
+    from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
+    from n5zarr.tools.jobs.boxes import Box
+
+__all__ = ["as_ome", "from_ome"]
+
+
+def as_ome(
+    tree: SourceTree,
+    *,
+    labels: Sequence[str] = (),
+    description: Description | None = None,
+    settings: Mapping[int, SetupSettings] | None = None,
+) -> SourceTree:
+    """Show an N5 source as OME-Zarr 0.5.
+
+    Parameters
+    ----------
+    tree : SourceTree
+        The source; what it leaves out is left out.
+    labels : sequence of str, optional
+        Patterns of paths of images whose elements are labels.
+    description, settings : optional
+        What BigDataViewer's XML says of the setups, and how they are shown.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The source is not N5, or has no image that OME-Zarr can express (``kind="option"``).
+    """
+    if tree.container is None:
+        message = f"{tree.name}: expected N5 as the source of OME-Zarr"
+        raise N5UnrepresentableError(message, kind="option")
+    plan = plan_bdv(tree.container, tree.path, description=description, settings=settings)
+    if plan is None:
+        plan = plan_ome(tree.container, tree.path, labels=labels, only=tree.arrays.keys())
+    for note in plan.notes:
+        warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=3)
+    return _applied(tree, plan)
+
+
+def from_ome(tree: SourceTree) -> SourceTree:
+    """Show OME-Zarr as N5 has it; a source without images is returned as it is.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``multiscales`` does not fit the arrays (``kind="option"``).
+    """
+    try:
+        plan = plan_from_ome(tree.arrays, tree.groups)
+    except N5Error as err:
+        raise err.located(tree.name) from err.__cause__
+    return tree if plan is None else _applied(tree, plan)
+
+
+def _applied(tree: SourceTree, plan: Plan) -> SourceTree:
+    arrays = {}
+    for planned in plan.arrays:
+        sources = [None if path is None else tree.arrays.get(path) for path in planned.sources]
+        if any(sources):
+            arrays[planned.destination] = _array(planned, sources)
+    return replace(tree, arrays=arrays, groups=plan.groups)
+
+
+def _array(planned: ArrayPlan, sources: Sequence[ArraySource | None]) -> ArraySource:
+    first = next(source for source in sources if source is not None)
+    found = first
+    if planned.is_stacked:
+        found = replace(
+            first,
+            values=_Stacked(tuple(None if s is None else s.values for s in sources), first.values),
+            chunks=(1, *first.chunks),
+            encoded=_stacked_chunks([None if s is None else s.encoded for s in sources]),
+            blocks=None,
+        )
+    elif planned.order is not None:
+        found = replace(
+            first,
+            values=_Reordered(first.values, planned.order),
+            chunks=tuple(first.chunks[i] for i in planned.order),
+            encoded=None,
+            blocks=None,
+        )
+    return replace(found, attributes=planned.attributes, dimension_names=planned.dimension_names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reordered:
+    """An array with its axes in another order."""
+
+    values: Values
+    order: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape[i] for i in self.order)
+
+    def __getitem__(self, box: Box) -> npt.NDArray[Any]:
+        own: list[slice] = [slice(0)] * len(box)
+        for part, axis in zip(box, self.order, strict=True):
+            own[axis] = part
+        return np.asarray(self.values[tuple(own)]).transpose(self.order)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """Arrays of one shape along a new first axis; those that are missing are 0."""
+
+    each: tuple[Values | None, ...]
+    like: Values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.each), *self.like.shape)
+
+    def __getitem__(self, box: Box) -> npt.NDArray[Any]:
+        chosen = self.each[box[0]]
+        inner = box[1:]
+        parts = [None if values is None else np.asarray(values[inner]) for values in chosen]
+        some = next((part for part in parts if part is not None), None)
+        if some is None:
+            some = np.asarray(self.like[inner])
+        empty = np.zeros_like(some)
+        return np.stack([empty if part is None else part for part in parts])
+
+
+def _stacked_chunks(each: Sequence[AnyArray | None]) -> AnyArray | None:
+    """Return an array whose chunks are those of arrays, so that they can be passed through."""
+    first = next((array for array in each if array is not None), None)
+    if first is None or first.metadata.zarr_format != 3:
+        return None
+    if len({_codecs(array) for array in each if array is not None}) > 1:
+        return None
+    document: Any = first.metadata.to_dict()
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1, *first.chunks]}}
+    document |= {
+        "shape": [len(each), *first.shape],
+        "chunk_grid": grid,
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "dimension_names": None,
+        "attributes": {},
+    }
+    where = StorePath(StackedStore(tuple(each)))
+    found: Any = zarr.AsyncArray(metadata=ArrayV3Metadata.from_dict(document), store_path=where)
+    return zarr.Array(found)
+
+
+def _codecs(array: AnyArray) -> str:
+    metadata: Any = array.metadata.to_dict()
+    return str((metadata["codecs"], metadata["data_type"], metadata["chunk_grid"]))
