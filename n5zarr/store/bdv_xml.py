@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from n5zarr.conventions.bdv import parse_xml, problem_of
+from n5zarr.conventions.bdv_settings import parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from n5zarr.conventions.bdv import Description
+    from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Project", "XmlFile", "named_by", "read_project", "xml_file"]
+__all__ = ["Project", "XmlFile", "named_by", "read_project", "read_settings", "xml_file"]
 
 _NAME = re.compile(r"\.xml(~[0-9]+)?\Z", re.IGNORECASE)  # BigStitcher keeps dataset.xml~1, ...
 
@@ -267,3 +269,15 @@ def read_project(file: XmlFile) -> Project:
         message = f"{file}: expected the path of a container in the element n5, got the XML itself"
         raise N5UnrepresentableError(message, kind="option")
     return Project(file, container, description, labels_in(xml))
+
+
+def read_settings(project: Project) -> Mapping[int, SetupSettings]:
+    """Read how BigDataViewer shows the setups of a project; empty if it has kept no settings.
+
+    They are in ``NAME.settings.xml`` beside ``NAME.xml``.
+    """
+    name = _NAME.sub("", project.file.name)
+    try:
+        return parse_settings(project.file._replace(name=f"{name}.settings.xml").read())
+    except FileNotFoundError:
+        return {}

@@ -15,33 +15,59 @@ from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.store.bdv_xml import read_settings
 from n5zarr.tools.convert.ome_bdv import plan_bdv
 from n5zarr.tools.convert.ome_plan import plan_ome
 from n5zarr.tools.convert.ome_read import plan_from_ome
 from n5zarr.tools.convert.stacked_store import StackedStore
+from n5zarr.tools.convert.target import N5Destination
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.tools.convert.plans import ArrayPlan, Plan
     from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
+    from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.boxes import Box
 
-__all__ = ["as_ome", "from_ome"]
+__all__ = ["as_ome", "as_wanted", "from_ome"]
 
 
-def as_ome(
-    tree: SourceTree,
-    *,
-    labels: Sequence[str] = (),
-    description: Description | None = None,
-    settings: Mapping[int, SetupSettings] | None = None,
+def as_wanted(
+    tree: SourceTree, target: Destination, *, ome: bool, labels: Sequence[str] = ()
 ) -> SourceTree:
+    """Show a source as the destination wants it: as OME-Zarr, from OME-Zarr, or as it is.
+
+    Parameters
+    ----------
+    tree : SourceTree
+        The source.
+    target : Destination
+        The destination: in N5, images of OME-Zarr are described as N5 has it.
+    ome : bool
+        Whether OME-Zarr is written.
+    labels : sequence of str, optional
+        Patterns of paths of images whose elements are labels.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``ome`` is for N5 to Zarr v3 (``kind="option"``).
+    """
+    if isinstance(target, N5Destination) and not ome:
+        return from_ome(tree) if tree.container is None else tree
+    if not ome:
+        return tree
+    if isinstance(target, N5Destination) or target.zarr_format != 3:
+        message = f"{target}: ome=True (--ome): expected Zarr v3 as destination, to='zarr'"
+        raise N5UnrepresentableError(message, kind="option")
+    return as_ome(tree, labels=labels)
+
+
+def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
     """Show an N5 source as OME-Zarr 0.5.
 
     Parameters
@@ -50,8 +76,6 @@ def as_ome(
         The source; what it leaves out is left out.
     labels : sequence of str, optional
         Patterns of paths of images whose elements are labels.
-    description, settings : optional
-        What BigDataViewer's XML says of the setups, and how they are shown.
 
     Raises
     ------
@@ -59,13 +83,19 @@ def as_ome(
         The source is not N5, or has no image that OME-Zarr can express (``kind="option"``).
     """
     if tree.container is None:
-        message = f"{tree.name}: expected N5 as the source of OME-Zarr"
+        message = f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr"
         raise N5UnrepresentableError(message, kind="option")
-    plan = plan_bdv(tree.container, tree.path, description=description, settings=settings)
+    project = tree.project
+    plan = plan_bdv(
+        tree.container,
+        tree.path,
+        description=None if project is None else project.description,
+        settings=None if project is None else read_settings(project),
+    )
     if plan is None:
         plan = plan_ome(tree.container, tree.path, labels=labels, only=tree.arrays.keys())
     for note in plan.notes:
-        warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=3)
+        warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=4)
     return _applied(tree, plan)
 
 
