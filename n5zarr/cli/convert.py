@@ -42,7 +42,10 @@ Codec = Annotated[
 
 
 def convert(  # noqa: PLR0913, PLR0917 - the options of the library
-    source: Annotated[str, typer.Argument(metavar="SRC", help="N5 or Zarr: all, or a part.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SRC", help="N5 or Zarr, all or a part; or BigDataViewer's XML."),
+    ],
     destination: Annotated[str, typer.Argument(metavar="DST", help="What SRC becomes.")],
     to: Annotated[
         Literal["zarr", "zarr2", "n5"] | None,
@@ -58,6 +61,13 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
     ] = None,
     level: Annotated[
         int | None, typer.Option(metavar="N", help="Of pyramids, copy level N alone.")
+    ] = None,
+    ome: Annotated[
+        bool, typer.Option("--ome", help="Write OME-Zarr 0.5: images with axes, units and scale.")
+    ] = False,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="With --ome, images of labels. May be repeated."),
     ] = None,
     chunks: Annotated[
         str | None, typer.Option(metavar="Z,Y,X", help="Elements of a chunk; or one number.")
@@ -92,6 +102,8 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
                 select=select or (),
                 exclude=exclude or (),
                 level=level,
+                ome=ome,
+                labels=labels or (),
                 chunks=_sizes("--chunks", chunks),
                 shards=_sizes("--shards", shards),
                 compression=_compression(codec),

@@ -14,6 +14,7 @@ from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
 from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque, opaque_paths
 from n5zarr.tools.convert.places import check_apart, open_destination, open_source
 from n5zarr.tools.convert.target import N5Destination
@@ -114,6 +115,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     select: str | Sequence[str] = (),
     exclude: str | Sequence[str] = (),
     level: int | None = None,
+    ome: bool = False,
+    labels: str | Sequence[str] = (),
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
@@ -137,7 +140,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     Parameters
     ----------
     source : path, URL or zarr store
-        N5 or Zarr: an array, a group, or all of it.
+        N5 or Zarr: an array, a group, or all of it; or BigDataViewer's XML. Images of OME-Zarr get
+        attributes of N5 in N5, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
         What the source becomes: ``"out.zarr"``, ``"out.n5/em/s0"``.
     to : {"zarr", "zarr2", "n5"}, optional
@@ -146,6 +150,12 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         Patterns of paths, such as ``"em/*"``: which arrays to copy, all by default; and which not.
     level : int, optional
         Of each pyramid ``s0``, ``s1``, ..., copy only this level.
+    ome : bool, optional
+        Write OME-Zarr 0.5: images with axes, units, scale and offset from whatever convention the
+        source follows. BigDataViewer's XML becomes an image for each setup.
+    labels : str or sequence of str, optional
+        With ``ome``, patterns of paths of images whose elements are labels, besides those that say
+        so themselves.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
         Several are for arrays with as many axes. Default: the source's chunks, no shards.
@@ -194,6 +204,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     found = open_source(source, target.zarr_format, storage_options).only(patterns, excluded, level)
     _check(found, target, patterns)
     check_apart(found, target)
+    wanted_labels = [labels] if isinstance(labels, str) else list(labels)
+    found = as_wanted(found, target, ome=ome, labels=wanted_labels)
     layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
     is_remote = not (found.is_local and target.storage.supports_sync)
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
@@ -212,6 +224,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         "select": patterns,
         "exclude": excluded,
         "level": level,
+        "ome": ome,
+        "labels": wanted_labels,
         "chunks": layout.chunks,
         "shards": layout.shards,
         "compression": None if new is None else compression_to_json(new),

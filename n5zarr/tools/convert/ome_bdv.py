@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_description, read_placed
 from n5zarr.conventions.model import Axis
-from n5zarr.format.order import to_c
+from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.store.bdv_views import described_views, find_views, moves
 from n5zarr.tools.convert.ome import (
@@ -197,7 +197,10 @@ def _plan_image(
     first = next(iter(placed.values()))
     time = [_time_axis(image.timepoints)] if image.is_stacked else []
     axes = {
-        level: [*time, *(to_c(p.geometry.axes) if p.geometry is not None else ())]
+        level: [
+            *time,
+            *(present(p.geometry.axes, p.view.axis_order) if p.geometry is not None else ()),
+        ]
         for level, p in placed.items()
     }
     multiscale = make_multiscale(image.name, axes)

@@ -22,7 +22,7 @@ from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.order import to_c
+from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.store.levels import is_level
 from n5zarr.store.looking import not_found
@@ -139,7 +139,6 @@ def _walk(
             wanted = {n: d for n, d in wanted if join(below, n) in only}.items()
             layout = replace(layout, datasets=dict(wanted))
         found.groups[below] = _own(layout)
-        found.notes += [f"left out: {broken.error}" for broken in layout.broken]
         levels = _levels_of(layout, group.attributes)
         if levels:
             _add_image(found, below, levels, found.groups[below], above)
@@ -211,13 +210,14 @@ def _add_image(
 
 
 def _axes(placed: Placed) -> tuple[Axis, ...]:
-    """Return the axes of a dataset in C order, all with names."""
-    ndim = placed.view.ndim
-    if placed.geometry is None and not any(placed.view.dimension_names or ()):
-        return to_c(axes_of(ndim))
-    known = axes_of(ndim, names=tuple(reversed(placed.dims)))  # the types that names tell
+    """Return the axes of a dataset in the order of the array, all with names."""
+    view, order = placed.view, placed.view.axis_order
+    if placed.geometry is None and not any(view.dimension_names or ()):
+        return present(axes_of(view.ndim), order)
+    # the types that names tell
+    known = axes_of(view.ndim, names=from_presented(placed.dims, order))
     given = known if placed.geometry is None else placed.geometry.axes
-    axes = zip(to_c(given), to_c(known), placed.dims, strict=True)
+    axes = zip(present(given, order), present(known, order), placed.dims, strict=True)
     return tuple(replace(a, name=dim, type=a.type or k.type) for a, k, dim in axes)
 
 

@@ -15,7 +15,7 @@ from n5zarr.conventions.describe import choose_convention, describe_axes, descri
 from n5zarr.conventions.model import MisfitError, Node, brief, mapping
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.order import CTuple, to_n5
+from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.tools.convert.ome import OME_KEYS
 from n5zarr.tools.convert.plans import ArrayPlan, Plan
@@ -221,7 +221,7 @@ def _plan_image(
         plans[path] = ArrayPlan(
             destination=join(group, f"s{i}"),
             sources=(path,),
-            dimension_names=tuple(reversed([axis.name for axis in axes])),
+            dimension_names=to_c([axis.name for axis in axes]),
             attributes={**array.attributes, **written.on_dataset(array.attributes)},
         )
     if is_alone:  # else others in the group would inherit what is for Neuroglancer

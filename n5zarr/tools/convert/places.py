@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -16,6 +17,7 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url
+from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
@@ -49,6 +51,12 @@ def open_source(
     FileNotFoundError
         There is nothing.
     """
+    xml = xml_file(location, storage_options)
+    if xml is not None:
+        project = read_project(xml)
+        with named_by(project):
+            tree = n5_tree(project.container, zarr_format, storage_options=project.storage_options)
+        return replace(tree, project=project)
     file, inner = _file_in(location)
     if file and _is_tiff(file):
         return tiff_tree(file)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
+    from n5zarr.store.bdv_xml import Project
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -157,6 +158,8 @@ class SourceTree:
         The container, if it is one.
     path : str, optional
         The path of the source in it.
+    project : Project, optional
+        The XML of BigDataViewer that names the container, if the source was named by it.
     """
 
     name: str
@@ -165,6 +168,7 @@ class SourceTree:
     refused: Mapping[str, Exception] = field(default_factory=dict)
     container: N5Store | None = None
     path: str = ""
+    project: Project | None = None
 
     @property
     def is_local(self) -> bool:
