@@ -30,13 +30,13 @@ from n5zarr.tools.convert.ome_display import Shown, omero
 from n5zarr.tools.convert.plans import ArrayPlan, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.bdv_views import Levels
+    from n5zarr.store.bdv_views import Levels, View
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["plan_bdv"]
@@ -74,6 +74,7 @@ def plan_bdv(
     opened: N5Store,
     group: str = "",
     *,
+    only: Collection[str] | None = None,
     description: Description | None = None,
     settings: Mapping[int, SetupSettings] | None = None,
 ) -> Plan | None:
@@ -85,6 +86,8 @@ def plan_bdv(
         The container, with axes in C order.
     group : str, optional
         The group of the setups.
+    only : collection of str, optional
+        Paths of the datasets to take, relative to ``group``; all by default.
     description : Description, optional
         The XML; by default it is looked for in the group of the setups and beside the container.
     settings : mapping, optional
@@ -95,7 +98,7 @@ def plan_bdv(
     N5UnrepresentableError
         The datasets of a setup have no three dimensions (``kind="option"``).
     """
-    views = find_views(opened, group)
+    views = _wanted(find_views(opened, group), group, only)
     if not views:
         return None
     if description is None:
@@ -105,19 +108,38 @@ def plan_bdv(
     names = _names({s: _name_of(description, s) for s in views})
     arrays: list[ArrayPlan] = []
     groups: dict[str, Mapping[str, JSON]] = {}
-    notes: list[str] = []
+    problems: dict[str, list[str]] = {}
     series: list[str] = []
     for setup, levels in views.items():
         for image in _images(setup, names[setup], levels, description):
             placed = _placed(opened, image, description)
-            notes += [f"{image.path}: {p}" for p in next(iter(placed.values())).problems]
+            for problem in next(iter(placed.values())).problems:
+                problems.setdefault(problem, []).append(image.path)
             attributes, planned = _plan_image(image, placed, group, description, settings or {})
             groups[image.path] = attributes
             series.append(image.path)
             arrays += planned
     groups |= series_attributes({}, series)
     groups = dict(sorted(groups.items()))
-    return Plan(arrays=tuple(arrays), groups=groups, notes=tuple(dict.fromkeys(notes)))
+    notes = tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items())
+    return Plan(arrays=tuple(arrays), groups=groups, notes=notes)
+
+
+def _wanted(
+    views: Mapping[int, Levels], group: str, only: Collection[str] | None
+) -> dict[int, Levels]:
+    """Return the views whose datasets are to be taken."""
+    wanted: dict[int, Levels] = {}
+    for setup, levels in views.items():
+        for level, by_time in levels.items():
+            taken = {t: v for t, v in by_time.items() if only is None or _below(v, group) in only}
+            if taken:
+                wanted.setdefault(setup, {})[level] = taken
+    return wanted
+
+
+def _below(view: View, group: str) -> str:
+    return view.path.removeprefix(group).strip("/")
 
 
 def _name_of(description: Description | None, setup: int) -> str:
@@ -196,13 +218,7 @@ def _plan_image(
     """Return the attributes of the group of an image, and its arrays."""
     first = next(iter(placed.values()))
     time = [_time_axis(image.timepoints)] if image.is_stacked else []
-    axes = {
-        level: [
-            *time,
-            *(present(p.geometry.axes, p.view.axis_order) if p.geometry is not None else ()),
-        ]
-        for level, p in placed.items()
-    }
+    axes = {level: [*time, *_axes(p)] for level, p in placed.items()}
     multiscale = make_multiscale(image.name, axes)
     known = None if description is None else description.setups.get(image.setup)
     own: dict[str, JSON] = {"setup": image.setup, "timepoints": list(image.timepoints)}
@@ -230,14 +246,17 @@ def _plan_image(
     return image_attributes(others, multiscale, omero=display), arrays
 
 
+def _axes(placed: Placed) -> tuple[Axis, ...]:
+    geometry = placed.geometry
+    return () if geometry is None else present(geometry.axes, placed.view.axis_order)
+
+
 def _sources(image: _Image, level: str, group: str) -> tuple[str | None, ...]:
     """Return the datasets of a level, one for each time point; paths relative to the group."""
     by_time = image.levels[level]
     times: Sequence[int] = image.timepoints if image.is_stacked else sorted(by_time)
     views = [by_time.get(t) for t in times]
-    return tuple(
-        None if view is None else view.path.removeprefix(group).strip("/") for view in views
-    )
+    return tuple(None if view is None else _below(view, group) for view in views)
 
 
 def _time_axis(timepoints: Sequence[int]) -> Axis:

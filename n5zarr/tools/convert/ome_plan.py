@@ -266,7 +266,7 @@ class _Planner:
             series = sorted(self._images - self._labels) or sorted(self._labels)
             groups |= series_attributes(groups.get("", {}), series)
         return Plan(
-            arrays=tuple(arrays),
+            arrays=tuple(sorted(arrays, key=lambda array: array.destination)),
             groups=dict(sorted(groups.items())),
             notes=tuple(dict.fromkeys(self._found.notes)),
         )

@@ -8,7 +8,7 @@ of the group of the image. Groups, ``labels`` among them, and other arrays keep 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
@@ -52,6 +52,8 @@ def plan_from_ome(
 ) -> Plan | None:
     """Plan the conversion of OME-Zarr to N5; None if no group is an image.
 
+    Levels that are not among the arrays are left out.
+
     Parameters
     ----------
     arrays : mapping of str to SourceArray
@@ -62,17 +64,18 @@ def plan_from_ome(
     Raises
     ------
     N5UnrepresentableError
-        ``multiscales`` does not fit the arrays, or the name of a level is taken
-        (``kind="option"``).
+        ``multiscales`` does not fit the arrays, or has other transforms than scales and
+        translations, or the name of a level is taken (``kind="option"``).
     """
     planned: dict[str, ArrayPlan] = {}
     described: dict[str, Mapping[str, JSON]] = dict(groups)
     for group, attributes in groups.items():
         image = _image_in(attributes)
-        if image is None:
+        levels = {} if image is None else _levels(group, image, arrays)
+        if not levels:
             continue
-        levels = _levels(group, image, arrays)
-        is_alone = not any(_is_below(path, group) and path not in levels for path in arrays)
+        taken = {level.path for level in levels.values()}
+        is_alone = not any(_is_below(path, group) and path not in taken for path in arrays)
         plans, described[group] = _plan_image(group, attributes, levels, arrays, is_alone=is_alone)
         planned |= plans
     if not planned:
@@ -121,42 +124,41 @@ def _image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     return image if "datasets" in image else None
 
 
+class _Level(NamedTuple):
+    """A level of an image: where it is, and its axes in N5 order."""
+
+    path: str
+    axes: Sequence[Axis]
+
+
 def _levels(
     group: str, image: Mapping[str, JSON], arrays: Mapping[str, SourceArray]
-) -> dict[str, Sequence[Axis]]:
-    """Read the axes of the levels of an image, N5 order, by path."""
+) -> dict[int, _Level]:
+    """Read the axes of those levels of an image that there are, by number."""
     entries = image.get("datasets")
     relative = [mapping(e).get("path") for e in (entries if isinstance(entries, list) else ())]
-    paths = {join(group, str(path)): str(path) for path in relative}
-    missing = [path for path in paths if path not in arrays]
-    if missing or not paths:
-        message = (
-            f"{group or '/'}: multiscales: expected paths of arrays, got {brief(missing)}, which "
-            "are none; copy them, too, or remove the attribute"
-        )
-        raise N5UnrepresentableError(message, kind="option")
-    first = next(iter(paths))
-    ndim = len(arrays[first].shape)
-    image = _as_05(image, ndim)
-    found: dict[str, Sequence[Axis]] = {}
-    for path, inner in paths.items():
-        names = tuple(inner.split("/"))
-        node = Node(
-            path=names,
-            dimensions=to_n5(CTuple(arrays[path].shape)),
-            attributes={},
-            ancestors=[*[{}] * (len(names) - 1), {"multiscales": [dict(image)]}],
-            first_level=to_n5(CTuple(arrays[first].shape)),
-        )
-        try:
+    paths = {i: str(path) for i, path in enumerate(relative) if join(group, str(path)) in arrays}
+    if not paths:
+        return {}
+    first = arrays[join(group, next(iter(paths.values())))]
+    found: dict[int, _Level] = {}
+    try:
+        image = _as_05(image, len(first.shape))
+        for number, inner in paths.items():
+            path, names = join(group, inner), tuple(inner.split("/"))
+            node = Node(
+                path=names,
+                dimensions=to_n5(CTuple(arrays[path].shape)),
+                attributes={},
+                ancestors=[*[{}] * (len(names) - 1), {"multiscales": [dict(image)]}],
+                first_level=to_n5(CTuple(first.shape)),
+            )
             geometry = ngff.read(node, is_c_order=True)
-        except (MisfitError, ValueError) as err:
-            message = f"{group or '/'}: {err}"
-            raise N5UnrepresentableError(message, kind="option") from err
-        if geometry is None:
-            message = f"{group or '/'}: multiscales: expected axes, got {brief(image.get('axes'))}"
-            raise N5UnrepresentableError(message, kind="option")
-        found[path] = geometry.axes
+            if geometry is not None:
+                found[number] = _Level(path, geometry.axes)
+    except MisfitError as err:
+        message = f"{group or '/'}: {err}"
+        raise N5UnrepresentableError(message, kind="option") from err
     return found
 
 
@@ -173,6 +175,8 @@ def _as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
         found.pop("coordinateTransformations", None)
     if "axes" not in found:
         found["axes"] = [*_FIVE[-ndim:]]
+    if not isinstance(found["axes"], list):
+        raise MisfitError(f"multiscales: axes: expected a list, got {brief(found['axes'])}")
     datasets = found.get("datasets")
     found["datasets"] = [
         {**mapping(entry), **_flat(mapping(entry))}
@@ -194,14 +198,14 @@ def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
     others = kinds - {"scale", "translation", "identity"}
     if others:
         message = f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise MisfitError(message)
     return {"coordinateTransformations": steps}
 
 
 def _plan_image(
     group: str,
     attributes: Mapping[str, JSON],
-    levels: Mapping[str, Sequence[Axis]],
+    levels: Mapping[int, _Level],
     arrays: Mapping[str, SourceArray],
     *,
     is_alone: bool,
@@ -211,10 +215,10 @@ def _plan_image(
     described = {key: value for key, value in attributes.items() if key not in OME_KEYS}
     kept = {key: ome.get(key, attributes.get(key)) for key in ("omero", "image-label", "labels")}
     described |= {key: value for key, value in kept.items() if value is not None}
-    first = next(iter(levels.values()))
     convention = choose_convention("auto", [])
+    first = next(iter(levels.values())).axes
     plans = {}
-    for i, (path, axes) in enumerate(levels.items()):
+    for i, (path, axes) in levels.items():
         array = arrays[path]
         written = describe_axes(convention, axes, f"s{i}", first if i else None)
         described = set_level(described, group, f"s{i}", written)
@@ -225,5 +229,5 @@ def _plan_image(
             attributes={**array.attributes, **written.on_dataset(array.attributes)},
         )
     if is_alone:  # else others in the group would inherit what is for Neuroglancer
-        described = describe_levels(described, dict(enumerate(levels.values())))
+        described = describe_levels(described, {i: level.axes for i, level in levels.items()})
     return plans, described

@@ -89,6 +89,7 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
     plan = plan_bdv(
         tree.container,
         tree.path,
+        only=tree.arrays.keys(),
         description=None if project is None else project.description,
         settings=None if project is None else read_settings(project),
     )
