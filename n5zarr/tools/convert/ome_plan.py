@@ -262,6 +262,7 @@ class _Planner:
             groups[path] = self._describe(image, path)
             arrays += self._levels(image, path)
         groups |= self._lists_of_labels(groups)
+        self._note_few_levels()
         if "" not in self._images:
             series = sorted(self._images - self._labels) or sorted(self._labels)
             groups |= series_attributes(groups.get("", {}), series)
@@ -306,7 +307,7 @@ class _Planner:
 
     def _image_of(self, path: str) -> str | None:
         """Find the image of labels: the only one in the nearest group that has any."""
-        images = self._images - self._labels
+        images = {p for p in self._images - self._labels if "labels" not in p.split("/")}
         while path:
             path = path.rpartition("/")[0]
             below = [p for p in images if p == path or not path or p.startswith(f"{path}/")]
@@ -327,6 +328,19 @@ class _Planner:
                 dimension_names=multiscale.names,
                 attributes=placed.attributes,
             )
+
+    def _note_few_levels(self) -> None:
+        """OME-Zarr wants label images to have all levels of the image that they are in."""
+        n_levels = {image.path: len(image.levels) for image in self._found.images}
+        for path in sorted(self._labels):
+            names = path.split("/")
+            image = "/".join(names[: names.index("labels")]) if "labels" in names[:-1] else None
+            wanted = 0 if image is None else n_levels.get(image, 0)
+            if n_levels[path] < wanted:
+                self._found.notes.append(
+                    f"/{path}: OME-Zarr expects labels to have the {wanted} levels of their image, "
+                    f"got {n_levels[path]}; n5zarr pyramid makes them"
+                )
 
     def _lists_of_labels(
         self, groups: Mapping[str, Mapping[str, JSON]]

@@ -1,0 +1,348 @@
+"""OME-Zarr from N5 and back, as validators, ome-zarr-py, Java's parsers and tensorstore see it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorstore
+import yaozarrs
+import zarr
+from ome_zarr.io import parse_url
+from ome_zarr.reader import Reader
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5UnrepresentableError, N5Warning
+from tests.contract import bigstitcher
+from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
+from tests.contract.viewers import Seen, n5_universe, neuroglancer
+
+JAVA = Path(__file__).parents[1] / "data" / "java"
+
+
+def placed(path: Path) -> list[tuple[list[float], list[float]]]:
+    """Scale and translation of each level, by ome-zarr-py; the arrays have the axes' names."""
+    (node, *_) = Reader(parse_url(path))()
+    found = []
+    ndim = len(node.metadata["axes"])
+    for steps in node.metadata["coordinateTransformations"]:
+        by = {step["type"]: step[step["type"]] for step in steps}
+        found.append((by["scale"], by.get("translation", [0.0] * ndim)))
+    return found
+
+
+def ome_of(path: Path) -> dict[str, Any]:
+    ome: dict[str, Any] = json.loads((path / "zarr.json").read_text())["attributes"]["ome"]
+    return ome
+
+
+def values(path: Path) -> np.ndarray[Any, Any]:
+    """Read an N5 dataset with tensorstore, C order."""
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
+    found: np.ndarray[Any, Any] = tensorstore.open(spec).result().read().result().T
+    return found
+
+
+def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path) -> None:
+    out = tmp_path / "out.zarr"
+    done = n5zarr.convert(n5zarr.sample_path(), out, ome=True, verify=True)
+    assert {array.way for array in done.arrays} == {"chunks"}
+    for path in (out, out / "em", out / "labels"):
+        yaozarrs.validate_zarr_store(path)
+    assert ome_of(out / "OME")["series"] == ["em"]
+    assert placed(out / "em") == [
+        ([20.0, 8.0, 8.0], [0.0, 0.0, 0.0]),
+        ([40.0, 16.0, 16.0], [10.0, 4.0, 4.0]),
+        ([80.0, 32.0, 32.0], [30.0, 12.0, 12.0]),
+    ]
+    assert [axis["unit"] for axis in ome_of(out / "em")["multiscales"][0]["axes"]] == [
+        "nanometer"
+    ] * 3
+    assert ome_of(out / "labels")["image-label"] == {"source": {"image": "../em"}}
+    root = zarr.open_group(out, mode="r")
+    for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
+        expected = values(Path(n5zarr.sample_path(), name))
+        np.testing.assert_array_equal(root[name][...], expected)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "image", ["cosem", "cosem-forder", "n5viewer/c0", "ngff-0.4-n5order", "ngff-0.5-n5order",
+              "ngff-0.3"],
+)  # fmt: skip
+def test_each_convention_is_placed_as_java_places_it(tmp_path: Path, image: str) -> None:
+    """Scale and translation of each level are those that n5-universe's parsers say."""
+    lines = (JAVA / "metadata.expected.jsonl").read_text().splitlines()
+    parsed = {entry["path"].strip("/"): entry for entry in map(json.loads, lines)}
+    levels = sorted(p for p in parsed if p.startswith(f"{image}/s"))
+    out = tmp_path / "out.zarr"
+    n5zarr.convert(JAVA / "metadata.n5", out, ome=True, select=image)
+    yaozarrs.validate_zarr_store(out)
+    rows = [parsed[level]["spatialTransform"] for level in levels]
+    expected = [
+        ([m[2 - i][2 - i] for i in range(3)], [m[2 - i][3] for i in range(3)]) for m in rows
+    ]
+    assert placed(out / image) == expected
+    full = {"nm": "nanometer", "um": "micrometer", "micrometer": "micrometer"}
+    axes = ome_of(out / image)["multiscales"][0]["axes"]
+    assert [a["unit"] for a in axes] == [full[parsed[levels[0]]["unit"]]] * 3
+
+
+def test_all_conventions_validate(tmp_path: Path) -> None:
+    out = tmp_path / "out.zarr"
+    n5zarr.convert(JAVA / "metadata.n5", out, ome=True)
+    yaozarrs.validate_zarr_store(out)
+    shown = ome_of(out / "canonical" / "ds")["omero"]["channels"][0]
+    assert (shown["color"], shown["window"]) == (
+        "00FF00",  # ARGB -16711936
+        {"min": 0, "max": 255, "start": 0.0, "end": 200.0},
+    )
+    channels = ome_of(out / "neuroglancer" / "channels")["omero"]["channels"]
+    assert [channel["label"] for channel in channels] == ["DAPI", "GFP"]
+
+
+def test_axes_of_imagej_are_put_in_order(tmp_path: Path) -> None:
+    """ImageJ has x, y, c, z, t; OME-Zarr wants t, c, z, y, x."""
+    data = np.arange(2 * 5 * 3 * 7 * 11, dtype="u2").reshape(2, 5, 3, 7, 11)  # t, z, c, y, x
+    source = tmp_path / "in.n5"
+    array = n5zarr.create_array(source / "img", data=data, chunks=(1, 2, 2, 4, 5))
+    sizes = {"numChannels": 3, "numSlices": 5, "numFrames": 2}
+    array.attrs.update({"pixelWidth": 0.25, "pixelHeight": 0.5, "pixelDepth": 1.5,
+                        "pixelUnit": "µm", "xOrigin": 10.0, "fps": 0.0, **sizes})  # fmt: skip
+    out = tmp_path / "out.zarr"
+    done = n5zarr.convert(source, out, ome=True, verify=True)
+    yaozarrs.validate_zarr_store(out)
+    assert done.arrays[0].chunks == (1, 2, 2, 4, 5)
+    written: Any = zarr.open_array(out / "img" / "s0", mode="r")
+    np.testing.assert_array_equal(written[...], data.transpose(0, 2, 1, 3, 4))
+    assert written.metadata.dimension_names == ("t", "c", "z", "y", "x")
+    ((scale, translation),) = placed(out / "img")
+    assert (scale[2:], translation[2:]) == ([1.5, 0.5, 0.25], [0.0, 0.0, 10.0])
+    assert ome_of(out / "img")["multiscales"][0]["axes"][2]["unit"] == "micrometer"
+
+
+def test_labels_are_listed_where_ome_zarr_wants_them(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
+    data = np.arange(3 * 5 * 7, dtype="u4").reshape(3, 5, 7)
+    for path, dtype in {
+        "em/s0": "u1",
+        "em/labels/cells": "u4",
+        "em/labels/probability": "f4",
+        "other/labels": "u8",
+        "seg/a": "u2",
+        "raw": "u2",
+    }.items():
+        n5zarr.create_array(source / path, data=data.astype(dtype), axes="zyx")
+    n5zarr.create_array(source / "raw" / ".." / "table", data=np.arange(13.0))
+    n5zarr.convert(source, out, ome=True, labels="seg/*")
+    for name in ("", "em", "em/labels", "em/labels/cells"):
+        yaozarrs.validate_zarr_store(out / name)
+    assert ome_of(out / "em" / "labels")["labels"] == ["cells"]
+    assert ome_of(out / "em/labels/cells")["image-label"] == {"source": {"image": "../.."}}
+    assert "image-label" not in ome_of(out / "em/labels/probability")
+    assert "image-label" in ome_of(out / "other/labels")
+    assert ome_of(out / "seg/a")["image-label"] == {}  # of em, or of raw
+    assert ome_of(out / "OME")["series"] == ["em", "em/labels/probability", "raw"]
+    nodes = list(Reader(parse_url(out / "em"))())
+    assert [Path(node.zarr.path).name for node in nodes] == ["em", "labels", "cells"]
+    np.testing.assert_array_equal(zarr.open_array(out / "table", mode="r")[...], np.arange(13.0))
+
+
+def test_an_image_called_labels_in_an_image_goes_one_group_deeper(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
+    data = np.arange(3 * 5, dtype="u4").reshape(3, 5)
+    for path in ("em/s0", "em/labels/s0"):
+        n5zarr.create_array(source / path, data=data, axes="yx")
+    n5zarr.convert(source, out, ome=True)
+    yaozarrs.validate_zarr_store(out / "em")
+    assert ome_of(out / "em" / "labels") == {"version": "0.5", "labels": ["labels"]}
+    np.testing.assert_array_equal(zarr.open_array(out / "em/labels/labels/s0", mode="r")[...], data)
+
+
+SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
+<Settings><ViewerState/><SetupAssignments><ConverterSetups>
+<ConverterSetup><id>1</id><min>90.0</min><max>1200.0</max><color>-65281</color><groupId>0</groupId>
+</ConverterSetup></ConverterSetups></SetupAssignments></Settings>"""
+
+
+def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path) -> None:
+    xml = bigstitcher.write_project(tmp_path)
+    (tmp_path / "dataset.settings.xml").write_text(SETTINGS)
+    out = tmp_path / "out.zarr"
+    with pytest.warns(N5Warning, match="left_green_turned: the registration turns"):
+        done = n5zarr.convert(xml, out, ome=True, verify=True)
+    assert {array.way for array in done.arrays} == {"chunks"}
+    yaozarrs.validate_zarr_store(out)
+    for number, setup in SETUPS.items():
+        name = setup.name.replace(" ", "_")
+        assert ome_of(out / name)["multiscales"][0]["name"] == setup.name
+        for level, (scale, translation) in enumerate(placed(out / name)):
+            written: Any = zarr.open_array(out / name / f"s{level}", mode="r")
+            assert written.metadata.dimension_names == ("t", "z", "y", "x")
+            for i, timepoint in enumerate(TIMEPOINTS):
+                there = (number, timepoint) != MISSING
+                expected = bigstitcher.elements(number, timepoint, level) if there else 0
+                np.testing.assert_array_equal(written[i], expected)
+            if setup.angle:
+                continue
+            # the last element of a level, in elements of full resolution: the middle of its voxels
+            by = bigstitcher.levels(setup)[level]
+            last = np.array(written.shape[:0:-1]) - 1
+            full = [i * f + (f - 1) / 2 for i, f in zip(last, by, strict=True)]
+            expected = bigstitcher.world(setup, *full)
+            got = np.array(scale[:0:-1]) * last + np.array(translation[:0:-1])
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+    turned = json.loads((out / "left_green_turned" / "zarr.json").read_text())["attributes"]
+    rows = np.reshape(turned["registration"], (3, 4))
+    scale, translation = placed(out / "left_green_turned")[0]
+    along = np.array(scale[:0:-1]) * (6, 12, 2) + np.array(translation[:0:-1])
+    expected = bigstitcher.world(SETUPS[7], 6, 12, 2)
+    np.testing.assert_allclose(rows[:, :3] @ along + rows[:, 3], expected)
+    (channel,) = ome_of(out / "right_green")["omero"]["channels"]
+    assert channel["label"] == "GFP"
+    assert channel["color"] == "FF00FF"
+    assert channel["window"] == {"min": 0, "max": 65535, "start": 90.0, "end": 1200.0}
+    assert "omero" not in ome_of(out / "left_green")
+
+
+def test_time_points_that_move_are_images_of_their_own(tmp_path: Path) -> None:
+    xml = bigstitcher.write_project(tmp_path, [1])
+    text = xml.read_text()
+    before, mark, after = text.rpartition('<ViewRegistration timepoint="8"')
+    xml.write_text(before + mark + after.replace("5.5\n", "6.5\n").replace(" 5.5 ", " 6.5 ", 1))
+    out = tmp_path / "out.zarr"
+    n5zarr.convert(xml, out, ome=True)
+    yaozarrs.validate_zarr_store(out)
+    places = {t: placed(out / "right_green" / f"timepoint{t}")[0][1] for t in TIMEPOINTS}
+    assert places[8] == pytest.approx([-0.6, 0.2, 1.3])
+    assert places[0] == places[2] == places[5] == pytest.approx([-0.6, 0.2, 1.1])
+    for t in TIMEPOINTS:
+        written: Any = zarr.open_array(out / f"right_green/timepoint{t}/s0", mode="r")
+        np.testing.assert_array_equal(written[...], bigstitcher.elements(1, t, 0))
+
+
+AXES = [
+    {"name": "c", "type": "channel"},
+    *({"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"),
+]
+STEPS: list[dict[str, list[float]]] = [
+    {"scale": [1, 1.5, 0.25, 0.5], "translation": [0, 30, 20, 10]},
+    {"scale": [1, 3, 0.5, 1], "translation": [0, 30.75, 20.125, 10.25]},
+]
+
+
+CHANNELS = [
+    {"label": c, "color": "00FF00", "window": {"min": 0, "max": 65535, "start": 3, "end": 700}}
+    for c in "ab"
+]
+
+
+def write_image(group: zarr.Group, axes: slice = slice(None), **others: Any) -> list[Any]:
+    """Write an image as the specifications of 0.4 and 0.5 have it; return its levels."""
+    shapes = [(2, 5, 7, 11)[axes], (2, 3, 4, 6)[axes]]
+    is_new = group.metadata.zarr_format == 3
+    rng = np.random.default_rng(7)
+    levels = [rng.integers(0, 999, shape).astype("u2") for shape in shapes]
+    datasets = []
+    for k, (level, steps) in enumerate(zip(levels, STEPS, strict=True)):
+        names = [axis["name"] for axis in AXES[axes]] if is_new else None
+        chunks = (1, 2, 3, 4)[axes]
+        group.create_array(str(k), data=level, chunks=chunks, dimension_names=names)
+        own = [{"type": kind, kind: numbers[axes]} for kind, numbers in steps.items()]
+        datasets.append({"path": str(k), "coordinateTransformations": own})
+    image: dict[str, Any] = {"axes": AXES[axes], "datasets": datasets, "name": "an image"}
+    set_ome(group, multiscales=[image], **others)
+    return levels
+
+
+def set_ome(group: zarr.Group, **attributes: Any) -> None:
+    if group.metadata.zarr_format == 3:
+        group.attrs["ome"] = {"version": "0.5", **attributes}
+        return
+    for image in attributes.get("multiscales", []):
+        image["version"] = "0.4"
+    group.attrs.update(attributes)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3], ids=["0.4", "0.5"])
+def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
+    """A collection of two series, the second with labels."""
+    source, out = tmp_path / "in.zarr", tmp_path / "out.n5"
+    root = zarr.create_group(source, zarr_format=zarr_format)
+    set_ome(root, **{"bioformats2raw.layout": 3})
+    omero = {"channels": CHANNELS}
+    images = [write_image(root.create_group(str(i)), omero=omero) for i in range(2)]
+    set_ome(root.create_group("1/labels"), labels=["cells"])
+    label = {"image-label": {"source": {"image": "../../"}}}
+    labels = write_image(root.create_group("1/labels/cells"), slice(1, None), **label)
+    yaozarrs.validate_zarr_store(source)
+    n5zarr.convert(source, out, verify=True)
+    expected = {
+        "s0": Seen((0.5, 0.25, 1.5), (10, 20, 30), "micrometer"),
+        "s1": Seen((1, 0.5, 3), (10.25, 20.125, 30.75), "micrometer"),
+    }
+    for i, levels in enumerate(images):
+        for k, level in enumerate(levels):
+            np.testing.assert_array_equal(values(out / str(i) / f"s{k}"), level)
+        seen = n5_universe(out / str(i))
+        assert {name: (s.scale[:3], s.translation[:3], s.unit) for name, s in seen.items()} == {
+            name: (s.scale, s.translation, s.unit) for name, s in expected.items()
+        }
+        document = json.loads((out / str(i) / "attributes.json").read_text())
+        assert document["omero"] == omero
+        assert not {"0", "1"} & {path.name for path in (out / str(i)).iterdir()}
+    assert n5_universe(out / "1" / "labels" / "cells") == expected
+    assert "image-label" in json.loads((out / "1/labels/cells/attributes.json").read_text())
+    for name, level in zip(("s0", "s1"), labels, strict=True):
+        np.testing.assert_array_equal(values(out / "1" / "labels" / "cells" / name), level)
+    space = neuroglancer(out, out / "0")
+    assert (space.names, space.factors) == (list("xyzc"), [[1, 1, 1, 1], [2, 2, 2, 1]])
+    back = tmp_path / "back.zarr"
+    n5zarr.convert(out, back, ome=True)
+    yaozarrs.validate_zarr_store(back / "1")
+    for i in range(2):
+        assert placed(back / str(i)) == [(s["scale"], s["translation"]) for s in STEPS]
+        assert ome_of(back / str(i))["omero"] == omero
+
+
+def test_a_transform_that_n5_cannot_express_is_an_error(tmp_path: Path) -> None:
+    source = tmp_path / "in.zarr"
+    write_image(zarr.create_group(source))
+    document = json.loads((source / "zarr.json").read_text())
+    entry = document["attributes"]["ome"]["multiscales"][0]["datasets"][1]
+    entry["coordinateTransformations"] = [{"type": "affine", "affine": [[1]]}]
+    (source / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(N5UnrepresentableError, match="expected scales and translations, got aff"):
+        n5zarr.convert(source, tmp_path / "out.n5")
+    assert not (tmp_path / "out.n5").exists()
+
+
+def test_what_is_no_image_is_said(tmp_path: Path) -> None:
+    source = tmp_path / "in.n5"
+    n5zarr.create_array(source / "trace", data=np.arange(7.0))
+    with pytest.raises(N5UnrepresentableError, match="expected images that OME-Zarr can express"):
+        n5zarr.convert(source, tmp_path / "out.zarr", ome=True)
+    n5zarr.create_array(source / "volume", data=np.zeros((2, 3, 5, 7, 11, 13), "u1"))
+    n5zarr.create_array(source / "image", data=np.zeros((3, 5), "u1"), axes="yx")
+    with pytest.warns(N5Warning, match="volume: kept as an array, .* expected two or three axes"):
+        n5zarr.convert(source, tmp_path / "out.zarr", ome=True)
+    root = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert sorted(root) == ["OME", "image", "trace", "volume"]
+    assert isinstance(root["volume"], zarr.Array)
+    with pytest.raises(N5UnrepresentableError, match="expected Zarr v3 as destination"):
+        n5zarr.convert(source, tmp_path / "out2.zarr", to="zarr2", ome=True)
+
+
+def test_the_command_says_what_it_does(tmp_path: Path) -> None:
+    xml = bigstitcher.write_project(tmp_path, [0, 3])
+    shutil.rmtree(tmp_path / "dataset.n5" / "setup3")
+    out = tmp_path / "out.zarr"
+    done = CliRunner().invoke(app, ["convert", str(xml), str(out), "--ome", "--shards", "4,8,8,64"])
+    assert done.exit_code == 0, done.output
+    assert "left_green/s0" in done.output
+    yaozarrs.validate_zarr_store(out)
