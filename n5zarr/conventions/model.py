@@ -29,6 +29,7 @@ __all__ = [
     "axes_of",
     "brief",
     "factors",
+    "first_of",
     "is_of_levels",
     "level_from",
     "level_of",
@@ -271,6 +272,11 @@ def _given[T](
 def mapping(value: JSON) -> Mapping[str, JSON]:
     """Return a JSON object unchanged, and an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}
+
+
+def first_of(value: JSON) -> Mapping[str, JSON]:
+    """Return the first object of a JSON list, and an empty one for any other value."""
+    return mapping(value[0]) if isinstance(value, list) and value else {}
 
 
 def factors(node: Node) -> tuple[float, ...] | None:

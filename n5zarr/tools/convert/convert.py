@@ -291,6 +291,8 @@ def _plan(
     else:
         for path, attributes in found.groups.items():
             target.create_group(path, attributes)
+    for path, data in found.files.items():
+        target.add_file(path, data)
     copies = []
     for number, (path, source) in enumerate(found.arrays.items()):
         written = target.create_array(path, source, layout)

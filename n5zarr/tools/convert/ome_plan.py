@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, first_of, mapping
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
@@ -158,8 +158,7 @@ def _own(layout: Layout) -> dict[str, JSON]:
 def _levels_of(layout: Layout, group: Mapping[str, JSON]) -> dict[str, Placed]:
     """Return the datasets of a group that are levels of one image, the finest first."""
     images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
-    first = mapping(images[0]) if isinstance(images, list) and images else {}
-    entries = first.get("datasets")
+    entries = first_of(images).get("datasets")
     listed = [str(mapping(e).get("path")) for e in (entries if isinstance(entries, list) else ())]
     named = [n for n in listed if n in layout.datasets] or [*filter(is_level, layout.datasets)]
     levels = {name: layout.datasets[name] for name in named}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
-from n5zarr.conventions.model import MisfitError, Node, brief, mapping
+from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
@@ -118,9 +118,7 @@ def _is_below(path: str, group: str) -> bool:
 def _image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """Return the first image of a group, in the form of 0.5."""
     images = mapping(attributes.get("ome")).get("multiscales", attributes.get("multiscales"))
-    if not isinstance(images, list) or not images:
-        return None
-    image = mapping(images[0])
+    image = first_of(images)
     return image if "datasets" in image else None
 
 
@@ -170,7 +168,7 @@ def _as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
     found = dict(image)
     systems = found.get("coordinateSystems")
     if "axes" not in found and isinstance(systems, list) and systems:
-        found["axes"] = mapping(systems[0]).get("axes")
+        found["axes"] = first_of(systems).get("axes")
         # those of the image lead to other systems
         found.pop("coordinateTransformations", None)
     if "axes" not in found:

@@ -14,11 +14,14 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr.conventions.model import first_of, mapping
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.format.path import join
 from n5zarr.store.bdv_xml import read_settings
 from n5zarr.tools.convert.ome_bdv import plan_bdv
 from n5zarr.tools.convert.ome_plan import plan_ome
 from n5zarr.tools.convert.ome_read import plan_from_ome
+from n5zarr.tools.convert.ome_xml import METADATA_XML, SeriesImage, ome_xml
 from n5zarr.tools.convert.stacked_store import StackedStore
 from n5zarr.tools.convert.target import N5Destination
 
@@ -97,7 +100,7 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
         plan = plan_ome(tree.container, tree.path, labels=labels, only=tree.arrays.keys())
     for note in plan.notes:
         warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=4)
-    return _applied(tree, plan)
+    return _described(_applied(tree, plan))
 
 
 def from_ome(tree: SourceTree) -> SourceTree:
@@ -122,6 +125,19 @@ def _applied(tree: SourceTree, plan: Plan) -> SourceTree:
         if any(sources):
             arrays[planned.destination] = _array(planned, sources)
     return replace(tree, arrays=arrays, groups=plan.groups)
+
+
+def _described(tree: SourceTree) -> SourceTree:
+    """Add the description of a collection of images, where OME can express it."""
+    series = mapping(tree.groups.get("OME", {}).get("ome")).get("series")
+    images = []
+    for path in map(str, series if isinstance(series, list) else ()):
+        ome = mapping(tree.groups[path].get("ome"))
+        finest = first_of(first_of(ome.get("multiscales")).get("datasets"))
+        level = tree.arrays[join(path, str(finest["path"]))]
+        images.append(SeriesImage(path, ome, level.shape, level.native_dtype))
+    xml = ome_xml(images) if images else None
+    return tree if xml is None else replace(tree, files={METADATA_XML: xml})
 
 
 def _array(planned: ArrayPlan, sources: Sequence[ArraySource | None]) -> ArraySource:

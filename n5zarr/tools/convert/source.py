@@ -125,10 +125,15 @@ class ArraySource:
         return tuple(self.values.shape)
 
     @property
+    def native_dtype(self) -> np.dtype[Any]:
+        """Data type of numpy's."""
+        native: np.dtype[Any] = getattr(self.dtype, "to_native_dtype", lambda: self.dtype)()
+        return native
+
+    @property
     def item_size(self) -> int:
         """Bytes of an element; of text, an estimate."""
-        native: np.dtype[Any] = getattr(self.dtype, "to_native_dtype", lambda: self.dtype)()
-        return max(1, native.itemsize)
+        return max(1, self.native_dtype.itemsize)
 
     def stored_positions(self) -> list[tuple[int, ...]]:
         """List the positions of the encoded chunks that are stored, C order."""
@@ -160,6 +165,8 @@ class SourceTree:
         The path of the source in it.
     project : Project, optional
         The XML of BigDataViewer that names the container, if the source was named by it.
+    files : mapping, optional
+        Other files to write, by path.
     """
 
     name: str
@@ -169,6 +176,7 @@ class SourceTree:
     container: N5Store | None = None
     path: str = ""
     project: Project | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:

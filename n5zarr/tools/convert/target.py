@@ -242,6 +242,10 @@ class Destination(ABC):
             )
             raise N5UnrepresentableError(message, kind="option")
 
+    def add_file(self, path: str, data: bytes) -> None:
+        """Add a file that is written with the documents."""
+        sync(self._memory.set(join(self.path, path), cpu.Buffer.from_bytes(data)))
+
     def documents(self) -> dict[str, bytes]:
         """Return the documents by key, those of arrays first and the topmost last."""
 
