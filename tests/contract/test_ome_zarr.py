@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -178,6 +179,12 @@ def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path) -> None:
         done = n5zarr.convert(xml, out, ome=True, verify=True)
     assert {array.way for array in done.arrays} == {"chunks"}
     yaozarrs.validate_zarr_store(out)
+    described = ElementTree.parse(out / "OME" / "METADATA.ome.xml").getroot()
+    series = [f"Image:{path}" for path in ome_of(out / "OME")["series"]]  # as napari-ome-zarr
+    assert [image.get("ID") for image in described] == series
+    pixels = described[0][0]
+    assert [int(pixels.get(f"Size{letter}", "")) for letter in "XYZCT"] == [7, 5, 3, 1, 4]
+    assert (pixels.get("PhysicalSizeZ"), pixels.get("PhysicalSizeZUnit")) == ("1.5", "µm")
     for number, setup in SETUPS.items():
         name = setup.name.replace(" ", "_")
         assert ome_of(out / name)["multiscales"][0]["name"] == setup.name

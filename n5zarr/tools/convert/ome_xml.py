@@ -52,15 +52,20 @@ class SeriesImage(NamedTuple):
 
 
 def ome_xml(images: Sequence[SeriesImage]) -> bytes | None:
-    """Describe images, in the order of the series; None if OME cannot name one or its data type."""
-    if any(
-        image.dtype.name not in _TYPES or image.path.split() != [image.path] for image in images
-    ):
+    """Describe images, in the order of the series; None if OME cannot express one of them."""
+    if not all(map(_is_known, images)):
         return None
     root = ElementTree.Element("OME", xmlns=_NAMESPACE, Creator="n5zarr")
     for image in images:
         _add(root, image)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written
+
+
+def _is_known(image: SeriesImage) -> bool:
+    """Whether OME has this data type, this size and this path as an ID."""
+    has_spaces = image.path.split() != [image.path]
+    return image.dtype.name in _TYPES and min(image.shape) > 0 and not has_spaces
 
 
 def _add(root: ElementTree.Element, image: SeriesImage) -> None:
@@ -80,14 +85,12 @@ def _add(root: ElementTree.Element, image: SeriesImage) -> None:
             if letter in "XYZ" and unit and isinstance(size, int | float) and size > 0:
                 attributes[f"PhysicalSize{letter}"] = repr(size)
                 attributes[f"PhysicalSize{letter}Unit"] = unit
-    pixels = ElementTree.SubElement(
-        element,
-        "Pixels",
-        ID=f"Pixels:{image.path}",
-        DimensionOrder="XYZCT",
-        Type=_TYPES[image.dtype.name],
-        **attributes,
-    )
+    attributes |= {
+        "ID": f"Pixels:{image.path}",
+        "DimensionOrder": "XYZCT",
+        "Type": _TYPES[image.dtype.name],
+    }
+    pixels = ElementTree.SubElement(element, "Pixels", attributes)
     channels = mapping(image.ome.get("omero")).get("channels")
     for i in range(sizes["C"]):
         channel = mapping(channels[i] if isinstance(channels, list) else None)
