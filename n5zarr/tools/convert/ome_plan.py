@@ -82,7 +82,8 @@ def plan_ome(
     path: str = "",
     *,
     labels: Sequence[str] = (),
-    only: Collection[str] | None = None,
+    arrays: Collection[str] | None = None,
+    groups: Collection[str] | None = None,
 ) -> Plan:
     """Plan the conversion of a dataset, a group or a whole container to OME-Zarr 0.5.
 
@@ -94,8 +95,8 @@ def plan_ome(
         The dataset or group.
     labels : sequence of str, optional
         Patterns of paths, relative to ``path``, of images whose elements are labels.
-    only : collection of str, optional
-        Paths of the datasets to take, relative to ``path``; all by default.
+    arrays, groups : collection of str, optional
+        Paths of the datasets and of the groups to take, relative to ``path``; all by default.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def plan_ome(
         above = list(opened.ask(opened.container.nodes.above(path)))
         _add_image(found, "", {"s0": placed}, {}, above)
     elif isinstance(node, GroupAttributes):
-        _walk(opened, path, node, found, only)
+        _walk(opened, path, found, arrays, groups)
     else:
         raise not_found(opened, path, "a dataset or a group")
     if not found.images:
@@ -124,19 +125,21 @@ def plan_ome(
 def _walk(
     opened: N5Store,
     top: str,
-    node: GroupAttributes,
     found: _Found,
-    only: Collection[str] | None,
+    arrays: Collection[str] | None,
+    groups: Collection[str] | None,
 ) -> None:
-    pending = [(top, node)]
+    pending = [top]
     while pending:
-        path, group = pending.pop()
+        path = pending.pop()
+        group, below = opened.node(path), path.removeprefix(top).strip("/")
+        if not isinstance(group, GroupAttributes) or (groups is not None and below not in groups):
+            continue
         layout = opened.ask(read_layout(opened.container.nodes, path, group))
-        below = path.removeprefix(top).strip("/")
         above = [group.attributes, *opened.ask(opened.container.nodes.above(path))]
         wanted = layout.datasets.items()
-        if only is not None:
-            wanted = {n: d for n, d in wanted if join(below, n) in only}.items()
+        if arrays is not None:
+            wanted = {n: d for n, d in wanted if join(below, n) in arrays}.items()
             layout = replace(layout, datasets=dict(wanted))
         found.groups[below] = _own(layout)
         levels = _levels_of(layout, group.attributes)
@@ -145,7 +148,7 @@ def _walk(
         for name, placed in layout.datasets.items():
             if name not in levels:
                 _add_dataset(found, join(below, name), placed, layout, above)
-        pending += [(join(path, name), child) for name, child in layout.groups.items()]
+        pending += [join(path, name) for name in layout.groups]
 
 
 def _own(layout: Layout) -> dict[str, JSON]:

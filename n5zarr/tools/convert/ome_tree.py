@@ -97,7 +97,13 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
         settings=None if project is None else read_settings(project),
     )
     if plan is None:
-        plan = plan_ome(tree.container, tree.path, labels=labels, only=tree.arrays.keys())
+        plan = plan_ome(
+            tree.container,
+            tree.path,
+            labels=labels,
+            arrays=tree.arrays.keys(),
+            groups=tree.groups.keys(),
+        )
     for note in plan.notes:
         warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=4)
     return _described(_applied(tree, plan))
