@@ -71,10 +71,13 @@ def _read(
     old = all(isinstance(axis, str) for axis in listed)
     entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
     names = [str(axis.get("name", "")) for axis in entries]
-    units = ["um" if old else axis.get("unit") for axis in entries]
+    units = [
+        ("um" if name.lower() in ("x", "y", "z") else None) if old else axis.get("unit")
+        for name, axis in zip(names, entries, strict=True)
+    ]
     types = [axis.get("type", "") for axis in entries]
-    scale, translation = _transform(entry, image, node)
     in_c = _is_c_order(names) if is_c_order is None else is_c_order
+    scale, translation = _transform(entry, image, node, in_c=in_c)
     axes = axes_of(
         node.ndim,
         names=_ordered(names, in_c=in_c),
@@ -100,15 +103,13 @@ def _ordered[T](values: Sequence[T], *, in_c: bool) -> tuple[T, ...]:
 
 
 def _transform(
-    entry: Mapping[str, JSON], image: Mapping[str, JSON], node: Node
+    entry: Mapping[str, JSON], image: Mapping[str, JSON], node: Node, *, in_c: bool
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Apply the transforms of the dataset, then those of the image, in the order of the lists."""
     scale, translation = (1.0,) * node.ndim, (0.0,) * node.ndim
     if "coordinateTransformations" not in entry and node.first_level is not None:
-        scale = tuple(
-            round(a / b) if b else 1.0
-            for a, b in zip(node.first_level, node.dimensions, strict=True)
-        )
+        ratios = zip(node.first_level, node.dimensions, strict=True)
+        scale = _ordered([round(a / b) if b else 1.0 for a, b in ratios], in_c=in_c)
     for transforms in (
         entry.get("coordinateTransformations"),
         image.get("coordinateTransformations"),

@@ -1,0 +1,227 @@
+"""Documents of OME-Zarr, against the lists and rules of its specification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import pytest
+from yaozarrs import v05
+from yaozarrs._axis import ValidSpaceUnit, ValidTimeUnit
+
+from n5zarr.conventions.bdv_settings import parse_settings
+from n5zarr.conventions.model import Axis
+from n5zarr.conventions.units import in_full, symbol
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.tools.convert.ome import make_multiscale
+from n5zarr.tools.convert.ome_bdv import _images, _names
+from n5zarr.tools.convert.ome_display import Shown, find_shown, is_label, omero
+from n5zarr.tools.convert.ome_read import plan_from_ome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@pytest.mark.parametrize("unit", [*get_args(ValidSpaceUnit), *get_args(ValidTimeUnit)])
+def test_each_unit_of_ome_zarr_is_known_in_full_and_as_symbol(unit: str) -> None:
+    """The lists of the specification."""
+    assert in_full(unit) == unit
+    assert in_full(f"{unit}s".replace("inchs", "inches").replace("foots", "feet")) == unit
+    short, size = symbol(unit)
+    if size == 1 and unit not in ("foot", "mile", "parsec", "yard"):
+        assert in_full(short) == unit
+
+
+def space(*names: str, **of_all: Any) -> list[Axis]:
+    return [Axis(name=name, type="space", **of_all) for name in names]
+
+
+def test_levels_are_in_the_unit_of_the_finest() -> None:
+    levels = {
+        "s0": space("y", "x", unit="µm", scale=0.25),
+        "s1": space("y", "x", unit="nm", scale=500.0, translation=125.0),
+    }
+    document = make_multiscale("a", levels).document
+    v05.Multiscale.model_validate(document)
+    entries: Any = document["datasets"]
+    assert entries[1]["coordinateTransformations"] == [
+        {"type": "scale", "scale": [0.5, 0.5]},
+        {"type": "translation", "translation": [0.125, 0.125]},
+    ]
+    with pytest.raises(N5UnrepresentableError, match="s1: axis 'y': expected the unit of the fin"):
+        make_multiscale("a", levels | {"s1": space("y", "x", unit="s")})
+    with pytest.raises(N5UnrepresentableError, match="s1: expected the axes of the finest level"):
+        make_multiscale("a", levels | {"s1": space("x", "y", unit="nm")})
+
+
+@pytest.mark.parametrize(
+    ("axes", "order"),
+    [
+        ([Axis(name="c", type="channel"), Axis(name="t", unit="ms"), *space("y", "x")], "tcyx"),
+        ([*space("x", "y", "z"), Axis(name="t", type="time")], "txyz"),
+        ([*space("z", "y"), Axis(name="angle"), *space("x")], "angle z y x"),
+        ([Axis(name="a", unit="nm"), Axis(name="b", unit="inch")], "ab"),
+    ],
+)
+def test_axes_are_time_then_others_then_space(axes: list[Axis], order: str) -> None:
+    found = make_multiscale("a", {"s0": axes})
+    v05.Multiscale.model_validate(found.document)
+    assert list(found.names) == (order.split() if " " in order else list(order))
+    assert [axes[i].name for i in found.order] == list(found.names)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        space("x"),
+        space("w", "z", "y", "x"),
+        [*space("y", "x"), Axis(name="t", unit="s"), Axis(name="u", unit="s")],
+        [*space("y", "x"), Axis(name="c", type="channel"), Axis(name="angle")],
+        space("x", "x"),
+        [],
+    ],
+)
+def test_what_ome_zarr_has_no_images_for_is_refused(axes: list[Axis]) -> None:
+    with pytest.raises(N5UnrepresentableError, match="expected two or three axes of space"):
+        make_multiscale("a", {"s0": axes})
+
+
+def test_limits_come_from_the_nearest_that_has_some() -> None:
+    fused = {"Bigstitcher-Spark": {"MinIntensity": 7.0, "MaxIntensity": 4095.0}}
+    assert find_shown([{}, {"min": "a"}, fused]).limits == (7.0, 4095.0)
+    assert find_shown([{"min": 3, "max": 90}, fused]).limits == (3.0, 90.0)
+    assert find_shown([{"contrastLimits": [5, 5]}, {"contrastLimits": [5, 6]}]).limits == (5, 6)
+    assert find_shown([{"contrastLimits": {"start": 1, "end": 2, "max": 9}}]).limits == (1, 2)
+    assert find_shown([{"min": float("nan"), "max": 1}]) == Shown()
+
+
+def test_omero_is_written_where_something_is_known() -> None:
+    word, real, byte = np.dtype("u2"), np.dtype("f4"), np.dtype("i1")
+    assert omero(Shown(), word, 1) is None
+    assert omero(Shown(), real, 2) is None
+    signed: Any = omero(Shown(), byte, 1)
+    assert signed["channels"][0]["window"] == {"min": -128, "max": 127, "start": -128, "end": 127}
+    of_real: Any = omero(Shown(limits=(0.25, 0.5)), real, 1)
+    assert of_real["channels"][0]["window"] == {"min": 0.25, "max": 0.5, "start": 0.25, "end": 0.5}
+    named: Any = omero(Shown(), word, 2, ["DAPI", "GFP"])
+    v05.Image.model_fields["omero"]
+    assert [c["label"] for c in named["channels"]] == ["DAPI", "GFP"]
+    own: Any = {"channels": [{"color": "00FF00", "window": dict.fromkeys(
+        ("min", "max", "start", "end"), 0)}], "rdefs": {"model": "color"}}  # fmt: skip
+    assert omero(Shown(), word, 1, own=own) == own
+    assert omero(Shown(), word, 2, own=own) is None  # not of this image
+    assert omero(Shown(), word, 1, own={"channels": [{"color": "00FF00"}]}) is None
+
+
+def test_labels_say_so_in_many_ways() -> None:
+    whole, real = np.dtype("u8"), np.dtype("f4")
+    annotation = {"cellmap": {"annotation": {"class_name": "er", "annotation_type": {}}}}
+    say_so: list[dict[str, Any]] = [
+        {"isLabelMultiset": True},
+        {"painteraData": {"type": "label"}},
+        annotation,
+        {"image-label": {}},
+        {"ome": {"image-label": {}}},
+    ]
+    for attributes in say_so:
+        assert is_label("a", whole, [{}, attributes])
+        assert not is_label("a", real, [{}, attributes])
+    assert not is_label("a", whole, [{"painteraData": {"type": "raw"}}])
+    assert is_label("seg/a", whole, [], ["seg/*"])
+    assert not is_label("my_labels/a", whole, [])
+
+
+def test_settings_that_cannot_be_parsed_are_left_out() -> None:
+    assert parse_settings(b"<Settings") == {}
+    assert parse_settings(b"<!DOCTYPE a><Settings/>") == {}
+    xml = "".join(
+        f"<ConverterSetup><id>{i}</id><min>{low}</min><max>9</max><color>{color}</color>"
+        "</ConverterSetup>"
+        for i, low, color in ((0, 9, -1), (1, "a", -1), (2, 0, ""), (3, -4, -16776961))
+    )
+    found = parse_settings(f"<S><ConverterSetups>{xml}</ConverterSetups></S>".encode())
+    assert found == {3: ((-4.0, 9.0), "0000FF")}
+
+
+def test_names_of_setups_become_different_names_of_groups() -> None:
+    names = _names({0: "Tile 1, 488 nm", 1: "../x", 2: "OME", 3: "é", 4: "a/b", 5: "A_B", 6: "__"})
+    assert len({name.lower() for name in names.values()}) == 7
+    for name in names.values():
+        assert not set(name) - set(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+        )
+        assert name.strip("._")
+        assert not name.startswith("__")
+        assert name != "OME"
+
+
+def test_one_recorded_time_point_among_several_is_a_series() -> None:
+    view: Any = type("View", (), {"dataset": type("D", (), {"shape": (3, 5, 7), "data_type": 1})})
+    description: Any = type(
+        "Described", (), {"timepoints": (4, 6), "setups": {}, "registrations": {}}
+    )
+    (image,) = _images(0, "a", {"s0": {6: view}}, description)
+    assert (image.timepoints, image.is_stacked) == ((4, 6), True)
+    (image,) = _images(0, "a", {"s0": {6: view}}, None)
+    assert (image.timepoints, image.is_stacked) == ((6,), False)
+
+
+@dataclass
+class Array:
+    shape: tuple[int, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    dimension_names: Sequence[str | None] | None = None
+
+
+def transforms(array: Any) -> dict[str, Any]:
+    found: dict[str, Any] = array.attributes["transform"]
+    return found
+
+
+def test_images_without_axes_have_those_of_0_2() -> None:
+    """0.1 and 0.2: t, c, z, y, x, without transforms; levels are scaled by their sizes."""
+    arrays = {"0": Array((2, 3, 5, 7, 11)), "1": Array((2, 3, 5, 4, 6)), "table": Array((13,))}
+    image: Any = {"version": "0.2", "datasets": [{"path": "0"}, {"path": "1"}]}
+    plan = plan_from_ome(arrays, {"": {"multiscales": [image]}, "labels": {}})
+    assert plan is not None
+    by_source = {array.sources[0]: array for array in plan.arrays}
+    assert {s: a.destination for s, a in by_source.items()} == {
+        "0": "s0", "1": "s1", "table": "table"}  # fmt: skip
+    assert transforms(by_source["1"])["axes"] == ["t", "c", "z", "y", "x"]
+    assert transforms(by_source["1"])["scale"] == [1, 1, 1, 2, 2]
+    assert transforms(by_source["1"])["units"] == ["", "", "um", "um", "um"]
+
+
+def test_coordinate_systems_of_0_6_are_read() -> None:
+    axes = [{"name": n, "type": "space", "unit": "micrometer"} for n in "zyx"]
+    steps = [{"type": "scale", "scale": [3, 0.5, 0.25]},
+             {"type": "translation", "translation": [1, 2, 4]}]  # fmt: skip
+    sequence = {"type": "sequence", "input": "0", "output": "physical", "transformations": steps}
+    image: Any = {
+        "name": "a",
+        "coordinateSystems": [{"name": "physical", "axes": axes}],
+        "datasets": [{"path": "0", "coordinateTransformations": [sequence]}],
+    }
+    plan = plan_from_ome(
+        {"a/0": Array((5, 7, 11))},
+        {"": {}, "a": {"ome": {"version": "0.6", "multiscales": [image]}}},
+    )
+    assert plan is not None
+    (array,) = plan.arrays
+    assert array.destination == "a/s0"
+    assert transforms(array) == {
+        "axes": ["z", "y", "x"],
+        "scale": [3, 0.5, 0.25],
+        "translate": [1, 2, 4],
+        "units": ["micrometer"] * 3,
+    }
+
+
+def test_an_array_in_the_way_of_a_level_is_an_error() -> None:
+    arrays = {"0": Array((5, 7)), "s0": Array((3,))}
+    axes = [{"name": n, "type": "space"} for n in "yx"]
+    image: Any = {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": []}]}
+    with pytest.raises(N5UnrepresentableError, match="s0: expected a name that no level needs"):
+        plan_from_ome(arrays, {"": {"multiscales": [image]}})
+    assert plan_from_ome({"a": Array((5, 7))}, {"": {"multiscales": [image]}}) is None
