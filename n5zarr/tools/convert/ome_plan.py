@@ -14,6 +14,7 @@ The root of several images, or of one further down, says that it is a collection
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -309,15 +310,23 @@ class _Planner:
 
     def _image_of(self, path: str) -> str | None:
         """Find the image of labels: the only one in the nearest group that has any."""
-        images = {p for p in self._images - self._labels if "labels" not in p.split("/")}
         while path:
             path = path.rpartition("/")[0]
-            below = [p for p in images if p == path or not path or p.startswith(f"{path}/")]
-            if path in below:
-                return path
+            below = self._images_below.get(path, [])
             if below:
-                return below[0] if len(below) == 1 else None
+                return path if path in below else below[0] if len(below) == 1 else None
         return None
+
+    @cached_property
+    def _images_below(self) -> dict[str, list[str]]:
+        """The images in each group, and the group itself if it is one; none among labels."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self._images - self._labels):
+            names = path.split("/") if path else []
+            if "labels" not in names:
+                for n in range(len(names) + 1):
+                    found.setdefault("/".join(names[:n]), []).append(path)
+        return found
 
     def _levels(self, image: _Image, path: str) -> Iterator[ArrayPlan]:
         multiscale = image.multiscale
