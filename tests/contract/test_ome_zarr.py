@@ -70,6 +70,11 @@ def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path) -> Non
     for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
         expected = values(Path(n5zarr.sample_path(), name))
         np.testing.assert_array_equal(root[name][...], expected)  # type: ignore[index]
+    n5zarr.convert(out, tmp_path / "back.n5")
+    old, new = (
+        n5zarr.geometry(path, "em") for path in (n5zarr.sample_path(), tmp_path / "back.n5")
+    )
+    assert [level.scale for level in old.levels] == [level.scale for level in new.levels]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +41,19 @@ def zarr_tree(location: Any, *, storage_options: Mapping[str, object] | None = N
     if isinstance(node, zarr.Array):
         return SourceTree(name, {"": zarr_array(node)}, {})
     arrays, groups = {}, {"": node.attrs.asdict()}
-    for path, member in sorted(node.members(max_depth=None), key=itemgetter(0)):
+    for path, member in sorted(_members(node), key=itemgetter(0)):
         if isinstance(member, zarr.Array):
             arrays[path] = zarr_array(member)
         else:
             groups[path] = member.attrs.asdict()
     return SourceTree(name, arrays, groups)
+
+
+def _members(group: zarr.Group) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:
+    """Find all nodes below a group; other files, as collections of OME-Zarr have them, are none."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Object at .* is not recognized", UserWarning)
+        return group.members(max_depth=None)
 
 
 def zarr_array(array: AnyArray) -> ArraySource:
