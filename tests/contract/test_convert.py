@@ -79,7 +79,7 @@ def read_without_n5zarr(*roots: Path) -> dict[str, str]:
     return sums
 
 
-@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 @pytest.mark.parametrize(
     ("to", "options"),
     [
@@ -216,7 +216,7 @@ def test_chunks_of_zarr_are_passed_through_into_n5(codec: Any, tmp_path: Path) -
 @pytest.mark.parametrize(
     "dtype", ["u1", "<i4", ">f8", "bool", "complex64", "f2", "M8[ns]", "U5", "V3"], ids=str
 )
-@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 def test_data_types_of_zarr_come_back(dtype: str, zarr_format: Any, tmp_path: Path) -> None:
     raw = np.random.default_rng(7).integers(1, 100, (7, 11))
     values = raw.astype("S3").astype(dtype) if dtype == "V3" else raw.astype(dtype)
@@ -423,7 +423,6 @@ def client() -> Iterator[Any]:
         yield connected
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_two_workers_of_dask_convert(client: Any, tmp_path: Path) -> None:
     values = np.random.default_rng(3).integers(0, 60000, (67, 101, 131), "u2")
     n5zarr.create_array(tmp_path / "in.n5", path="v", data=values, chunks=(16, 32, 32))

@@ -191,7 +191,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     --------
     >>> import pathlib, tempfile, n5zarr, zarr
     >>> out = pathlib.Path(tempfile.mkdtemp(), "out.zarr")
-    >>> done = n5zarr.convert(n5zarr.sample_path() / "em", out, select="s*")
+    >>> done = n5zarr.convert(f"{n5zarr.sample_path()}/em", out, select="s*")
     >>> [(array.path, array.way) for array in done.arrays]
     [('s0', 'chunks'), ('s1', 'chunks'), ('s2', 'chunks')]
     >>> zarr.open(out, mode="r")["s1"].shape
@@ -216,19 +216,13 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     if dry_run:
         return result
     target.prepare(overwrite=overwrite)
-    new = layout.compression
     job: dict[str, JSON] = {
-        "convert": found.name,
-        "arrays": len(found.arrays),
-        "to": type(target).__name__,
         "select": patterns,
         "exclude": excluded,
         "level": level,
         "ome": ome,
         "labels": wanted_labels,
-        "chunks": layout.chunks,
-        "shards": layout.shards,
-        "compression": None if new is None else compression_to_json(new),
+        **_described_job(found, target, layout),
     }
     done = begin(target.store, target.path, job, resume=resume)
     written = {join(target.path, key) for key in done}
@@ -237,16 +231,29 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         copy_opaque(found, target, written)
         for copy in copies if verify else ():
             verify_copy(copy, scheduler, n_workers, progress)
+        target.commit()
+        finish(target.store, target.path)
     except Exception as err:
         err.add_note(f"{target} stays incomplete; resume=True (--resume) goes on")
         raise
-    target.commit()
-    finish(target.store, target.path)
     arrays = tuple(
         replace(array, n_written=n_units, n_bytes_written=n_bytes)
         for array, (n_units, n_bytes) in zip(arrays, counts, strict=True)
     )
     return replace(result, arrays=arrays, seconds=time.monotonic() - began, verified=verify)
+
+
+def _described_job(found: SourceTree, target: Destination, layout: Layout) -> dict[str, JSON]:
+    """Describe what is converted to what, for a run that goes on with an interrupted one."""
+    compression = layout.compression
+    return {
+        "convert": found.name,
+        "arrays": len(found.arrays),
+        "to": f"{type(target).__name__} {target.zarr_format}",
+        "chunks": layout.chunks,
+        "shards": layout.shards,
+        "compression": None if compression is None else compression_to_json(compression),
+    }
 
 
 def _sizes(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | None:
