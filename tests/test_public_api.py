@@ -324,6 +324,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "level=None",
         "ome=False",
         "labels=()",
+        "coords=False",
         "chunks=None",
         "shards=None",
         "compression=None",

@@ -69,6 +69,9 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
         list[str] | None,
         typer.Option(metavar="GLOB", help="With --ome, images of labels. May be repeated."),
     ] = None,
+    coords: Annotated[
+        bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
+    ] = False,
     chunks: Annotated[
         str | None, typer.Option(metavar="Z,Y,X", help="Elements of a chunk; or one number.")
     ] = None,
@@ -104,6 +107,7 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
                 level=level,
                 ome=ome,
                 labels=labels or (),
+                coords=coords,
                 chunks=_sizes("--chunks", chunks),
                 shards=_sizes("--shards", shards),
                 compression=_compression(codec),

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 import tensorstore as ts
 import tifffile
+import xarray as xr
 import zarr
 from distributed import Client, LocalCluster
 from typer.testing import CliRunner
@@ -259,6 +260,20 @@ def test_a_selection_and_a_level(tmp_path: Path) -> None:
     assert [array.path for array in done.arrays] == ["em/s1"]
     with pytest.raises(N5UnrepresentableError, match=r"expected arrays like nothing/\*"):
         n5zarr.convert(SAMPLE, tmp_path / "c.zarr", select="nothing/*")
+
+
+def test_coordinates_come_along_for_xarray(tmp_path: Path) -> None:
+    done = n5zarr.convert(SAMPLE, tmp_path / "out.zarr", coords=True, shards=96)
+    ways = {array.path: array.way for array in done.arrays}
+    assert ways["em/s1/s1"] == "shards"
+    written = xr.open_zarr(tmp_path / "out.zarr", group="em/s1", consolidated=False)
+    wanted = xr.open_dataset(SAMPLE, engine="n5", group="em/s1")
+    np.testing.assert_array_equal(written["s1"], wanted["s1"])
+    for axis in "zyx":
+        np.testing.assert_array_equal(written[axis], wanted[axis])
+        assert written[axis].attrs["units"] == "nm"
+    with pytest.raises(N5UnrepresentableError, match="expected Zarr v3 as destination"):
+        n5zarr.convert(SAMPLE, tmp_path / "out.n5", coords=True)
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:

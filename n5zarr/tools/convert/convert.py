@@ -13,11 +13,12 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
+from n5zarr.tools.convert.from_n5 import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque, opaque_paths
 from n5zarr.tools.convert.places import check_apart, open_destination, open_source
-from n5zarr.tools.convert.target import N5Destination
+from n5zarr.tools.convert.target import N5Destination, ZarrDestination
 from n5zarr.tools.convert.verify import verify_copy
 from n5zarr.tools.convert.way import way_of
 from n5zarr.tools.jobs.incomplete import begin, finish
@@ -117,6 +118,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     level: int | None = None,
     ome: bool = False,
     labels: str | Sequence[str] = (),
+    coords: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
@@ -156,6 +158,9 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     labels : str or sequence of str, optional
         With ``ome``, patterns of paths of images whose elements are labels, besides those that say
         so themselves.
+    coords : bool, optional
+        From N5 to Zarr v3, write coordinates of axes as arrays, as ``N5Store(..., coords=True)``
+        shows them: ``xr.open_zarr`` finds positions and units.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
         Several are for arrays with as many axes. Default: the source's chunks, no shards.
@@ -201,7 +206,12 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     target = open_destination(destination, to, destination_options)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)
-    found = open_source(source, target.zarr_format, storage_options).only(patterns, excluded, level)
+    if coords:
+        _check_for_coords(target, ome=ome)
+        found = coords_tree(source, storage_options=storage_options)
+    else:
+        found = open_source(source, target.zarr_format, storage_options)
+    found = found.only(patterns, excluded, level)
     _check(found, target, patterns)
     check_apart(found, target)
     wanted_labels = [labels] if isinstance(labels, str) else list(labels)
@@ -221,6 +231,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         "exclude": excluded,
         "level": level,
         "ome": ome,
+        "coords": coords,
         "labels": wanted_labels,
         **_described_job(found, target, layout),
     }
@@ -286,6 +297,12 @@ def _check(found: SourceTree, target: Destination, patterns: Sequence[str]) -> N
             raise err
     if not found.arrays and patterns:
         message = f"{found.name}: expected arrays like {', '.join(patterns)}, got none"
+        raise N5UnrepresentableError(message, kind="option")
+
+
+def _check_for_coords(target: Destination, *, ome: bool) -> None:
+    if ome or not isinstance(target, ZarrDestination) or target.zarr_format != 3:
+        message = f"{target}: coords=True (--coords): expected Zarr v3 as destination, without ome"
         raise N5UnrepresentableError(message, kind="option")
 
 

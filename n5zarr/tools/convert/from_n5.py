@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import zarr
+from zarr.storage import StorePath
 
 from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
@@ -15,6 +16,7 @@ from n5zarr.format.path import join
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["n5_array", "n5_tree"]
+__all__ = ["coords_tree", "n5_array", "n5_tree"]
 
 
 def n5_tree(
@@ -66,6 +68,34 @@ def n5_tree(
         elif found.node is not None:
             groups[below] = dict(found.node.attributes)
     return SourceTree(join(str(opened), path), arrays, groups, refused, shown, path)
+
+
+def coords_tree(
+    location: Location, *, storage_options: Mapping[str, object] | None = None
+) -> SourceTree:
+    """Find all arrays and groups, with coordinates as arrays beside them, as xarray wants them.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    """
+    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    if opened.node(path) is None:
+        raise not_found(opened, path)
+    store = N5Store(opened.storage.store, codecs="portable", coords=True)
+    tree = zarr_tree(StorePath(store, path))
+    return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
+
+
+def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
+    """Add the stored blocks to an array that is a dataset."""
+    assert source.encoded is not None  # noqa: S101 - it is shown without shards
+    found = store.ask(store.dataset_of(source.encoded.path, 3))
+    if found is None:
+        return source
+    plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    return replace(source, blocks=N5Blocks(plain, *found))
 
 
 def _shown(opened: N5Store) -> N5Store:
