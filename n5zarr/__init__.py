@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import Conversion, convert
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -56,6 +57,7 @@ __all__ = [
     "N5Store",
     "N5Warning",
     "convert",
+    "build_pyramid",
     "create_array",
     "decode_block",
     "encode_block",
@@ -87,6 +89,7 @@ _MODULES = {
     "N5FSStore": "store.n5_fs_store",
     "N5Store": "store.n5_store",
     "convert": "tools.convert.convert",
+    "build_pyramid": "tools.pyramid.build",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "encode_block": "codecs.single_block",

@@ -1,0 +1,393 @@
+"""``n5zarr.build_pyramid``: write coarser levels ``s1``, ``s2``, ... beside ``s0``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING
+
+from n5zarr._zarr_private import sync
+from n5zarr.codecs.compress import check_writable
+from n5zarr.conventions.multiscales import remove_levels
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.compression import parse_compression
+from n5zarr.format.order import present
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Remove, RemoveTree, list_each
+from n5zarr.store.geometry import placed_datasets
+from n5zarr.store.levels import describe_group, is_level
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.boxes import n_boxes
+from n5zarr.tools.jobs.run import n_cores
+from n5zarr.tools.pyramid.choose import choose_levels
+from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.plan import Plan, Workers
+from n5zarr.zarr_view.dataset_view import Content, DatasetView
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.storage.requests import Steps
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.pyramid.describe import Finest
+    from n5zarr.tools.pyramid.methods import Method
+
+__all__ = ["Pyramid", "PyramidLevel", "build_pyramid"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PyramidLevel:
+    """A level that was made; one value for each axis, in the order of the array.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset, below the root of the container.
+    shape, chunks : tuple of int
+        Extent of the level and of a block, in elements.
+    factors : tuple of int
+        How many elements of ``s0`` one is, along each axis.
+    scale, translation : tuple of float
+        Distance of elements and position of the first one, in ``units``.
+    units : tuple of str or None
+        As ``s0`` has them.
+    n_blocks : int
+        Places in the grid of blocks.
+    n_blocks_stored : int or None
+        Blocks that are there: the others would be empty. None if nothing was written.
+    n_bytes : int
+        Of the elements, before compression.
+    n_bytes_stored : int or None
+        Of the blocks. None if nothing was written.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    factors: tuple[int, ...]
+    scale: tuple[float, ...]
+    translation: tuple[float, ...]
+    units: tuple[str | None, ...]
+    n_blocks: int
+    n_blocks_stored: int | None
+    n_bytes: int
+    n_bytes_stored: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pyramid:
+    """What :func:`build_pyramid` has made, or would make.
+
+    Parameters
+    ----------
+    container : str
+        Name of the container.
+    path : str
+        Of the group of the levels.
+    method : str
+        How elements became one.
+    convention : str
+        How the levels are described.
+    levels : tuple of PyramidLevel
+        The new levels, the finest first; empty if ``s0`` needs none.
+    removed : tuple of str
+        Names of levels that were there before, and were removed.
+    """
+
+    container: str
+    path: str
+    method: Method
+    convention: str
+    levels: tuple[PyramidLevel, ...]
+    removed: tuple[str, ...]
+
+
+def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
+    store: Location,
+    path: str = "",
+    *,
+    factors: Sequence[int] | Literal["auto"] = "auto",
+    levels: int | Literal["auto"] = "auto",
+    method: Literal["auto"] | Method = "auto",
+    convention: str = "auto",
+    compression: Mapping[str, JSON] | str | None = None,
+    chunks: Sequence[int] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: bool = False,
+    memory: int = 2**28,
+    storage_options: Mapping[str, object] | None = None,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> Pyramid:
+    """Write coarser levels of an image, ``s1``, ``s2``, ..., beside its dataset ``s0``.
+
+    Each level is made from the one before; several in one pass over the data. Blocks without any
+    element other than the fill value are not written, and empty regions are not read. A level
+    appears when all levels are complete, and the group lists them last.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str, optional
+        The dataset ``s0`` below ``store``, or its group.
+    factors : sequence of int or "auto", optional
+        How many elements become one along each axis, in the order of the array (z, y, x; the
+        reverse of N5's), for each level. ``"auto"``: 2 along the axes of space with the shortest
+        voxels, so that anisotropic data are downsampled where they are fine first; never along
+        channels and time.
+    levels : int or "auto", optional
+        How many; ``"auto"``: until one is at most a block, or 64 elements, long along each axis of
+        space.
+    method : {"auto", "mean", "mode", "median", "gaussian", "stride"}, optional
+        How elements become one. ``"auto"``: ``"mode"`` for bool and for integers of 32 and 64
+        bits, which are labels, else ``"mean"``. Labels of 8 and 16 bits need ``"mode"``.
+    convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
+        How attributes say where the levels are; ``"auto"``: as those of ``s0`` do, or as
+        ``"cosem"``. ``s0`` is described in the same way.
+    compression : mapping or str, optional
+        As for :func:`n5zarr.create_array`; by default that of ``s0``.
+    chunks : sequence of int, optional
+        Extent of a block, in the order of the array; by default that of ``s0``.
+    overwrite : bool, optional
+        Whether all coarser levels that are there are removed first.
+    resume : bool, optional
+        Whether to go on with an interrupted run; what it has written is not made again.
+    dry_run : bool, optional
+        Whether only to say what would be made.
+    memory : int, optional
+        Bytes that each worker may use, beside the Python program; blocks that are larger need more.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    scheduler, n_workers : optional
+        As for :func:`n5zarr.tools.jobs.run.run_tasks`: threads by default, or dask's active client.
+    progress : callable, optional
+        Called with the name of a stage, the bytes of elements that are done and those to do.
+
+    Returns
+    -------
+    Pyramid
+        The levels, with their extent, place and size.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this path.
+    N5UnrepresentableError
+        There is no ``s0``, there are levels already, or an option does not fit (``kind="option"``);
+        nothing is written.
+    N5UnsupportedError
+        The elements are no numbers (``kind="data-type"``), or the compression can only be read
+        (``kind="compression"``).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em")
+    >>> array = n5zarr.create_array(
+    ...     where / "s0", shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
+    ...     axes="zyx", units=["nm"] * 3, resolution=[20, 8, 8],
+    ... )
+    >>> for level in n5zarr.build_pyramid(where, levels=2).levels:
+    ...     print(level.path, level.shape, level.scale, level.translation)
+    em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
+    em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
+    """
+    opened, finest = _find(store, path, convention, storage_options)
+    try:
+        plan = _plan(opened, finest, factors, levels, method, chunks, compression)
+        workers = _workers(opened, scheduler, n_workers, memory)
+    except N5Error as err:
+        raise err.located(f"{opened}: {finest.path}") from err.__cause__
+    there = _levels_there(opened, finest.group)
+    is_interrupted = plan.is_interrupted()
+    resumed = resume and is_interrupted
+    if there and not resumed and not overwrite:
+        way = "resume=True (--resume) goes on with it, " if is_interrupted else ""
+        incomplete = " of an interrupted run" if is_interrupted else ""
+        message = (
+            f"expected no levels beside s0, got {', '.join(there)}{incomplete}; "
+            f"{way}overwrite=True (--overwrite) removes them first"
+        )
+        where = f"{opened}: {finest.group or '/'}"
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    removed = [] if resumed or not plan.made else there
+    if plan.made and not dry_run:
+        _remove(opened, finest.group, removed)
+        plan.run(workers, progress, resume=resumed)
+        finest.check(opened, plan.totals, plan.method)
+    return _result(plan, removed, is_written=not dry_run)
+
+
+def _find(
+    store: Location, path: str, convention: str, storage_options: Mapping[str, object] | None
+) -> tuple[N5Store, Finest]:
+    """Open a container, and find ``s0``."""
+    opened, path = open_container(store, path, storage_options=storage_options)
+    if opened.codecs != "n5":  # one that was given, with its codecs, through which all takes longer
+        opened = N5Store(
+            opened.store,
+            codecs="n5",
+            zarr_format=3,
+            axis_order=opened.axis_order,
+            durability=opened.durability,
+            read_only=opened.read_only,
+        )
+    where = f"{opened}: {path or '/'}"
+    if opened.read_only:
+        message = "expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only", where=where)
+    node = opened.node(path)
+    if node is None:
+        raise not_found(opened, path, "s0, or its group")
+    finest = path if isinstance(node, DatasetView) else join(path, "s0")
+    view = node if isinstance(node, DatasetView) else opened.node(finest)
+    if not isinstance(view, DatasetView):
+        message = (
+            f"expected the group of a dataset s0, got one without; "
+            f"datasets in it: {datasets_below(opened, path) or 'none'}"
+        )
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    if finest.rpartition("/")[2] != "s0":
+        message = (
+            "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
+            f"one with another name; move its directory to {join(path, 's0')} (by way of another "
+            "name), or copy it there"
+        )
+        raise N5UnrepresentableError(message, kind="option", where=where)
+    if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
+        what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
+        message = f"expected an array of numbers, of which levels can be written, got {what}"
+        raise N5UnsupportedError(message, kind="data-type", where=f"{opened}: {finest}")
+    (placed,) = placed_datasets(opened, finest)
+    return opened, finest_level(opened, placed, convention)
+
+
+def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
+    opened: N5Store,
+    finest: Finest,
+    factors: Sequence[int] | str,
+    levels: int | str,
+    method: str,
+    chunks: Sequence[int] | None,
+    compression: Mapping[str, JSON] | str | None,
+) -> Plan:
+    view = finest.placed.view
+    packed = view.dataset.compression
+    if compression is not None:
+        given = compression if isinstance(compression, Mapping) else {"type": compression}
+        packed = parse_compression(given)
+    check_writable(packed)
+    block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
+    if len(block) != view.ndim or min(block) < 1:
+        message = f"chunks: expected {view.ndim} numbers above 0, got {list(block)}"
+        raise N5UnrepresentableError(message, kind="option")
+    chosen = choose_levels(
+        view.shape,
+        block,
+        finest.voxel,
+        factors=None if factors == "auto" else _integers("factors", factors),
+        n_levels=None if levels == "auto" else _integers("levels", [levels])[0],
+    )
+    how = choose_method(method, view.kind.dtype)
+    return Plan(opened, finest, chosen, method=how, chunks=block, compression=packed)
+
+
+def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
+    try:
+        return tuple(index(value) for value in values)  # type: ignore[arg-type] # raises TypeError
+    except TypeError as err:
+        message = f"{name}: expected whole numbers or 'auto', got {values!r}"
+        raise N5UnrepresentableError(message, kind="option") from err
+
+
+def _workers(opened: N5Store, scheduler: Scheduler, n_workers: int | None, memory: int) -> Workers:
+    if memory < 1:
+        message = f"memory: expected bytes above 0, got {memory}"
+        raise N5UnrepresentableError(message, kind="option")
+    if opened.durability == "overwrite":
+        message = (
+            "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
+            "interrupted, got 'overwrite'"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    if not opened.storage.is_shared:
+        if scheduler not in (None, "threads"):
+            message = (
+                f"scheduler: expected 'threads', as other processes do not see this store, got "
+                f"{scheduler!r}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+        scheduler = "threads"
+    return Workers(scheduler, n_workers or n_cores(), memory)
+
+
+def _levels_there(opened: N5Store, group: str) -> list[str]:
+    """List the levels beside ``s0``, complete or not."""
+    (entries,) = opened.ask(list_each([group]))
+    names = {
+        e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
+    }
+    return sorted(names, key=lambda name: int(name[1:]))
+
+
+def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
+    """Remove levels: first what makes arrays of them, so that none reads as wrong numbers."""
+    if not names:
+        return
+    opened.ask(_remove_documents([join(group, name) for name in names]))
+    opened.ask(
+        opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
+    )
+    describe_group(opened, group)
+    for name in names:
+        opened.ask(_remove_tree(join(group, name)))
+
+
+def _remove_documents(paths: Sequence[str]) -> Steps[None]:
+    yield [Remove(join(path, ATTRIBUTES_JSON)) for path in paths]
+
+
+def _remove_tree(path: str) -> Steps[None]:
+    yield [RemoveTree(path)]
+
+
+def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
+    finest, opened = plan.finest, plan.opened
+    order = finest.placed.view.axis_order
+    levels = []
+    for made, total in zip(plan.made, plan.totals.values(), strict=True):
+        axes = present(finest.axes_at(total, plan.method), order)
+        n_stored = len(plan.stored(made.path)) if is_written else None
+        level = PyramidLevel(
+            path=made.path,
+            shape=made.shape,
+            chunks=made.block,
+            factors=total,
+            scale=tuple(axis.scale for axis in axes),
+            translation=tuple(axis.translation for axis in axes),
+            units=tuple(axis.unit for axis in axes),
+            n_blocks=n_boxes(made.shape, made.block),
+            n_blocks_stored=n_stored,
+            n_bytes=math.prod(made.shape) * plan.item_size,
+            n_bytes_stored=sync(opened.getsize_prefix(made.path)) if is_written else None,
+        )
+        levels.append(level)
+    return Pyramid(
+        container=str(opened),
+        path=finest.group,
+        method=plan.method,
+        convention=finest.convention,
+        levels=tuple(levels),
+        removed=tuple(removed),
+    )

@@ -1,0 +1,134 @@
+"""Choose the levels of a pyramid: the factors between them, and how many there are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Level", "choose_levels"]
+
+_ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
+_SMALL = 64  # elements along an axis that need no coarser level, however small the blocks are
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a pyramid; all tuples in the order of the array.
+
+    Parameters
+    ----------
+    factors : tuple of int
+        How many elements of the level before become one, along each axis.
+    total : tuple of int
+        The same of ``s0``.
+    shape : tuple of int
+        Extent in elements: that of the level before, divided by the factors and rounded up.
+    """
+
+    factors: tuple[int, ...]
+    total: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def choose_levels(
+    shape: Sequence[int],
+    block: Sequence[int],
+    voxel: Sequence[float | None],
+    *,
+    factors: Sequence[int] | None = None,
+    n_levels: int | None = None,
+) -> list[Level]:
+    """Choose the levels below ``s0``.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extent of ``s0``, in elements. It and all that follows are in the order of the array.
+    block : sequence of int
+        Extent of a block, in elements.
+    voxel : sequence of float or None
+        Distance of elements along each axis of space, in one unit; None for the other axes, which
+        are not downsampled.
+    factors : sequence of int, optional
+        The same for each level. By default 2 along the axes whose voxels are shorter than the
+        square root of 2 times the shortest; so all voxels become as long as those of the coarsest
+        axis, and then all axes are halved.
+    n_levels : int, optional
+        How many levels; by default until a level is at most a block long, or 64 elements, along
+        each axis that the factors shorten.
+
+    Returns
+    -------
+    list of Level
+        The finest first; empty if ``s0`` is as short already.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The factors do not fit the shape, or there are too many levels (``kind="option"``).
+
+    Examples
+    --------
+    >>> for level in choose_levels((40, 960, 1280), (16, 64, 64), (20.0, 8.0, 8.0), n_levels=3):
+    ...     print(level.factors, level.total, level.shape)
+    (1, 2, 2) (1, 2, 2) (40, 480, 640)
+    (2, 2, 2) (2, 4, 4) (20, 240, 320)
+    (2, 2, 2) (4, 8, 8) (10, 120, 160)
+    """
+    if factors is not None:
+        _check_factors(factors, len(shape))
+    _check_number(n_levels)
+    sizes = list(voxel)
+    total, extent = (1,) * len(shape), tuple(shape)
+    levels: list[Level] = []
+    while n_levels is None or len(levels) < n_levels:
+        by = tuple(factors) if factors is not None else _halved(extent, sizes)
+        shortened = [i for i, f in enumerate(by) if f > 1 and extent[i] > 1]
+        is_small = all(
+            extent[i] <= max(block[i], _SMALL)
+            for i in range(len(by))
+            if (by[i] > 1 if factors is not None else sizes[i] is not None)
+        )
+        if n_levels is None and is_small:
+            break
+        if not shortened:
+            message = (
+                f"levels: expected at most {len(levels)}, got {n_levels}: "
+                f"s{len(levels)} has the shape {extent}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+        extent = tuple(-(-n // f) for n, f in zip(extent, by, strict=True))
+        total = tuple(t * f for t, f in zip(total, by, strict=True))
+        sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
+        levels.append(Level(by, total, extent))
+    return levels
+
+
+def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:
+    """Halve the axes of space with the shortest voxels that have more than one element."""
+    known = {i: abs(v) for i, v in enumerate(voxel) if v is not None and shape[i] > 1}
+    shortest = min(known.values(), default=0.0)
+    return tuple(
+        2 if i in known and known[i] <= _ALIKE * shortest else 1 for i in range(len(shape))
+    )
+
+
+def _check_factors(factors: Sequence[int], ndim: int) -> None:
+    if len(factors) != ndim or min(factors) < 1 or max(factors) < 2:
+        message = (
+            f"factors: expected {ndim}, one for each axis in the order of the array, of at least "
+            f"1, and one above 1, got {list(factors)}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+
+
+def _check_number(n_levels: int | None) -> None:
+    if n_levels is not None and n_levels < 1:
+        message = f"levels: expected 'auto', or a number above 0, got {n_levels}"
+        raise N5UnrepresentableError(message, kind="option")

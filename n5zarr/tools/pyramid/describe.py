@@ -1,0 +1,217 @@
+"""Say where the levels of a pyramid are: the attributes of their datasets and of their group.
+
+An element of a level is in the middle of those that it stands for, half of (factor - 1) elements of
+``s0`` beside the first one; with ``stride`` it is at the first one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.axis_names import AXES_KEY
+from n5zarr.conventions.describe import Written, choose_convention, describe_axes
+from n5zarr.conventions.model import axes_of, shifted
+from n5zarr.conventions.units import ratio
+from n5zarr.errors import N5Warning
+from n5zarr.format.compression import compression_to_json
+from n5zarr.format.order import from_presented, present
+from n5zarr.store.geometry import geometry
+from n5zarr.store.levels import describe_group
+from n5zarr.store.set_geometry import set_geometry
+from n5zarr.zarr_view.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.container.axes import Placed
+    from n5zarr.conventions.model import Axis
+    from n5zarr.format.attributes import DatasetAttributes
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.pyramid.methods import Method
+
+__all__ = ["Finest", "document_of", "finest_level"]
+
+_BY_FACTORS = ("bdv", "paintera")
+"""Conventions that place levels by their factors, beside what the group or an XML says of s0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finest:
+    """``s0``: the dataset, and where its elements are.
+
+    Parameters
+    ----------
+    placed : Placed
+        The dataset.
+    axes : tuple of Axis
+        Its axes, N5 order; x, y, z, c, t without positions where nothing is known.
+    convention : str
+        How the levels are described.
+    is_own : bool
+        Whether ``s0`` is described in this convention already.
+    """
+
+    placed: Placed
+    axes: tuple[Axis, ...]
+    convention: str
+    is_own: bool
+
+    @property
+    def path(self) -> str:
+        """Of the dataset."""
+        return self.placed.path
+
+    @property
+    def group(self) -> str:
+        """Path of the group of the levels."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def voxel(self) -> tuple[float | None, ...]:
+        """Distance of elements along the axes of space, in one unit, in the order of the array."""
+        is_space = [axis.type == "space" for axis in self.axes]
+        if not any(is_space):  # names that say nothing
+            is_space = [axis.type == "" and axis.labels is None for axis in self.axes]
+        units = [axis.unit for axis, is_one in zip(self.axes, is_space, strict=True) if is_one]
+        sizes = [
+            axis.scale * (ratio(axis.unit, units[0]) or 1.0) if is_one else None
+            for axis, is_one in zip(self.axes, is_space, strict=True)
+        ]
+        return present(sizes, self.placed.view.axis_order)
+
+    def axes_at(self, total: Sequence[int], method: Method) -> tuple[Axis, ...]:
+        """Return the axes of a level, N5 order.
+
+        Parameters
+        ----------
+        total : sequence of int
+            How many elements of ``s0`` one of the level is, in the order of the array.
+        method : str
+            How elements become one.
+        """
+        by = from_presented(total, self.placed.view.axis_order)
+        scales = [axis.scale for axis in self.axes]
+        shifts = shifted(scales, [1] * len(by) if method == "stride" else by)
+        return tuple(
+            replace(axis, scale=axis.scale * f, translation=axis.translation + shift)
+            for axis, f, shift in zip(self.axes, by, shifts, strict=True)
+        )
+
+    def written(self, name: str, total: Sequence[int], method: Method) -> Written:
+        """Describe a level.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            The convention is only read, or unknown (``kind="option"``).
+        """
+        if self.convention in _BY_FACTORS:
+            by = from_presented(total, self.placed.view.axis_order)
+            return Written({"downsamplingFactors": [*map(float, by)]})
+        return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)
+
+    def describe(self, opened: N5Store, written: Mapping[str, Written]) -> None:
+        """Say in the group which levels it has, after their documents are written."""
+        describe_group(opened, self.group, written)
+
+    def describe_itself(self, opened: N5Store) -> None:
+        """Describe ``s0`` as its levels will be, unless it is so already."""
+        if self.is_own:
+            return
+        in_order = present(self.axes, self.placed.view.axis_order)
+        set_geometry(
+            opened,
+            self.path,
+            names=[axis.name for axis in in_order],
+            units=[axis.unit for axis in in_order],
+            scale=[axis.scale for axis in in_order],
+            translation=[axis.translation for axis in in_order],
+            convention=self.convention,
+        )
+
+    def check(self, opened: N5Store, totals: Mapping[str, Sequence[int]], method: Method) -> None:
+        """Warn of levels that readers do not find where they are."""
+        found = {level.path: level for level in geometry(opened, self.group).levels}
+        order = self.placed.view.axis_order
+        for path, total in totals.items():
+            wanted = present(self.axes_at(total, method), order)
+            level = found[path]
+            pairs = [
+                *zip(level.scale, (axis.scale for axis in wanted), strict=True),
+                *zip(level.translation, (axis.translation for axis in wanted), strict=True),
+            ]
+            if any(abs(a - b) > 1e-9 * max(abs(a), abs(b), 1e-300) for a, b in pairs):
+                message = (
+                    f"{opened}: {path}: the convention {level.convention} places it at "
+                    f"{level.translation}, and its first element is at "
+                    f"{tuple(axis.translation for axis in wanted)}; another convention may say it"
+                )
+                warnings.warn(message, N5Warning, stacklevel=3)
+
+
+def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
+    """Find out where ``s0`` is, and choose how its levels are described.
+
+    With ``"auto"`` as ``s0`` is, if that convention is written; by factors if BigDataViewer or a
+    group of Paintera's says where it is; else as COSEM's, and ``s0``, too.
+    """
+    found = placed.geometry
+    known = None if found is None or found.convention == "names" else found.convention
+    chosen = choose_convention(convention, [known])
+    is_of_group = known == "bdv" or (
+        known == "paintera" and "resolution" not in placed.view.dataset.attributes
+    )
+    if convention == "auto" and known is not None and is_of_group:
+        chosen = known
+    axes = None if found is None or known is None else found.axes
+    if axes is None:
+        named = placed.view.dimension_names
+        names = [name or "" for name in named or ()]
+        axes = axes_of(
+            placed.view.ndim, names=from_presented(names, placed.view.axis_order) or None
+        )
+    elif chosen not in _BY_FACTORS:
+        describe_axes(chosen, axes, "s0")  # raises for one that is not written
+    return Finest(placed=placed, axes=axes, convention=chosen, is_own=chosen == known)
+
+
+def document_of(
+    finest: DatasetAttributes,
+    dimensions: Sequence[int],
+    block_size: Sequence[int],
+    compression: Compression,
+    written: Written,
+    names: Sequence[str],
+) -> dict[str, JSON]:
+    """Make the ``attributes.json`` of a level.
+
+    Parameters
+    ----------
+    finest : DatasetAttributes
+        ``s0``, whose elements the level has; its attributes are its own.
+    dimensions, block_size : sequence of int
+        Of the level, N5 order.
+    compression : Compression
+        Of the level.
+    written : Written
+        What says where the level is.
+    names : sequence of str
+        Of the axes, N5 order.
+    """
+    record = replace(
+        Record.from_json(finest.record), shape=None, attributes={}, nonfinite={}, nulls=[]
+    ).to_json()
+    document: dict[str, JSON] = {
+        "dataType": finest.type_name,
+        "compression": compression_to_json(compression),
+        "blockSize": [*block_size],
+        "dimensions": [*dimensions],
+        **written.on_dataset(()),
+    }
+    if all(names) and "dimension_names" not in record:
+        document[AXES_KEY] = [*names]
+    return {**document, "zarr": record} if record else document

@@ -1,0 +1,200 @@
+"""The plan of a pyramid: its levels with their documents, and how they are written.
+
+Blocks first, then the documents of all levels, then the group that lists them. Until then a mark in
+each level says that it is incomplete, see :mod:`n5zarr.tools.jobs.incomplete`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.order import from_presented
+from n5zarr.format.path import join
+from n5zarr.format.raw_json import RawObject
+from n5zarr.storage.requests import Put
+from n5zarr.tools.jobs.incomplete import begin, finish, keys_below, read_incomplete
+from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.pyramid.describe import document_of
+from n5zarr.tools.pyramid.schedule import next_pass, tasks
+from n5zarr.tools.pyramid.work import Made
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from n5zarr.conventions.describe import Written
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.requests import Request, Steps
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.pyramid.choose import Level
+    from n5zarr.tools.pyramid.describe import Finest
+    from n5zarr.tools.pyramid.methods import Method
+    from n5zarr.tools.pyramid.work import Pass
+
+__all__ = ["Plan", "Workers"]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who works: see :func:`n5zarr.tools.jobs.run.run_tasks`; ``memory`` are bytes for each."""
+
+    scheduler: Scheduler
+    n: int
+    memory: int
+
+
+class Plan:
+    """The levels of a pyramid.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    finest : Finest
+        ``s0``.
+    levels : sequence of Level
+        The levels below it.
+    method : str
+        How elements become one.
+    chunks : sequence of int
+        Extent of their blocks, in the order of the array.
+    compression : Compression
+        Of their blocks.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The convention cannot be written (``kind="option"``).
+    """
+
+    def __init__(
+        self,
+        opened: N5Store,
+        finest: Finest,
+        levels: Sequence[Level],
+        *,
+        method: Method,
+        chunks: tuple[int, ...],
+        compression: Compression,
+    ) -> None:
+        self.opened, self.finest, self.method = opened, finest, method
+        self.levels = {f"s{k}": level for k, level in enumerate(levels, 1)}
+        self.written: dict[str, Written] = {
+            name: finest.written(name, level.total, method) for name, level in self.levels.items()
+        }
+        store = opened.store  # with the keys as they are stored: of local files it is read only
+        self._keys = store.with_read_only(read_only=False) if store.read_only else store
+        view = finest.placed.view
+        self.item_size = view.kind.dtype.itemsize
+        self.source = Made(finest.path, {}, view.shape, view.chunk_shape)
+        names = [axis.name for axis in finest.axes]
+        self.made = [
+            Made(
+                join(finest.group, name),
+                document_of(
+                    view.dataset,
+                    from_presented(level.shape, view.axis_order),
+                    from_presented(chunks, view.axis_order),
+                    compression,
+                    self.written[name],
+                    names,
+                ),
+                level.shape,
+                chunks,
+                level.factors,
+            )
+            for name, level in self.levels.items()
+        ]
+
+    @property
+    def totals(self) -> dict[str, tuple[int, ...]]:
+        """How many elements of ``s0`` one of each level is, by path."""
+        return {
+            made.path: level.total
+            for made, level in zip(self.made, self.levels.values(), strict=True)
+        }
+
+    def is_interrupted(self) -> bool:
+        """Whether an interrupted run has left a mark in the first level."""
+        return bool(self.made) and self._mark(self.made[0]) is not None
+
+    def _mark(self, level: Made) -> dict[str, JSON] | None:
+        return read_incomplete(self._keys, level.path)
+
+    def _job(self) -> dict[str, JSON]:
+        """Say what is made: a run that makes something else cannot go on with this one."""
+        dataset = self.finest.placed.view.dataset
+        levels: list[JSON] = [dict(level.document) for level in self.made]
+        return {
+            "task": "pyramid",
+            "dimensions": [*dataset.dimensions],
+            "method": self.method,
+            "levels": levels,
+        }
+
+    def run(self, workers: Workers, progress: Progress | None, *, resume: bool) -> None:
+        """Write all levels; with ``resume`` only what an interrupted run has not."""
+        done = [self._begin(level, resume=resume) for level in self.made]
+        source, n_made = self.source, 0
+        while n_made < len(self.made):
+            job = next_pass(
+                self.opened,
+                source,
+                self.made[n_made:],
+                is_written=source is self.source,
+                method=self.method,
+                item_size=self.item_size,
+                memory=workers.memory,
+                n_workers=workers.n,
+            )
+            n_levels = len(job.levels)
+            self._run_pass(job, done[n_made : n_made + n_levels], workers, progress)
+            n_made += n_levels
+            source = self.made[n_made - 1]
+        self.finest.describe_itself(self.opened)
+        self.opened.ask(self._write_documents())
+        self.finest.describe(self.opened, self.written)
+        for level in reversed(self.made):  # the mark that `is_interrupted` looks for goes last
+            finish(self._keys, level.path)
+
+    def _begin(self, level: Made, *, resume: bool) -> set[str]:
+        """Mark a level; return the keys that an interrupted run has written."""
+        keys = begin(self._keys, level.path, self._job(), resume=resume)
+        # an interrupted run may have removed this mark, and not yet all
+        return keys or (keys_below(self._keys, level.path) if resume else keys)
+
+    def _run_pass(
+        self, job: Pass, done: Sequence[set[str]], workers: Workers, progress: Progress | None
+    ) -> None:
+        wanted = tasks(job, self.stored(job.source, job.document), done, self.opened.axis_order)
+        n_bytes = {task.place: job.n_bytes(task.place, self.item_size) for task in wanted}
+        names = [level.path.rpartition("/")[2] for level in job.levels]
+        stage = "-".join(dict.fromkeys([names[0], names[-1]]))
+        n_done, total = 0, sum(n_bytes.values())
+        results = run_tasks(job, wanted, scheduler=workers.scheduler, n_workers=workers.n)
+        for place in results:
+            n_done += n_bytes[place]
+            if progress is not None:
+                progress(stage, n_done, total)
+
+    def stored(self, path: str, document: object = None) -> list[N5Tuple]:
+        """List the grid positions of the stored blocks of a dataset."""
+        opened = self.opened
+        if isinstance(document, dict):
+            opened = opened.assuming(path, document)
+        view = opened.node(path)
+        if not isinstance(view, DatasetView):
+            return []
+        return opened.ask(opened.container.nodes.grid_positions(path, view))
+
+    def _write_documents(self) -> Steps[None]:
+        requests: list[Request] = []
+        for level in self.made:
+            document = RawObject(dict(level.document), {})
+            requests.append(Put(join(level.path, ATTRIBUTES_JSON), document.to_bytes()))
+        yield requests

@@ -1,0 +1,216 @@
+"""Plan passes and their tasks: which levels are made together, of which regions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.format.grid import block_path
+from n5zarr.format.order import from_presented, present
+from n5zarr.tools.jobs.boxes import box_shape
+from n5zarr.tools.pyramid.work import Pass, Task, blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.pyramid.methods import Method
+    from n5zarr.tools.pyramid.work import Made
+
+__all__ = ["next_pass", "tasks"]
+
+_TASK = 2**28  # bytes of the source: what is lost if a task is interrupted
+_FOR_EACH = 4  # tasks for each worker, so that all have work to the end
+_PARTS = 8  # of the memory of a worker, one for elements that are read at once
+# bytes of gaussian's numbers for each element that is read: three arrays at a time
+_GAUSSIAN = {1: 10, 2: 10, 4: 16, 8: 24}
+
+
+def next_pass(  # noqa: PLR0913 - all that a pass depends on
+    store: N5Store,
+    source: Made,
+    levels: Sequence[Made],
+    *,
+    is_written: bool,
+    method: Method,
+    item_size: int,
+    memory: int,
+    n_workers: int,
+) -> Pass:
+    """Plan the pass that makes the next levels.
+
+    As many levels as fit: with tasks for all workers, which are not too long, in the memory that
+    each worker may use. One level at least, and only one with ``gaussian``, whose regions depend on
+    elements beside them.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    source : Made
+        The level to be read.
+    levels : sequence of Made
+        The levels that remain to be made; their parts are not used.
+    is_written : bool
+        Whether the document of the source is.
+    method : str
+        How elements become one.
+    item_size : int
+        Bytes of an element.
+    memory : int
+        Bytes that one worker may use.
+    n_workers : int
+        How many there are.
+    """
+    per_element = item_size + (_GAUSSIAN[item_size] if method == "gaussian" else 0)
+    at_once = max(1, memory // _PARTS // per_element)
+    best = None
+    for n in range(1, 2 if method == "gaussian" else len(levels) + 1):
+        last = levels[n - 1]
+        region = tuple(min(b, s) for b, s in zip(last.block, last.shape, strict=True))
+        total = np.prod([level.factors for level in levels[:n]], axis=0)
+        n_source = math.prod(map(int, np.minimum(total * region, source.shape)))
+        made, n_bytes = _with_parts(source, levels[:n], region, at_once, per_element)
+        n_regions = math.prod(-(-s // r) for s, r in zip(last.shape, region, strict=True))
+        is_too_much = n_bytes > memory or n_source * item_size > _TASK
+        if best is not None and (is_too_much or n_regions < _FOR_EACH * n_workers):
+            break
+        if n_source < at_once:
+            region = _grown(region, last.shape, at_once // n_source, _FOR_EACH * n_workers)
+            made, _ = _with_parts(source, levels[:n], region, at_once, per_element)
+        best = Pass(
+            store=store,
+            source=source.path,
+            document=None if is_written else source.document,
+            extent=source.shape,
+            chunk=source.block,
+            levels=tuple(made),
+            region=region,
+            method=method,
+        )
+    if best is None:
+        message = "expected levels to make"
+        raise ValueError(message)
+    return best
+
+
+def _grown(
+    region: tuple[int, ...], shape: tuple[int, ...], times: int, n_least: int
+) -> tuple[int, ...]:
+    """Double a region, its shortest axis first, while it stays small and there are enough."""
+    grown = list(region)
+    while times >= 2:
+        open_axes = [i for i, n in enumerate(shape) if grown[i] < n]
+        n_regions = math.prod(-(-n // g) for n, g in zip(shape, grown, strict=True))
+        if not open_axes or n_regions < 2 * n_least:
+            break
+        axis = min(open_axes, key=lambda i: (grown[i], -i))
+        grown[axis] *= 2
+        times //= 2
+    return tuple(grown)
+
+
+def _with_parts(
+    source: Made,
+    levels: Sequence[Made],
+    region: tuple[int, ...],
+    at_once: int,
+    n_bytes: int,
+) -> tuple[list[Made], int]:
+    """Choose the parts in which a region is made; return the bytes of all that is in memory, too.
+
+    Parts of a level that is stored are of whole blocks where these fit; those of one that is made
+    always are.
+    """
+    befores = [source, *levels[:-1]]
+    made: list[Made] = []
+    total = math.prod(region) * n_bytes
+    for before, level in zip(reversed(befores), reversed(levels), strict=True):
+        extent = tuple(
+            min(r * f, n) for r, f, n in zip(region, level.factors, before.shape, strict=True)
+        )
+        cell = level.factors
+        if before is not source:
+            cell = tuple(map(math.lcm, level.factors, before.block))
+        base = box_shape(extent, cell, before.block, at_once)
+        # units that are cut at the end of the array are the only ones along their axis
+        box = box_shape(extent, base, extent, at_once)
+        part = tuple(-(-n // f) for n, f in zip(box, level.factors, strict=True))
+        made.append(replace(level, part=part))
+        region = box
+        total += math.prod(box) * n_bytes
+    return made[::-1], total
+
+
+def tasks(
+    job: Pass,
+    stored: Sequence[N5Tuple],
+    done: Sequence[set[str]],
+    axis_order: AxisOrder,
+) -> list[Task]:
+    """List the tasks of a pass: regions that depend on stored blocks and are not done yet.
+
+    Parameters
+    ----------
+    job : Pass
+        The pass.
+    stored : sequence of tuple of int
+        Grid positions of the stored blocks of the source, N5 order.
+    done : sequence of set of str
+        For each level the paths of the blocks that an interrupted run has written.
+    axis_order : {"C", "F"}
+        Order of the axes of arrays.
+    """
+    found: list[Task] = []
+    positions = np.array([present(p, axis_order) for p in stored], np.int64)
+    for place, own in _regions_of(job, positions.reshape(-1, len(job.extent))):
+        there = _done_in(job, place, done, axis_order) if any(done) else None
+        if there is None:
+            found.append(Task(place, own, (frozenset(),) * len(job.levels)))
+        elif not there[1]:
+            found.append(Task(place, own, there[0]))
+    return found
+
+
+def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Yield the places of regions, in order, with the stored blocks that each depends on."""
+    by = np.prod([level.factors for level in job.levels], axis=0)
+    size = by * job.region
+    grid = [-(-n // r) for n, r in zip(job.levels[-1].shape, job.region, strict=True)]
+    begin = stored * job.chunk
+    end = np.minimum(begin + job.chunk, job.extent)
+    first = np.maximum(begin - job.reach, 0) // size
+    last = np.minimum((end - 1 + job.reach) // size, np.array(grid) - 1)
+    spans = (last - first).max(axis=0, initial=0) + 1
+    places, rows = [], []
+    for offset in product(*map(range, spans)):  # most often one: blocks lie in one region
+        is_in = (first + offset <= last).all(axis=1)
+        places.append(np.ravel_multi_index(tuple((first + offset)[is_in].T), grid))
+        rows.append(np.nonzero(is_in)[0])
+    every, row = np.concatenate(places), np.concatenate(rows)
+    order = np.argsort(every, kind="stable")
+    starts = np.unique(every[order], return_index=True)[1]
+    for group in np.split(order, starts[1:]) if len(order) else []:
+        place = np.unravel_index(every[group[0]], grid)
+        yield tuple(map(int, place)), stored[row[group]]
+
+
+def _done_in(
+    job: Pass, place: tuple[int, ...], done: Sequence[set[str]], axis_order: AxisOrder
+) -> tuple[tuple[frozenset[str], ...], bool]:
+    """Find the blocks of a region that are there; whether the region is done."""
+    there: list[frozenset[str]] = []
+    n_blocks = 0
+    for level, region, known in zip(job.levels, job.regions(place)[1:], done, strict=True):
+        paths = {
+            block_path(from_presented(position, axis_order))
+            for position, _ in blocks_of(region, level)
+        }
+        there.append(frozenset(paths & known))
+        n_blocks = len(paths)
+    return tuple(there), len(there[-1]) == n_blocks
