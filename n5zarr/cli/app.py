@@ -15,6 +15,7 @@ from n5zarr.cli.convert import convert, rechunk
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
+from n5zarr.cli.pyramid import pyramid
 from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
 
@@ -36,6 +37,9 @@ for panel, command in (
 ):
     app.command(rich_help_panel=panel)(command)
 app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)
+app.add_typer(nwb, name="nwb")
+for command in (look.tree, look.info, pyramid):
+    app.command()(command)
 
 
 def _version(value: bool) -> None:

@@ -258,11 +258,14 @@ def _find(
             f"datasets in it: {datasets_below(opened, path) or 'none'}"
         )
         raise N5UnrepresentableError(message, kind="option", where=where)
-    if finest.rpartition("/")[2] != "s0":
+    name = finest.rpartition("/")[2]
+    if name != "s0":
+        way = f"move its directory to {join(path, 's0')}, by way of another name, or copy it there"
+        if is_level(name):
+            way = "give s0, or its group"
         message = (
             "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
-            f"one with another name; move its directory to {join(path, 's0')} (by way of another "
-            "name), or copy it there"
+            f"{name or 'the root'}: {way}"
         )
         raise N5UnrepresentableError(message, kind="option", where=where)
     if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:

@@ -116,6 +116,9 @@ class Finest:
 
     def describe(self, opened: N5Store, written: Mapping[str, Written]) -> None:
         """Say in the group which levels it has, after their documents are written."""
+        if self.convention not in _BY_FACTORS:
+            first = describe_axes(self.convention, self.axes, "s0", self.axes)
+            written = {"s0": first, **written}
         describe_group(opened, self.group, written)
 
     def describe_itself(self, opened: N5Store) -> None:

@@ -1,0 +1,175 @@
+"""The command ``pyramid``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from n5zarr.cli.common import (
+    AsJson,
+    Debug,
+    Options,
+    console,
+    errors_in_one_line,
+    print_json,
+    storage_options,
+)
+from n5zarr.cli.progress import progress_bar
+from n5zarr.store.info import bytes_text
+from n5zarr.tools.pyramid.build import build_pyramid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from n5zarr.tools.pyramid.build import Pyramid, PyramidLevel
+
+__all__ = ["pyramid"]
+
+_MIB = 2**20
+
+
+def pyramid(  # noqa: PLR0913, PLR0917 - typer makes an option of each
+    location: Annotated[
+        str, typer.Argument(metavar="PATH", help="The dataset s0 of a container, or its group.")
+    ],
+    factors: Annotated[
+        str,
+        typer.Option(
+            metavar="2,2,2|auto",
+            help="Elements that become one along each axis, z first as 'n5zarr tree' shows shapes. "
+            "auto: halves the axes of space with the shortest voxels; no channels, no time.",
+        ),
+    ] = "auto",
+    levels: Annotated[
+        str,
+        typer.Option(metavar="N|auto", help="How many. auto: until one is about a block."),
+    ] = "auto",
+    method: Annotated[
+        Literal["auto", "mean", "mode", "median", "gaussian", "stride"],
+        typer.Option(
+            help="How elements become one. auto: mode for bool and for integers of 32 and 64 bits, "
+            "which are labels, else mean."
+        ),
+    ] = "auto",
+    convention: Annotated[
+        Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
+        typer.Option(help="How attributes place the levels. auto: as those of s0, or cosem."),
+    ] = "auto",
+    compression: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Such as gzip or zstd. Default: that of s0."),
+    ] = None,
+    chunks: Annotated[
+        str | None,
+        typer.Option(metavar="64,64,64", help="Extent of a block, z first. Default: as in s0."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove the levels that are there.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be written.")
+    ] = False,
+    memory: Annotated[
+        int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")
+    ] = 256,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="threads, processes, or the address of dask's, such as tcp://host:8786.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads or processes. Default: one for each core.")
+    ] = None,
+    as_json: AsJson = False,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Write coarser levels s1, s2, ... beside the dataset s0.
+
+    PATH is s0 or its group. The levels appear when all are complete; an
+    interrupted run can be resumed. Blocks of only zeros are not written.
+    """
+    with errors_in_one_line(debug=debug):
+        given = storage_options(option)
+        with progress_bar() as show:
+            made = build_pyramid(
+                location,
+                factors=_auto_or_numbers("--factors", factors),
+                levels="auto" if levels == "auto" else _numbers("--levels", levels)[0],
+                method=method,
+                convention=convention,
+                compression=compression,
+                chunks=None if chunks is None else _numbers("--chunks", chunks),
+                overwrite=overwrite,
+                resume=resume,
+                dry_run=dry_run,
+                memory=memory * _MIB,
+                storage_options=given,
+                scheduler=scheduler,
+                n_workers=workers,
+                progress=show,
+            )
+        if as_json:
+            print_json(dataclasses.asdict(made))
+        else:
+            _print(made, dry_run=dry_run)
+
+
+def _auto_or_numbers(name: str, text: str) -> Literal["auto"] | list[int]:
+    return "auto" if text == "auto" else _numbers(name, text)
+
+
+def _numbers(name: str, text: str) -> list[int]:
+    """Parse whole numbers with commas between them."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        message = f"expected whole numbers such as 2,2,2, got {text!r}"
+        raise typer.BadParameter(message, param_hint=name) from None
+
+
+def _print(made: Pyramid, *, dry_run: bool) -> None:
+    screen = console()
+    screen.print(f"{escape(made.container)}  /{escape(made.path)}", style="bold", soft_wrap=True)
+    if not made.levels:
+        screen.print("s0 is small enough: no levels")
+        return
+    verb = "would be" if dry_run else "were"
+    if made.removed:
+        screen.print(f"{', '.join(made.removed)} {verb} removed")
+    screen.print(f"{verb} made with {made.method}, described as {made.convention}:")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_row("", "shape", "of s0", "voxel size", "blocks", "size", style="dim")
+    for level in made.levels:
+        table.add_row(*_row(level))
+    screen.print(table)
+
+
+def _row(level: PyramidLevel) -> tuple[str, ...]:
+    blocks, size = f"{level.n_blocks}", f"{bytes_text(level.n_bytes)} unpacked"
+    if level.n_blocks_stored is not None and level.n_bytes_stored is not None:
+        blocks = f"{level.n_blocks_stored} of {level.n_blocks}"
+        size = bytes_text(level.n_bytes_stored)
+    units = list(dict.fromkeys(unit for unit in level.units if unit))
+    voxel = _list([f"{size:g}" for size in level.scale])
+    return (
+        level.path.rpartition("/")[2],
+        _list(level.shape),
+        _list(level.factors),
+        f"{voxel} {units[0]}" if len(units) == 1 else voxel,
+        blocks,
+        size,
+    )
+
+
+def _list(values: Sequence[object]) -> str:
+    return f"({', '.join(map(str, values))})"
