@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["next_pass", "tasks"]
 
 _TASK = 2**28  # bytes of the source: what is lost if a task is interrupted
+_SHORT = 2**24  # bytes that one worker takes as long for as others to begin
 _FOR_EACH = 4  # tasks for each worker, so that all have work to the end
 _PARTS = 8  # of the memory of a worker, one for elements that are read at once
 # bytes of gaussian's numbers for each element that is read: three arrays at a time
@@ -69,6 +70,7 @@ def next_pass(  # noqa: PLR0913 - all that a pass depends on
     """
     per_element = item_size + (_GAUSSIAN[item_size] if method == "gaussian" else 0)
     at_once = max(1, memory // _PARTS // per_element)
+    is_short = math.prod(source.shape) * item_size <= _SHORT
     best = None
     for n in range(1, 2 if method == "gaussian" else len(levels) + 1):
         last = levels[n - 1]
@@ -78,7 +80,8 @@ def next_pass(  # noqa: PLR0913 - all that a pass depends on
         made, n_bytes = _with_parts(source, levels[:n], region, at_once, per_element)
         n_regions = math.prod(-(-s // r) for s, r in zip(last.shape, region, strict=True))
         is_too_much = n_bytes > memory or n_source * item_size > _TASK
-        if best is not None and (is_too_much or n_regions < _FOR_EACH * n_workers):
+        is_for_all = n_regions >= _FOR_EACH * n_workers
+        if best is not None and (is_too_much or not (is_for_all or is_short)):
             break
         if n_source < at_once:
             region = _grown(region, last.shape, at_once // n_source, _FOR_EACH * n_workers)
