@@ -13,6 +13,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ def read(where: Path) -> None:
         np.asarray(array[z : z + SLAB])
 
 
-def by_tensorstore(group: Path, method: str) -> None:
+def by_tensorstore(group: Path, method: Any) -> None:
     """Each level by ``downsample`` from the one before."""
     for k in range(1, LEVELS + 1):
         source: Any = opened(group / f"s{k - 1}")
@@ -102,15 +103,13 @@ def one_case(folder: Path, dtype: str, compression: str, edge: int, rounds: int)
         wanted: list[Any] = [opened(group / f"s{k}").read().result() for k in range(1, LEVELS + 1)]
         without_levels(group)
         ours = seconds(lambda: n5zarr.build_pyramid(group, levels=LEVELS, method=method))
-        levels = [np.asarray(n5zarr.open(group / f"s{k + 1}")[...]) for k in range(LEVELS)]
+        levels = [np.asarray(n5zarr.open_array(group / f"s{k + 1}")[...]) for k in range(LEVELS)]
         for level, theirs in zip(levels, wanted, strict=True):
             assert np.array_equal(level.T, theirs)
-        n_read = seconds(lambda: read(group / "s0"))
+        n_read = seconds(partial(read, group / "s0"))
         n_write = 0.0
         for k, level in enumerate(levels):
-            n_write += seconds(
-                lambda k=k, level=level: write(other / f"s{k}", level, COMPRESSIONS[compression])
-            )
+            n_write += seconds(partial(write, other / f"s{k}", level, COMPRESSIONS[compression]))
         shutil.rmtree(other)
         if number:  # the first round warms up
             measured.append([n_read, n_write, ours, n_theirs])
@@ -136,7 +135,7 @@ def growth(folder: Path) -> None:
         print(f"| {n} | {took:.3f} | {took / n * 1e6:.0f} |")
         shutil.rmtree(folder / "c.n5")
     where = folder / "sparse.n5" / "em"
-    array = n5zarr.create_array(where / "s0", shape=(3200, 3200, 3200), dtype="u1", chunks=(64,) * 3)
+    array = n5zarr.create_array(where / "s0", shape=(3200,) * 3, dtype="u1", chunks=(64,) * 3)
     for k in range(10):
         array[320 * k : 320 * k + 3, 1000:1003, 300 * k : 300 * k + 3] = 7
     took = seconds(lambda: n5zarr.build_pyramid(where))

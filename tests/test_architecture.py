@@ -60,6 +60,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.convert.convert.convert": 144,
     "n5zarr.tools.diff.arrays.compare_arrays": 62,
     "n5zarr.tools.rechunk.rechunk": 90,
+    "n5zarr.tools.pyramid.build.build_pyramid": 117,
     "n5zarr.xarray.bdv.open_bdv": 68,
     "n5zarr.xarray.pyramids.open_level": 71,
     "n5zarr.xarray.write.to_n5": 121,

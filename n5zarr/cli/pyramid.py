@@ -31,64 +31,68 @@ __all__ = ["pyramid"]
 
 _MIB = 2**20
 
+_S0 = Annotated[
+    str, typer.Argument(metavar="PATH", help="The dataset s0 of a container, or its group.")
+]
+_Factors = Annotated[
+    str,
+    typer.Option(
+        metavar="2,2,2|auto",
+        help="Elements that become one along each axis, z first as 'n5zarr tree' shows shapes. "
+        "auto: halves the axes of space with the shortest voxels; no channels, no time.",
+    ),
+]
+_Levels = Annotated[
+    str, typer.Option(metavar="N|auto", help="How many. auto: until one is about a block.")
+]
+_Method = Annotated[
+    Literal["auto", "mean", "mode", "median", "gaussian", "stride"],
+    typer.Option(
+        help="How elements become one. auto: mode for bool and for integers of 32 and 64 bits, "
+        "which are labels, else mean."
+    ),
+]
+_Convention = Annotated[
+    Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
+    typer.Option(help="How attributes place the levels. auto: as those of s0, or cosem."),
+]
+_Compression = Annotated[
+    str | None, typer.Option(metavar="TYPE", help="Such as gzip or zstd. Default: that of s0.")
+]
+_Chunks = Annotated[
+    str | None,
+    typer.Option(metavar="64,64,64", help="Extent of a block, z first. Default: as in s0."),
+]
+_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the levels that are there.")]
+_Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be written.")]
+_Memory = Annotated[int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="threads, processes, or the address of dask's, tcp://host:8786."
+    ),
+]
+_Workers = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Threads or processes. Default: one for each core."),
+]
+
 
 def pyramid(  # noqa: PLR0913, PLR0917 - typer makes an option of each
-    location: Annotated[
-        str, typer.Argument(metavar="PATH", help="The dataset s0 of a container, or its group.")
-    ],
-    factors: Annotated[
-        str,
-        typer.Option(
-            metavar="2,2,2|auto",
-            help="Elements that become one along each axis, z first as 'n5zarr tree' shows shapes. "
-            "auto: halves the axes of space with the shortest voxels; no channels, no time.",
-        ),
-    ] = "auto",
-    levels: Annotated[
-        str,
-        typer.Option(metavar="N|auto", help="How many. auto: until one is about a block."),
-    ] = "auto",
-    method: Annotated[
-        Literal["auto", "mean", "mode", "median", "gaussian", "stride"],
-        typer.Option(
-            help="How elements become one. auto: mode for bool and for integers of 32 and 64 bits, "
-            "which are labels, else mean."
-        ),
-    ] = "auto",
-    convention: Annotated[
-        Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
-        typer.Option(help="How attributes place the levels. auto: as those of s0, or cosem."),
-    ] = "auto",
-    compression: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="Such as gzip or zstd. Default: that of s0."),
-    ] = None,
-    chunks: Annotated[
-        str | None,
-        typer.Option(metavar="64,64,64", help="Extent of a block, z first. Default: as in s0."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the levels that are there.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be written.")
-    ] = False,
-    memory: Annotated[
-        int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")
-    ] = 256,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="threads, processes, or the address of dask's, such as tcp://host:8786.",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads or processes. Default: one for each core.")
-    ] = None,
+    location: _S0,
+    factors: _Factors = "auto",
+    levels: _Levels = "auto",
+    method: _Method = "auto",
+    convention: _Convention = "auto",
+    compression: _Compression = None,
+    chunks: _Chunks = None,
+    overwrite: _Overwrite = False,
+    resume: _Resume = False,
+    dry_run: _DryRun = False,
+    memory: _Memory = 256,
+    scheduler: _Scheduler = None,
+    workers: _Workers = None,
     as_json: AsJson = False,
     option: Options = None,
     debug: Debug = False,

@@ -23,7 +23,7 @@ from n5zarr.store.location import open_container
 from n5zarr.store.looking import datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.boxes import n_boxes
-from n5zarr.tools.jobs.run import n_cores
+from n5zarr.tools.jobs.run import n_cores, run_tasks
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level
 from n5zarr.tools.pyramid.methods import choose_method
@@ -302,6 +302,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
         factors=None if factors == "auto" else _integers("factors", factors),
         n_levels=None if levels == "auto" else _integers("levels", [levels])[0],
     )
+    finest.check_setup(opened, [level.total for level in chosen])
     how = choose_method(method, view.kind.dtype)
     return Plan(opened, finest, chosen, method=how, chunks=block, compression=packed)
 
@@ -332,6 +333,8 @@ def _workers(opened: N5Store, scheduler: Scheduler, n_workers: int | None, memor
             )
             raise N5UnrepresentableError(message, kind="option")
         scheduler = "threads"
+    # raises now if nobody can be asked
+    next(run_tasks(str, (), scheduler=scheduler, n_workers=n_workers), None)
     return Workers(scheduler, n_workers or n_cores(), memory)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Level", "choose_levels"]
 
@@ -81,33 +81,36 @@ def choose_levels(
     (2, 2, 2) (2, 4, 4) (20, 240, 320)
     (2, 2, 2) (4, 8, 8) (10, 120, 160)
     """
-    if factors is not None:
-        _check_factors(factors, len(shape))
-    _check_number(n_levels)
-    sizes = list(voxel)
-    total, extent = (1,) * len(shape), tuple(shape)
+    _check(factors, n_levels, len(shape))
     levels: list[Level] = []
-    while n_levels is None or len(levels) < n_levels:
-        by = tuple(factors) if factors is not None else _halved(extent, sizes)
-        shortened = [i for i, f in enumerate(by) if f > 1 and extent[i] > 1]
-        is_small = all(
-            extent[i] <= max(block[i], _SMALL)
-            for i in range(len(by))
-            if (by[i] > 1 if factors is not None else sizes[i] is not None)
-        )
-        if n_levels is None and is_small:
+    extent = tuple(shape)
+    wanted = [f > 1 for f in factors] if factors else [v is not None for v in voxel]
+    for level in _coarser(extent, voxel, factors):
+        triples = zip(extent, block, wanted, strict=True)
+        if n_levels is None and all(n <= max(b, _SMALL) for n, b, is_one in triples if is_one):
             break
-        if not shortened:
-            message = (
-                f"levels: expected at most {len(levels)}, got {n_levels}: "
-                f"s{len(levels)} has the shape {extent}"
-            )
+        if level.shape == extent:
+            message = f"levels: expected at most {len(levels)}, got {n_levels}: "
+            message += f"s{len(levels)} has the shape {extent}"
             raise N5UnrepresentableError(message, kind="option")
-        extent = tuple(-(-n // f) for n, f in zip(extent, by, strict=True))
+        levels.append(level)
+        extent = level.shape
+        if len(levels) == n_levels:
+            break
+    return levels
+
+
+def _coarser(
+    shape: tuple[int, ...], voxel: Sequence[float | None], factors: Sequence[int] | None
+) -> Iterator[Level]:
+    """Yield coarser levels, without end."""
+    total, sizes = (1,) * len(shape), list(voxel)
+    while True:
+        by = tuple(factors) if factors else _halved(shape, sizes)
+        shape = tuple(-(-n // f) for n, f in zip(shape, by, strict=True))
         total = tuple(t * f for t, f in zip(total, by, strict=True))
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
-        levels.append(Level(by, total, extent))
-    return levels
+        yield Level(by, total, shape)
 
 
 def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:
@@ -119,16 +122,13 @@ def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, .
     )
 
 
-def _check_factors(factors: Sequence[int], ndim: int) -> None:
-    if len(factors) != ndim or min(factors) < 1 or max(factors) < 2:
+def _check(factors: Sequence[int] | None, n_levels: int | None, ndim: int) -> None:
+    if factors is not None and (len(factors) != ndim or min(factors) < 1 or max(factors) < 2):
         message = (
             f"factors: expected {ndim}, one for each axis in the order of the array, of at least "
             f"1, and one above 1, got {list(factors)}"
         )
         raise N5UnrepresentableError(message, kind="option")
-
-
-def _check_number(n_levels: int | None) -> None:
     if n_levels is not None and n_levels < 1:
         message = f"levels: expected 'auto', or a number above 0, got {n_levels}"
         raise N5UnrepresentableError(message, kind="option")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY
-from n5zarr.conventions.describe import Written, choose_convention, describe_axes
+from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
 from n5zarr.conventions.model import axes_of, shifted
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5Warning
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.order import from_presented, present
 from n5zarr.store.geometry import geometry
@@ -102,17 +102,36 @@ class Finest:
         )
 
     def written(self, name: str, total: Sequence[int], method: Method) -> Written:
-        """Describe a level.
-
-        Raises
-        ------
-        N5UnrepresentableError
-            The convention is only read, or unknown (``kind="option"``).
-        """
+        """Describe a level."""
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
             return Written({"downsamplingFactors": [*map(float, by)]})
         return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)
+
+    def check_setup(self, opened: N5Store, totals: Sequence[Sequence[int]]) -> None:
+        """Check that levels are those that BigDataViewer's setup lists for all time points.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            They are others (``kind="option"``).
+        """
+        if self.convention != "bdv":
+            return
+        setup = self.group.rpartition("/")[0]
+        node = opened.node(setup)
+        listed = node.attributes.get("downsamplingFactors") if node is not None else None
+        order = self.placed.view.axis_order
+        for known, total in zip(
+            listed[1:] if isinstance(listed, list) else (), totals, strict=False
+        ):
+            wanted = [*from_presented(total, order)]
+            if known != wanted:
+                message = (
+                    f"factors: expected those that the time points of the setup have, "
+                    f"{known} in N5 order as {setup} lists them, got {wanted}"
+                )
+                raise N5UnrepresentableError(message, kind="option")
 
     def describe(self, opened: N5Store, written: Mapping[str, Written]) -> None:
         """Say in the group which levels it has, after their documents are written."""
@@ -161,7 +180,15 @@ def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
 
     With ``"auto"`` as ``s0`` is, if that convention is written; by factors if BigDataViewer or a
     group of Paintera's says where it is; else as COSEM's, and ``s0``, too.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The convention is only read, or unknown (``kind="option"``).
     """
+    if convention not in ("auto", *WRITTEN):
+        message = f"convention: expected auto or one of {', '.join(WRITTEN)}, got {convention!r}"
+        raise N5UnrepresentableError(message, kind="option")
     found = placed.geometry
     known = None if found is None or found.convention == "names" else found.convention
     chosen = choose_convention(convention, [known])
@@ -177,8 +204,6 @@ def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
         axes = axes_of(
             placed.view.ndim, names=from_presented(names, placed.view.axis_order) or None
         )
-    elif chosen not in _BY_FACTORS:
-        describe_axes(chosen, axes, "s0")  # raises for one that is not written
     return Finest(placed=placed, axes=axes, convention=chosen, is_own=chosen == known)
 
 

@@ -36,8 +36,6 @@ from n5zarr.tools.jobs.boxes import boxes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import numpy.typing as npt
-
 __all__ = ["METHODS", "Method", "choose_method", "downsample", "halo"]
 
 type Method = Literal["mean", "mode", "median", "gaussian", "stride"]
@@ -83,15 +81,15 @@ def halo(method: Method, factors: Sequence[int]) -> tuple[int, ...]:
     """
     if method != "gaussian":
         return (0,) * len(factors)
-    return tuple(math.floor(_N_SIGMA * f / 3 - (f - 1) / 2) if f > 1 else 0 for f in factors)
+    return tuple(math.floor(_N_SIGMA * f / 3 + 0.5 - (f - 1) / 2) if f > 1 else 0 for f in factors)
 
 
 def downsample(
-    array: npt.NDArray[np.generic],
+    array: np.ndarray,
     factors: Sequence[int],
     method: Method,
     around: Sequence[tuple[int, int]] | None = None,
-) -> npt.NDArray[np.generic]:
+) -> np.ndarray:
     """Downsample an array.
 
     Parameters

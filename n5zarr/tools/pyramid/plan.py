@@ -17,7 +17,7 @@ from n5zarr.storage.requests import Put
 from n5zarr.tools.jobs.incomplete import begin, finish, keys_below, read_incomplete
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.pyramid.describe import document_of
-from n5zarr.tools.pyramid.schedule import next_pass, tasks
+from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
 from n5zarr.tools.pyramid.work import Made
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -140,18 +140,16 @@ class Plan:
     def run(self, workers: Workers, progress: Progress | None, *, resume: bool) -> None:
         """Write all levels; with ``resume`` only what an interrupted run has not."""
         done = [self._begin(level, resume=resume) for level in self.made]
+        limits = Limits(
+            method=self.method,
+            item_size=self.item_size,
+            memory=workers.memory,
+            n_workers=workers.n,
+        )
         source, n_made = self.source, 0
         while n_made < len(self.made):
-            job = next_pass(
-                self.opened,
-                source,
-                self.made[n_made:],
-                is_written=source is self.source,
-                method=self.method,
-                item_size=self.item_size,
-                memory=workers.memory,
-                n_workers=workers.n,
-            )
+            is_written = source is self.source
+            job = next_pass(self.opened, source, self.made[n_made:], limits, is_written=is_written)
             n_levels = len(job.levels)
             self._run_pass(job, done[n_made : n_made + n_levels], workers, progress)
             n_made += n_levels

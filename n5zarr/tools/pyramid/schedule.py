@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented, present
-from n5zarr.tools.jobs.boxes import box_shape
+from n5zarr.tools.jobs.boxes import box_shape, n_boxes
 from n5zarr.tools.pyramid.work import Pass, Task, blocks_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.work import Made
 
-__all__ = ["next_pass", "tasks"]
+__all__ = ["Limits", "next_pass", "tasks"]
 
 _TASK = 2**28  # bytes of the source: what is lost if a task is interrupted
 _SHORT = 2**24  # bytes that one worker takes as long for as others to begin
@@ -32,16 +32,45 @@ _PARTS = 8  # of the memory of a worker, one for elements that are read at once
 _GAUSSIAN = {1: 10, 2: 10, 4: 16, 8: 24}
 
 
-def next_pass(  # noqa: PLR0913 - all that a pass depends on
-    store: N5Store,
-    source: Made,
-    levels: Sequence[Made],
-    *,
-    is_written: bool,
-    method: Method,
-    item_size: int,
-    memory: int,
-    n_workers: int,
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What passes are planned by.
+
+    Parameters
+    ----------
+    method : str
+        How elements become one.
+    item_size : int
+        Bytes of an element.
+    memory : int
+        Bytes that one worker may use.
+    n_workers : int
+        How many there are.
+    """
+
+    method: Method
+    item_size: int
+    memory: int
+    n_workers: int
+
+    @property
+    def per_element(self) -> int:
+        """Bytes for each element that is read."""
+        return self.item_size + (_GAUSSIAN[self.item_size] if self.method == "gaussian" else 0)
+
+    @property
+    def at_once(self) -> int:
+        """How many elements are read at once."""
+        return max(1, self.memory // _PARTS // self.per_element)
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks are enough."""
+        return _FOR_EACH * self.n_workers
+
+
+def next_pass(
+    store: N5Store, source: Made, levels: Sequence[Made], limits: Limits, *, is_written: bool
 ) -> Pass:
     """Plan the pass that makes the next levels.
 
@@ -57,60 +86,60 @@ def next_pass(  # noqa: PLR0913 - all that a pass depends on
         The level to be read.
     levels : sequence of Made
         The levels that remain to be made; their parts are not used.
+    limits : Limits
+        What fits.
     is_written : bool
         Whether the document of the source is.
-    method : str
-        How elements become one.
-    item_size : int
-        Bytes of an element.
-    memory : int
-        Bytes that one worker may use.
-    n_workers : int
-        How many there are.
     """
-    per_element = item_size + (_GAUSSIAN[item_size] if method == "gaussian" else 0)
-    at_once = max(1, memory // _PARTS // per_element)
-    is_short = math.prod(source.shape) * item_size <= _SHORT
-    best = None
-    for n in range(1, 2 if method == "gaussian" else len(levels) + 1):
-        last = levels[n - 1]
-        region = tuple(min(b, s) for b, s in zip(last.block, last.shape, strict=True))
-        total = np.prod([level.factors for level in levels[:n]], axis=0)
-        n_source = math.prod(map(int, np.minimum(total * region, source.shape)))
-        made, n_bytes = _with_parts(source, levels[:n], region, at_once, per_element)
-        n_regions = math.prod(-(-s // r) for s, r in zip(last.shape, region, strict=True))
-        is_too_much = n_bytes > memory or n_source * item_size > _TASK
-        is_for_all = n_regions >= _FOR_EACH * n_workers
-        if best is not None and (is_too_much or not (is_for_all or is_short)):
-            break
-        if n_source < at_once:
-            region = _grown(region, last.shape, at_once // n_source, _FOR_EACH * n_workers)
-            made, _ = _with_parts(source, levels[:n], region, at_once, per_element)
-        best = Pass(
-            store=store,
-            source=source.path,
-            document=None if is_written else source.document,
-            extent=source.shape,
-            chunk=source.block,
-            levels=tuple(made),
-            region=region,
-            method=method,
-        )
-    if best is None:
-        message = "expected levels to make"
-        raise ValueError(message)
-    return best
+    n_levels = 1
+    while n_levels < len(levels) and _fits(source, levels[: n_levels + 1], limits):
+        n_levels += 1
+    region, n_source = _least(source, levels[:n_levels])
+    if n_source < limits.at_once:
+        region = _grown(region, levels[n_levels - 1].shape, limits.at_once // n_source, limits)
+    made, _ = _with_parts(source, levels[:n_levels], region, limits)
+    return Pass(
+        store=store,
+        source=source.path,
+        document=None if is_written else source.document,
+        extent=source.shape,
+        chunk=source.block,
+        levels=tuple(made),
+        region=region,
+        method=limits.method,
+    )
+
+
+def _fits(source: Made, levels: Sequence[Made], limits: Limits) -> bool:
+    """Whether levels can be made in one pass, region by region."""
+    region, n_source = _least(source, levels)
+    _, n_bytes = _with_parts(source, levels, region, limits)
+    n_regions = n_boxes(levels[-1].shape, region)
+    is_short = math.prod(source.shape) * limits.item_size <= _SHORT
+    return (
+        limits.method != "gaussian"
+        and (is_short or n_regions >= limits.n_tasks)
+        and n_source * limits.item_size <= _TASK
+        and n_bytes <= limits.memory
+    )
+
+
+def _least(source: Made, levels: Sequence[Made]) -> tuple[tuple[int, ...], int]:
+    """Give the smallest region of the coarsest level, and the elements of the source for it."""
+    last = levels[-1]
+    region = tuple(map(min, last.block, last.shape))
+    total = np.prod([level.factors for level in levels], axis=0)
+    return region, math.prod(map(int, np.minimum(total * region, source.shape)))
 
 
 def _grown(
-    region: tuple[int, ...], shape: tuple[int, ...], times: int, n_least: int
+    region: tuple[int, ...], shape: tuple[int, ...], times: int, limits: Limits
 ) -> tuple[int, ...]:
     """Double a region, its shortest axis first, while it stays small and there are enough."""
     grown = list(region)
     while times >= 2:
         open_axes = [i for i, n in enumerate(shape) if grown[i] < n]
-        n_regions = math.prod(-(-n // g) for n, g in zip(shape, grown, strict=True))
-        if not open_axes or n_regions < 2 * n_least:
+        if not open_axes or n_boxes(shape, grown) < 2 * limits.n_tasks:
             break
         axis = min(open_axes, key=lambda i: (grown[i], -i))
         grown[axis] *= 2
@@ -122,8 +151,7 @@ def _with_parts(
     source: Made,
     levels: Sequence[Made],
     region: tuple[int, ...],
-    at_once: int,
-    n_bytes: int,
+    limits: Limits,
 ) -> tuple[list[Made], int]:
     """Choose the parts in which a region is made; return the bytes of all that is in memory, too.
 
@@ -132,7 +160,7 @@ def _with_parts(
     """
     befores = [source, *levels[:-1]]
     made: list[Made] = []
-    total = math.prod(region) * n_bytes
+    total = math.prod(region) * limits.per_element
     for before, level in zip(reversed(befores), reversed(levels), strict=True):
         extent = tuple(
             min(r * f, n) for r, f, n in zip(region, level.factors, before.shape, strict=True)
@@ -140,13 +168,13 @@ def _with_parts(
         cell = level.factors
         if before is not source:
             cell = tuple(map(math.lcm, level.factors, before.block))
-        base = box_shape(extent, cell, before.block, at_once)
+        base = box_shape(extent, cell, before.block, limits.at_once)
         # units that are cut at the end of the array are the only ones along their axis
-        box = box_shape(extent, base, extent, at_once)
+        box = box_shape(extent, base, extent, limits.at_once)
         part = tuple(-(-n // f) for n, f in zip(box, level.factors, strict=True))
         made.append(replace(level, part=part))
         region = box
-        total += math.prod(box) * n_bytes
+        total += math.prod(box) * limits.per_element
     return made[::-1], total
 
 
