@@ -3,7 +3,7 @@
 Each row is one round after another on the same data, the median of several; the result is compared
 with tensorstore's. The second table is of volumes of 10^2 to 10^4 blocks.
 
-``uv run --group bench python -m benchmarks.pyramid [--rounds N] [--edge N]``
+``uv run --group bench python -m benchmarks.pyramid [--rounds N] [--edge N] [--dtypes ...]``
 """
 
 from __future__ import annotations
@@ -146,12 +146,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--edge", type=int, default=512)
+    parser.add_argument("--dtypes", nargs="+", default=["uint8", "uint16", "uint64"])
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
         print("| | read s0 | write levels | build_pyramid | ratio | tensorstore |")
         print("|---|---|---|---|---|---|")
-        for dtype in ("uint8", "uint16", "uint64"):
+        for dtype in given.dtypes:
             for compression in COMPRESSIONS:
                 if dtype == "uint64" and compression == "raw":
                     continue

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr_private import sync
 from n5zarr.codecs.compress import check_writable
 from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
@@ -268,12 +267,20 @@ def _find(
             f"{name or 'the root'}: {way}"
         )
         raise N5UnrepresentableError(message, kind="option", where=where)
+    _check_elements(view, f"{opened}: {finest}")
+    (placed,) = placed_datasets(opened, finest)
+    return opened, finest_level(opened, placed, convention)
+
+
+def _check_elements(view: DatasetView, where: str) -> None:
+    """Raise unless an array holds numbers that levels can hold, too."""
     if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
         message = f"expected an array of numbers, of which levels can be written, got {what}"
-        raise N5UnsupportedError(message, kind="data-type", where=f"{opened}: {finest}")
-    (placed,) = placed_datasets(opened, finest)
-    return opened, finest_level(opened, placed, convention)
+        raise N5UnsupportedError(message, kind="data-type", where=where)
+    if not all(view.shape):
+        message = f"expected an array with elements, got the shape {view.shape}"
+        raise N5UnrepresentableError(message, kind="option", where=where)
 
 
 def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
@@ -386,7 +393,7 @@ def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
             n_blocks=n_boxes(made.shape, made.block),
             n_blocks_stored=n_stored,
             n_bytes=math.prod(made.shape) * plan.item_size,
-            n_bytes_stored=sync(opened.getsize_prefix(made.path)) if is_written else None,
+            n_bytes_stored=plan.n_bytes_stored(made.path) if is_written else None,
         )
         levels.append(level)
     return Pyramid(

@@ -53,20 +53,18 @@ def choose_levels(
     block : sequence of int
         Extent of a block, in elements.
     voxel : sequence of float or None
-        Distance of elements along each axis of space, in one unit; None for the other axes, which
-        are not downsampled.
+        Distance of elements along axes of space, in one unit; None for others, which stay.
     factors : sequence of int, optional
         The same for each level. By default 2 along the axes whose voxels are shorter than the
         square root of 2 times the shortest; so all voxels become as long as those of the coarsest
         axis, and then all axes are halved.
     n_levels : int, optional
-        How many levels; by default until a level is at most a block long, or 64 elements, along
-        each axis that the factors shorten.
+        How many; by default until one is at most a block, or 64 elements, along each such axis.
 
     Returns
     -------
     list of Level
-        The finest first; empty if ``s0`` is as short already.
+        The finest first.
 
     Raises
     ------

@@ -83,6 +83,12 @@ class Finest:
         ]
         return present(sizes, self.placed.view.axis_order)
 
+    @property
+    def names_of_levels(self) -> list[str]:
+        """Names of the axes of levels, N5 order; none where ``s0`` has none and needs none."""
+        own = self.placed.view.dimension_names
+        return [] if self.convention in _BY_FACTORS and not own else [a.name for a in self.axes]
+
     def axes_at(self, total: Sequence[int], method: Method) -> tuple[Axis, ...]:
         """Return the axes of a level, N5 order.
 
@@ -228,7 +234,7 @@ def document_of(
     written : Written
         What says where the level is.
     names : sequence of str
-        Of the axes, N5 order.
+        Of the axes, N5 order; empty for none.
     """
     record = replace(
         Record.from_json(finest.record), shape=None, attributes={}, nonfinite={}, nulls=[]
@@ -240,6 +246,6 @@ def document_of(
         "dimensions": [*dimensions],
         **written.on_dataset(()),
     }
-    if all(names) and "dimension_names" not in record:
+    if names and all(names) and "dimension_names" not in record:
         document[AXES_KEY] = [*names]
     return {**document, "zarr": record} if record else document

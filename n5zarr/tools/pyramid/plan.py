@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from n5zarr._zarr_private import sync
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
@@ -92,7 +93,7 @@ class Plan:
         view = finest.placed.view
         self.item_size = view.kind.dtype.itemsize
         self.source = Made(finest.path, {}, view.shape, view.chunk_shape)
-        names = [axis.name for axis in finest.axes]
+        names = finest.names_of_levels
         self.made = [
             Made(
                 join(finest.group, name),
@@ -189,6 +190,11 @@ class Plan:
         if not isinstance(view, DatasetView):
             return []
         return opened.ask(opened.container.nodes.grid_positions(path, view))
+
+    def n_bytes_stored(self, path: str) -> int:
+        """Count the bytes of the blocks of a level that is complete."""
+        n_document = sync(self._keys.getsize(join(path, ATTRIBUTES_JSON)))
+        return sync(self.opened.getsize_prefix(path)) - n_document
 
     def _write_documents(self) -> Steps[None]:
         requests: list[Request] = []

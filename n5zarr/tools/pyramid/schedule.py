@@ -28,6 +28,7 @@ _TASK = 2**28  # bytes of the source: what is lost if a task is interrupted
 _SHORT = 2**24  # bytes that one worker takes as long for as others to begin
 _FOR_EACH = 4  # tasks for each worker, so that all have work to the end
 _PARTS = 8  # of the memory of a worker, one for elements that are read at once
+_MOST = 2**23  # bytes of it: parts without blocks are left out, others stay near to the core
 # bytes of gaussian's numbers for each element that is read: three arrays at a time
 _GAUSSIAN = {1: 10, 2: 10, 4: 16, 8: 24}
 
@@ -61,7 +62,9 @@ class Limits:
     @property
     def at_once(self) -> int:
         """How many elements are read at once."""
-        return max(1, self.memory // _PARTS // self.per_element)
+        share = self.memory // _PARTS
+        n_bytes = share if self.method == "gaussian" else min(share, _MOST)
+        return max(1, n_bytes // self.per_element)
 
     @property
     def n_tasks(self) -> int:
