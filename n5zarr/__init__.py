@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import Conversion, convert
-    from n5zarr.tools.rechunk import rechunk
     from n5zarr.tools.pyramid.build import build_pyramid
+    from n5zarr.tools.rechunk import rechunk
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -56,8 +56,8 @@ __all__ = [
     "N5FSStore",
     "N5Store",
     "N5Warning",
-    "convert",
     "build_pyramid",
+    "convert",
     "create_array",
     "decode_block",
     "encode_block",

@@ -33,13 +33,11 @@ for panel, command in (
     (LOOK, look.tree),
     (LOOK, look.info),
     (MOVE, convert),
+    (MAKE, pyramid),
     (MAKE, rechunk),
 ):
     app.command(rich_help_panel=panel)(command)
 app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)
-app.add_typer(nwb, name="nwb")
-for command in (look.tree, look.info, pyramid):
-    app.command()(command)
 
 
 def _version(value: bool) -> None:
