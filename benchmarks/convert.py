@@ -3,7 +3,7 @@
 Each row is measured in turn in one process, interleaved, and the median of the rounds counts. The
 written arrays are compared with the source once.
 
-``uv run --group bench python -m benchmarks.convert [--rounds N] [--edge N] [--blocks] [--s3]``
+``uv run --group bench python -m benchmarks.convert [--rounds N] [--edge N] [--compressions ...] [--blocks] [--s3]``
 """
 
 from __future__ import annotations
@@ -121,11 +121,12 @@ WAYS: dict[str, Callable[[Path, Path, str, dict[str, Any]], None]] = {
 }
 
 
-def compare(folder: Path, edge: int, rounds: int) -> None:
+def compare(folder: Path, edge: int, rounds: int, names: list[str]) -> None:
     """Print seconds of each way, and how many times as long as n5zarr the others take."""
     values = image(edge)
     print(f"uint16, {edge}^3, blocks of {BLOCK}^3; seconds, and times n5zarr's")
-    for name, compression in COMPRESSIONS.items():
+    for name in names:
+        compression = COMPRESSIONS[name]
         source = folder / "in.n5"
         shutil.rmtree(source, ignore_errors=True)
         n5zarr.create_array(
@@ -205,6 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--edge", type=int, default=384)
+    parser.add_argument("--compressions", nargs="+", default=list(COMPRESSIONS))
     parser.add_argument("--blocks", action="store_true", help="only the cost of a block")
     parser.add_argument("--s3", action="store_true", help="only many datasets on S3")
     parser.add_argument("--datasets", type=int, default=10_000)
@@ -217,7 +219,7 @@ def main() -> None:
         elif given.s3:
             from_s3(folder, given.datasets, 20)
         else:
-            compare(folder, given.edge, given.rounds)
+            compare(folder, given.edge, given.rounds, given.compressions)
 
 
 if __name__ == "__main__":

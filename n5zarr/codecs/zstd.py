@@ -7,6 +7,7 @@ and older wrote frames without content size.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,8 +47,7 @@ class ZstdCodec(Codec[Zstd]):
 
     def compress(self, data: BufferLike, compression: Zstd, item_size: int) -> BufferLike:
         """Compress into one frame with content size and without checksum, as Java does."""
-        packed: bytes = library.compress(data, _clamp_level(compression.level))
-        return packed
+        return zstd.compress(data, _clamp_level(compression.level))
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
         """Decompress as many frames as hold ``n_bytes``."""

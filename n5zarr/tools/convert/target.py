@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import zarr
 from zarr.buffer import cpu
+from zarr.codecs import BytesCodec
 from zarr.storage import MemoryStore, StorePath
 
 from n5zarr._zarr_private import sync
@@ -299,6 +300,8 @@ class ZarrDestination(Destination):
             options = {"filters": like.filters, "compressors": like.compressors}
             if self.format == 3:
                 options["serializer"] = like.serializer
+                if chunks != source.chunks and isinstance(like.serializer, BytesCodec):
+                    options["serializer"] = BytesCodec()  # as this machine: nothing passes through
         compression = layout.compression
         if compression is None and source.blocks and not is_portable(source.blocks.compression):
             compression = Zstd()
