@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.block import Block
     from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.storage.cache import CacheOptions
+    from n5zarr.store.attributes import get_attribute, remove_attribute, set_attribute
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
     from n5zarr.store.blocks import read_block, write_block
     from n5zarr.store.geometry import ArrayGeometry, geometry
@@ -62,6 +63,7 @@ __all__ = [
     "decode_block",
     "encode_block",
     "geometry",
+    "get_attribute",
     "open",
     "open_array",
     "open_bdv",
@@ -71,7 +73,9 @@ __all__ = [
     "read_block",
     "read_interest_points",
     "rechunk",
+    "remove_attribute",
     "sample_path",
+    "set_attribute",
     "set_geometry",
     "to_n5",
     "write_block",
@@ -94,6 +98,7 @@ _MODULES = {
     "decode_block": "codecs.single_block",
     "encode_block": "codecs.single_block",
     "geometry": "store.geometry",
+    "get_attribute": "store.attributes",
     "open": "arrays.opening",
     "open_array": "arrays.opening",
     "open_bdv": "xarray.bdv",
@@ -103,7 +108,9 @@ _MODULES = {
     "read_block": "store.blocks",
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
+    "remove_attribute": "store.attributes",
     "sample_path": "store.location",
+    "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "to_n5": "xarray.write",
     "write_block": "store.blocks",

@@ -10,6 +10,7 @@ from rich.markup import escape
 import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli import look
+from n5zarr.cli.attributes import attrs
 from n5zarr.cli.common import Debug, console, errors_in_one_line
 from n5zarr.cli.convert import convert, rechunk
 from n5zarr.cli.demo import PICTURE, report, write
@@ -35,6 +36,7 @@ for panel, command in (
     (MOVE, convert),
     (MAKE, pyramid),
     (MAKE, rechunk),
+    (MAKE, attrs),
 ):
     app.command(rich_help_panel=panel)(command)
 app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)

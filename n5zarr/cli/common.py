@@ -27,6 +27,7 @@ __all__ = [
     "Described",
     "DryRun",
     "Location",
+    "Node",
     "Options",
     "Overwrite",
     "Resume",
@@ -45,6 +46,9 @@ is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 Location = Annotated[
     str, typer.Argument(metavar="PATH", help="A container, a node in one, or BigDataViewer's XML.")
+]
+Node = Annotated[
+    str, typer.Argument(metavar="PATH", help="A container, or a group or dataset in one.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

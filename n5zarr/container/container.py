@@ -11,7 +11,12 @@ from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Nodes, check_of_node
-from n5zarr.container.updates import parse_document, remove_document, update_group, write_document
+from n5zarr.container.updates import (
+    parse_document,
+    remove_document,
+    update_attributes,
+    write_document,
+)
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
@@ -286,8 +291,18 @@ class Container:
     def update_group(
         self, path: str, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
     ) -> Steps[None]:
-        """Replace the attributes of a group by a function of them, see :func:`update_group`."""
-        yield from self._locating(update_group(path, change), path)
+        """Replace the attributes of a group by a function of them."""
+        return self.update_attributes(path, change, is_group=True)
+
+    def update_attributes(
+        self,
+        path: str,
+        change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]],
+        *,
+        is_group: bool,
+    ) -> Steps[None]:
+        """Replace the attributes of a node by a function of them: :func:`update_attributes`."""
+        yield from self._locating(update_attributes(path, change, is_group=is_group), path)
         self.memory.listed.clear()
         self.memory.nodes.pop(path, None)
 

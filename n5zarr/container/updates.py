@@ -17,7 +17,7 @@ from n5zarr._zarr_private import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes, group_attributes
+from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes, own_keys
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, List, Remove, Update, list_each, read_key
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` and the like; zarr has checked what it writes."""
 
-__all__ = ["parse_document", "remove_document", "update_group", "write_document"]
+__all__ = ["parse_document", "remove_document", "update_attributes", "write_document"]
 
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
@@ -149,26 +149,34 @@ def write_document(
     return (yield from nodes.classify(key.path, data))
 
 
-def update_group(
-    path: str, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
+def update_attributes(
+    path: str,
+    change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]],
+    *,
+    is_group: bool,
 ) -> Steps[None]:
-    """Replace the attributes of a group by a function of them, while no other program writes them.
+    """Replace the attributes of a node by a function of them, while no other program writes them.
 
     Parameters
     ----------
     path : str
-        Of the group.
+        Of the node.
     change : callable
         Takes the users' attributes, and returns the new ones; called again if others have replaced
         the document meanwhile.
+    is_group : bool
+        Whether the node is a group, even if its document has keys of a dataset; otherwise the
+        document tells.
     """
 
     def apply(data: bytes | None) -> bytes:
         document = parse_json(data) if data and data.strip() else {}
         document = document if isinstance(document, dict) else {}
-        group = group_attributes(document, is_root=not path)
-        before = restore_attributes(group.attributes, Record.from_json(group.record))
-        return changed(data, Change(attributes=change(before), base=before, is_root=not path))
+        own = own_keys(document, is_group=is_group, is_root=not path)
+        users = {key: value for key, value in document.items() if key not in own}
+        before = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
+        made = Change(attributes=change(before), base=before, is_root=not path, is_group=is_group)
+        return changed(data, made)
 
     yield [Update(join(path, ATTRIBUTES_JSON), apply)]
 

@@ -1,0 +1,245 @@
+"""``n5zarr.get_attribute`` and its siblings: attributes of groups and datasets, by Java's paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n5zarr.container.nodes import read_document
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.attribute_path import insert, lookup, parse_attribute_path, remove
+from n5zarr.format.attributes import (
+    ATTRIBUTES_JSON,
+    ZARR_KEY,
+    GroupAttributes,
+    dataset_keys,
+    is_dataset,
+    own_keys,
+)
+from n5zarr.format.path import join
+from n5zarr.format.version import VERSION_KEY
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
+from n5zarr.zarr_view.record import Record, restore_attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from n5zarr.format.attribute_path import AttributePath
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+
+__all__ = ["get_attribute", "remove_attribute", "set_attribute"]
+
+
+def get_attribute(
+    store: Location,
+    path: str = "",
+    key: str = "",
+    *,
+    default: JSON = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> JSON:
+    r"""Read an attribute of a group or dataset, one of N5's own keys, or all of them.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str, optional
+        Node below ``store``.
+    key : str, optional
+        Path of the attribute as in Java: ``"a/b[2]"`` is an item of a list in a member of ``a``;
+        ``\/`` and ``\[`` are these characters. By default all attributes, in an object.
+    default : JSON, optional
+        What to return where there is no such attribute.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    JSON
+        The value. What N5 cannot hold, such as NaN, is as it was written through Zarr.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5Error
+        The document of the node is no JSON (``kind="json"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> n5zarr.get_attribute(n5zarr.sample_path(), "em/s0", "transform/scale[1]")
+    8.0
+    """
+    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
+    try:
+        document = opened.ask(read_document(node))
+    except N5Error as err:
+        raise err.located(f"{opened}: {join(node, ATTRIBUTES_JSON)}") from err.__cause__
+    if document is None and opened.node(node) is None:
+        raise not_found(opened, node)
+    return lookup(_restored(document or {}, is_root=not node), parse_attribute_path(key), default)
+
+
+def set_attribute(
+    store: Location,
+    path: str,
+    key: str,
+    value: JSON,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> None:
+    """Set an attribute of a group or dataset, and leave all others as they are spelled.
+
+    It is one change under the lock of the document. As in Java, objects and lists on the way are
+    made, and what is there of another kind is replaced; a list that is too short is filled, with 0
+    before a number and with null before anything else.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str
+        Node below ``store``; ``""`` for the location itself.
+    key : str
+        Path of the attribute, as of :func:`get_attribute`; ``""`` to replace all attributes.
+    value : JSON
+        The value.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5UnrepresentableError
+        The key belongs to N5, such as ``dimensions`` of a dataset, or the attributes would be no
+        object (``kind="option"``); nothing is written.
+    N5UnsupportedError
+        The container can only be read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5")
+    >>> array = n5zarr.create_array(where, path="a", shape=(5, 7), dtype="uint16")
+    >>> n5zarr.set_attribute(where, "a", "contrast/limits[1]", 255)
+    >>> n5zarr.get_attribute(where, "a", "contrast")
+    {'limits': [0, 255]}
+    """
+    _update(store, path, key, storage_options, lambda users, tokens: insert(users, tokens, value))
+
+
+def remove_attribute(
+    store: Location,
+    path: str,
+    key: str,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> bool:
+    """Remove an attribute of a group or dataset; later items of a list move up.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str
+        Node below ``store``; ``""`` for the location itself.
+    key : str
+        Path of the attribute, as of :func:`get_attribute`; ``""`` to remove all attributes.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    bool
+        Whether there was such an attribute.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5UnrepresentableError
+        The key belongs to N5 (``kind="option"``); nothing is written.
+    N5UnsupportedError
+        The container can only be read.
+    """
+    missing = object()
+    was_there: list[bool] = []
+
+    def without(users: Mapping[str, JSON], tokens: AttributePath) -> JSON:
+        # the last call counts, if others have written meanwhile
+        was_there[:] = [lookup(dict(users), tokens, missing) is not missing]  # type: ignore[arg-type]
+        if not was_there[0]:
+            return dict(users)
+        return remove(dict(users), tokens) if tokens else {}
+
+    _update(store, path, key, storage_options, without)
+    return was_there[0]
+
+
+def _restored(document: JSON, *, is_root: bool) -> JSON:
+    """Return a document with its attributes as they were written, without n5zarr's record."""
+    if not isinstance(document, dict):
+        return document
+    own = own_keys(document, is_root=is_root)
+    users = {key: value for key, value in document.items() if key not in own}
+    restored = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
+    kept = {key: value for key, value in document.items() if key in own and key != ZARR_KEY}
+    in_order = {key: kept.get(key, restored.get(key)) for key in document if key != ZARR_KEY}
+    return {**in_order, **restored, **kept}
+
+
+def _update(
+    store: Location,
+    path: str,
+    key: str,
+    storage_options: Mapping[str, object] | None,
+    change: Callable[[Mapping[str, JSON], AttributePath], JSON],
+) -> None:
+    """Change the users' attributes of a node, at a path that is theirs."""
+    opened, node = open_container(store, path, storage_options=storage_options)
+    if opened.read_only:
+        message = "expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
+    found = opened.node(node)
+    if found is None:
+        raise not_found(opened, node)
+    is_group = isinstance(found, GroupAttributes)
+    tokens = parse_attribute_path(key)
+
+    def changed(users: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        after = change(users, tokens)
+        if not isinstance(after, dict):
+            message = f"attribute {key!r}: expected names below an object, which attributes are"
+            raise N5UnrepresentableError(message, kind="option")
+        touched = {k for k in {*users, *after} if k not in users or k not in after}
+        touched |= {str(token) for token in tokens[:1]}
+        _check_users(touched, after, is_group=is_group, is_root=not node)
+        return after
+
+    opened.ask(opened.container.update_attributes(node, changed, is_group=is_group))
+
+
+def _check_users(
+    touched: set[str], after: Mapping[str, JSON], *, is_group: bool, is_root: bool
+) -> None:
+    """Raise if an attribute that is set or removed has a name of N5's own keys."""
+    reasons = {ZARR_KEY: "n5zarr keeps there what N5 cannot express; write it through Zarr"}
+    if is_root or not is_group:
+        reasons[VERSION_KEY] = "it is the version of the container, which programs check"
+    if not is_group:
+        said = "it says how blocks are read; {} instead"
+        reasons |= dict.fromkeys(
+            ("blockSize", "dataType", "compression", "compressionType", "codecs"),
+            said.format("copy the dataset with other ones"),
+        )
+        reasons["dimensions"] = said.format("resize the array")
+    elif is_dataset(after):
+        why = f"with {', '.join(dataset_keys(after))} the group would be a dataset"
+        reasons |= dict.fromkeys(dataset_keys(after), why)
+    for key in sorted(touched & reasons.keys()):
+        message = f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
+        raise N5UnrepresentableError(message, kind="option")

@@ -1,0 +1,148 @@
+"""``get_attribute``, ``set_attribute``, ``remove_attribute`` and ``n5zarr attrs``."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tensorstore as ts
+import zarr
+from typer.testing import CliRunner
+from zarr.storage import MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.cli.app import app
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# as Java spells it: with numbers that Python would spell otherwise, and members out of order
+TEXT = (
+    '{"zoom":[1.0E-12, 2.50],"dimensions":[7,5],"dataType":"uint16","blockSize":[3,2],'
+    '"compression":{"type":"raw"},"n5":"4.0.0","big":123456789012345678901234567890,"é":{"a":[1]}}'
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A container that is one dataset."""
+    path = tmp_path / "a.n5"
+    path.mkdir()
+    (path / "attributes.json").write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def text(root: Path) -> str:
+    return (root / "attributes.json").read_text(encoding="utf-8")
+
+
+def test_what_is_not_set_keeps_its_order_and_spelling(root: Path) -> None:
+    n5zarr.set_attribute(root, "", "é/a[2]", 5)
+    n5zarr.set_attribute(root, "", "m/s", "x")
+    start = TEXT[: TEXT.index('"é"')]
+    written = text(root)
+    for member in ('"zoom":[1.0E-12, 2.50]', '"big":123456789012345678901234567890'):
+        assert member in written
+    assert written.startswith(start)
+    assert json.loads(written)["é"] == {"a": [1, 0, 5]}
+    assert json.loads(written)["m"] == {"s": "x"}
+    assert n5zarr.remove_attribute(root, "", "m")
+    assert n5zarr.remove_attribute(root, "", "é/a[0]")
+    assert not n5zarr.remove_attribute(root, "", "é/a[7]")
+    assert json.loads(text(root)) == {**json.loads(TEXT), "é": {"a": [0, 5]}}
+
+
+def test_values_that_java_or_tensorstore_cannot_take_are_kept_aside(root: Path) -> None:
+    n5zarr.set_attribute(root, "", "limits[1]", math.nan)
+    n5zarr.set_attribute(root, "", "units", "m")
+    limits: Any = n5zarr.get_attribute(root, "", "limits")
+    assert limits[0] == 0
+    assert math.isnan(limits[1])
+    assert n5zarr.get_attribute(root, "", "units") == "m"
+    assert "NaN" not in json.dumps(json.loads(text(root))["limits"])
+    opened = ts.open({"driver": "n5", "kvstore": f"file://{root}/"}, read=True).result()
+    assert opened.shape == (7, 5)
+    assert zarr.open_array(N5Store(root), mode="r").attrs["units"] == "m"
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("dimensions[0]", "resize the array"),
+        ("dataType", "copy the dataset"),
+        ("/blockSize", "copy the dataset"),
+        ("n5", "version of the container"),
+        ("zarr/fill_value", "through Zarr"),
+    ],
+)
+def test_n5s_own_keys_are_refused(root: Path, key: str, said: str) -> None:
+    with pytest.raises(N5UnrepresentableError, match=said):
+        n5zarr.set_attribute(root, "", key, [3])
+    with pytest.raises(N5UnrepresentableError, match="expected"):
+        n5zarr.remove_attribute(root, "", key)
+    assert text(root) == TEXT
+
+
+def test_a_group_must_not_become_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "a.n5" / "setup0").mkdir(parents=True)
+    n5zarr.set_attribute(tmp_path / "a.n5", "setup0", "dataType", "uint8")  # as BigDataViewer
+    n5zarr.set_attribute(tmp_path / "a.n5", "setup0", "dimensions", [3])
+    with pytest.raises(N5UnrepresentableError, match="the group would be a dataset"):
+        n5zarr.set_attribute(tmp_path / "a.n5", "setup0", "compression", {"type": "raw"})
+    for key in ("", "[0]"):
+        with pytest.raises(N5UnrepresentableError, match="expected names below an object"):
+            n5zarr.set_attribute(tmp_path / "a.n5", "setup0", key, "text")
+    n5zarr.set_attribute(tmp_path / "a.n5", "setup0", "", {"only": 1})
+    assert n5zarr.get_attribute(tmp_path / "a.n5" / "setup0") == {"only": 1}
+
+
+def test_writers_of_other_attributes_lose_nothing(root: Path) -> None:
+    def write(n: int) -> None:
+        n5zarr.set_attribute(root, "", f"of_all/k{n}", n)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, range(40)))
+    assert n5zarr.get_attribute(root, "", "of_all") == {f"k{n}": n for n in range(40)}
+
+
+def test_missing_nodes_and_read_only_stores(root: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"/nope: expected a group or dataset"):
+        n5zarr.set_attribute(root, "nope", "a", 1)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        n5zarr.get_attribute(root.parent / "no.n5")
+    with pytest.raises(N5UnsupportedError, match="read only"):
+        n5zarr.set_attribute(N5Store(root, read_only=True), "", "a", 1)
+
+
+def test_any_zarr_store(root: Path) -> None:
+    memory = MemoryStore()
+    group = zarr.open_group(N5Store(memory), mode="a")
+    array = group.create_array("x", shape=(3,), dtype="u1")
+    n5zarr.set_attribute(memory, "x", "a[1]", "b")
+    assert n5zarr.get_attribute(memory, "x", "a") == [None, "b"]
+    assert dict(zarr.open_group(N5Store(memory), mode="r")["x"].attrs) == {"a": [None, "b"]}
+    assert array.shape == (3,)
+
+
+def test_the_command(root: Path) -> None:
+    def run(*words: str, status: int = 0) -> str:
+        result = CliRunner().invoke(app, ["attrs", str(root), *words])
+        assert result.exit_code == status, result.output
+        return result.output
+
+    assert json.loads(run()) == json.loads(TEXT)
+    assert run("zoom[1]") == "2.5\n"
+    assert run("name", "two words") == ""
+    assert run("name") == '"two words"\n'
+    run("offset", "--", "-5")
+    assert run("offset") == "-5\n"
+    run("offset", "--remove")
+    assert "there is no attribute 'offset'" in run("offset", status=1)
+    assert "there is no attribute 'offset'" in run("--remove", "offset", status=1)
+    assert "'dataType'" in run("dataType", "int8", status=2)
+    assert "--remove" in run("--remove", status=2)
