@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.convert import Conversion, convert
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -59,6 +60,7 @@ __all__ = [
     "N5Warning",
     "build_pyramid",
     "convert",
+    "RemovedBlocks",
     "create_array",
     "decode_block",
     "encode_block",
@@ -74,6 +76,7 @@ __all__ = [
     "read_interest_points",
     "rechunk",
     "remove_attribute",
+    "remove_empty_blocks",
     "sample_path",
     "set_attribute",
     "set_geometry",
@@ -94,6 +97,7 @@ _MODULES = {
     "N5Store": "store.n5_store",
     "convert": "tools.convert.convert",
     "build_pyramid": "tools.pyramid.build",
+    "RemovedBlocks": "tools.empty_blocks",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "encode_block": "codecs.single_block",
@@ -109,6 +113,7 @@ _MODULES = {
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
     "remove_attribute": "store.attributes",
+    "remove_empty_blocks": "tools.empty_blocks",
     "sample_path": "store.location",
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",

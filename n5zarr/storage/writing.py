@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FileWriter", "sync_directories"]
 
+_ATTEMPTS = 5  # to make the directories of a file
 _NO_HEADER = b"\xff" * 4  # of no block: N5 has no such mode
 
 
@@ -209,11 +210,7 @@ class FileWriter:
     def _write_unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> str:
         """Write a new file beside a path; return its name. Nothing is left on errors."""
         unfinished = unfinished_name(path)
-        try:
-            file = os.open(unfinished, CREATE, 0o666)
-        except FileNotFoundError:
-            self._make_directories(os.path.dirname(path))
-            file = os.open(unfinished, CREATE, 0o666)
+        file = self._open_unfinished(unfinished)
         try:
             try:
                 _write_all(file, parts)
@@ -225,6 +222,15 @@ class FileWriter:
             _remove(unfinished)
             raise
         return unfinished
+
+    def _open_unfinished(self, unfinished: str) -> int:
+        """Create a file, and its directories, which another program may be about to remove."""
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(FileNotFoundError):
+                return os.open(unfinished, CREATE, 0o666)
+            with contextlib.suppress(FileNotFoundError):
+                self._make_directories(os.path.dirname(unfinished))
+        return os.open(unfinished, CREATE, 0o666)
 
     def _overwrite(self, file: int, parts: tuple[BufferLike, ...]) -> None:
         """Write into a file: its first bytes last, so that a half-written one is not read."""

@@ -1,0 +1,68 @@
+"""The command ``rm-empty``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+import n5zarr
+from n5zarr.cli.common import (
+    AsJson,
+    Debug,
+    DryRun,
+    Node,
+    Options,
+    Scheduler,
+    Workers,
+    complain,
+    errors_in_one_line,
+    print_json,
+    storage_options,
+)
+from n5zarr.cli.progress import progress_bar
+from n5zarr.store.info import bytes_text
+
+__all__ = ["rm_empty"]
+
+
+def rm_empty(
+    location: Node,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Remove stored blocks that hold only the fill value.
+
+    They read as before: missing blocks of N5 are zero. Of a group, all datasets below are looked
+    through. Local blocks may be written by other programs meanwhile. Damaged blocks stay; the exit
+    status is 2 then.
+    """
+    with errors_in_one_line(debug=debug):
+        options = storage_options(option)
+        with progress_bar() as show:
+            done = n5zarr.remove_empty_blocks(
+                location,
+                dry_run=dry_run,
+                storage_options=options,
+                scheduler=scheduler,
+                n_workers=workers,
+                progress=show,
+            )
+        problems = [str(problem) for problem in done.problems]
+        if as_json:
+            print_json({**asdict(done), "problems": problems})
+        else:
+            would = "would be removed" if dry_run else "removed"
+            pruned = f", and {done.n_directories} empty directories" if done.n_directories else ""
+            typer.echo(
+                f"{done.n_removed} of {done.n_blocks} blocks {would}, {bytes_text(done.n_bytes)}, "
+                f"of {done.n_datasets} datasets{pruned}"
+            )
+    for problem in problems:
+        complain("error", problem)
+    if problems:
+        raise typer.Exit(2)

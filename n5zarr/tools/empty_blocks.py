@@ -1,0 +1,245 @@
+"""``n5zarr.remove_empty_blocks``: remove stored blocks that hold only the fill value.
+
+N5 spec, "File-system specification", item 6: datasets are sparse, so such a block may be missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass
+from functools import partial
+from itertools import batched
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from n5zarr.container.nodes import Broken
+from n5zarr.container.walk import Unreadable, Walk
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.format.grid import block_path, is_block_name
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Steps, Update, read_each
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
+from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.zarr_view.chunks import stored_chunk
+from n5zarr.zarr_view.dataset_view import Content, DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+
+__all__ = ["RemovedBlocks", "remove_empty_blocks"]
+
+_log = logging.getLogger(__name__)
+
+_AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedBlocks:
+    """What :func:`remove_empty_blocks` has removed, or would.
+
+    Parameters
+    ----------
+    n_datasets : int
+        Datasets that were looked through.
+    n_blocks : int
+        Blocks that were read.
+    n_removed : int
+        Those with only the fill value.
+    n_bytes : int
+        Their size as stored.
+    n_directories : int
+        Empty directories that were removed.
+    problems : tuple of Exception
+        Damaged blocks, and nodes that cannot be read; they stay as they are.
+    """
+
+    n_datasets: int
+    n_blocks: int
+    n_removed: int
+    n_bytes: int
+    n_directories: int
+    problems: tuple[Exception, ...]
+
+
+class _Task(NamedTuple):
+    path: str
+    view: DatasetView
+    positions: tuple[N5Tuple, ...]
+
+
+class _Done(NamedTuple):
+    n_elements: int
+    n_blocks: int
+    removed: list[int]  # sizes
+    problems: list[Exception]
+
+
+def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
+    store: Location,
+    path: str = "",
+    *,
+    dry_run: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> RemovedBlocks:
+    """Remove the stored blocks of a dataset, or of all below a group, with only the fill value.
+
+    They read as before. Datasets of numbers are looked through; text, objects and label multisets
+    have no fill value that all programs share. A block is compared bit by bit, in its whole stored
+    extent; so blocks with -0.0 or with data beyond the end of the dataset stay. Local blocks are
+    removed under their lock, by what they hold at that moment, so that nothing is lost if another
+    program is writing. On servers without conditional requests no program should write meanwhile.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str, optional
+        Node below ``store``.
+    dry_run : bool, optional
+        Count, and remove nothing.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    scheduler, n_workers : optional
+        What runs it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+    progress : callable, optional
+        Called with ``"look for empty blocks"``, and bytes of elements: done, and all.
+
+    Returns
+    -------
+    RemovedBlocks
+        Counts. The fill value is 0, or what Zarr wrote into n5zarr's record; then other programs
+        read missing blocks as 0.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5UnsupportedError
+        The container can only be read (``kind="read-only"``).
+    N5Error
+        The node itself is broken or not supported.
+    """
+    opened, node = open_container(store, path, storage_options=storage_options, read_only=dry_run)
+    if opened.read_only and not dry_run:
+        message = "expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
+    problems: list[Exception] = []
+    found = dict(_datasets(opened, node, problems))
+    tasks = [
+        _Task(where, view, positions)
+        for where, view in found.items()
+        for positions in batched(_positions(opened, where, view), _AT_A_TIME)
+    ]
+    n_bytes = sum(len(task.positions) * task.view.full_n_bytes for task in tasks)
+    work = partial(_look_and_remove, opened, dry_run=dry_run)
+    n_blocks, n_bytes_done, removed = 0, 0, list[int]()
+    for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
+        n_blocks += done.n_blocks
+        n_bytes_done += done.n_elements
+        removed += done.removed
+        problems += done.problems
+        if progress is not None:
+            progress("look for empty blocks", n_bytes_done, n_bytes)
+    root = opened.storage.root
+    pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
+    return RemovedBlocks(
+        n_datasets=len(found),
+        n_blocks=n_blocks,
+        n_removed=len(removed),
+        n_bytes=sum(removed),
+        n_directories=pruned,
+        problems=tuple(problems),
+    )
+
+
+def _datasets(
+    opened: N5Store, path: str, problems: list[Exception]
+) -> Iterator[tuple[str, DatasetView]]:
+    """Yield the datasets at and below a node; collect nodes that cannot be read."""
+    node = opened.node(path)
+    if node is None:
+        raise not_found(opened, path)
+    for found, _ in Walk(opened.container.nodes, opened.ask).run(path, node):
+        if isinstance(found.node, DatasetView):
+            yield found.path, found.node
+        elif isinstance(found.node, Unreadable | Broken) and _is_damaged(found.node):
+            problems.append(found.node.error)
+
+
+def _is_damaged(node: Unreadable | Broken) -> bool:
+    """Whether a node may hold blocks, but cannot be read; not what is no array or no N5."""
+    return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
+
+
+def _positions(opened: N5Store, path: str, view: DatasetView) -> Sequence[N5Tuple]:
+    if view.content is not Content.NUMBERS:  # text, objects and label multisets have no zero
+        return []
+    positions = opened.ask(opened.container.nodes.grid_positions(path, view))
+    _log.info("%s: /%s: %d blocks", opened, path, len(positions))
+    return positions
+
+
+def _look_and_remove(opened: N5Store, task: _Task, *, dry_run: bool) -> _Done:
+    """Read some blocks, and remove those that are empty."""
+    keys = [join(task.path, block_path(position)) for position in task.positions]
+    blocks = opened.ask(read_each(keys))
+    done = _Done(len(keys) * task.view.full_n_bytes, len(keys), [], [])
+    empty: list[str] = []
+    for key, position, block in zip(keys, task.positions, blocks, strict=True):
+        try:
+            if block is not None and _is_empty(block, task.view):
+                empty.append(key)
+                done.removed.append(len(block))
+        except N5Error as err:
+            where = opened.container.chunks.block_name(task.path, position)
+            done.problems.append(err.located(where))
+    if not dry_run and empty:
+        sizes = opened.ask(_remove_each(empty, task.view))
+        done.removed[:] = [size for size in sizes if size is not None]
+    return done
+
+
+def _remove_each(keys: Sequence[str], view: DatasetView) -> Steps[list[int | None]]:
+    """Remove blocks that are still empty; return the size of each that is removed."""
+    sizes: dict[str, int | None] = dict.fromkeys(keys)
+
+    def without_empty(key: str, block: bytes | None) -> bytes | None:
+        # called again if another program has written meanwhile
+        is_empty = block is not None and _is_empty(block, view)
+        sizes[key] = len(block) if block is not None and is_empty else None
+        return None if is_empty else block
+
+    yield [Update(key, partial(without_empty, key)) for key in keys]
+    return list(sizes.values())
+
+
+def _is_empty(block: bytes, view: DatasetView) -> bool:
+    """Whether a block holds only the fill value, bit by bit."""
+    chunk = stored_chunk(memoryview(block), view)
+    fill = np.asarray(0 if view.element is None else view.element.stored_fill, chunk.dtype)
+    bits = f"u{chunk.dtype.itemsize}"
+    return not np.any(np.ascontiguousarray(chunk).view(bits) != fill.view(bits))
+
+
+def _prune(dataset: Path) -> int:
+    """Remove empty directories of a block grid; return how many."""
+    n_removed = 0
+    for numbered in (entry for entry in dataset.iterdir() if is_block_name(entry.name)):
+        for directory, _, _ in numbered.walk(top_down=False):
+            if all(map(is_block_name, directory.relative_to(dataset).parts)):
+                with contextlib.suppress(OSError):  # not empty, or gone
+                    directory.rmdir()
+                    n_removed += 1
+    return n_removed

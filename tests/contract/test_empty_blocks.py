@@ -1,0 +1,181 @@
+"""``remove_empty_blocks`` and ``n5zarr rm-empty``: sparser containers that read the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorstore as ts
+import zarr
+from typer.testing import CliRunner
+from zarr.storage import LocalStore, MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.cli.app import app
+from n5zarr.errors import N5UnsupportedError
+
+JAVA = Path(__file__).parents[1] / "data" / "java"
+SHAPE = (7, 11, 13)
+
+
+def blocks_of(root: Path, path: str) -> set[str]:
+    files = (file for file in (root / path).rglob("*") if file.is_file())
+    return {f.relative_to(root / path).as_posix() for f in files} - {"attributes.json"}
+
+
+def write(root: Path, path: str, data: np.ndarray) -> None:
+    """Write with tensorstore, which stores every block when asked to."""
+    spec: dict[str, Any] = {
+        "driver": "n5",
+        "kvstore": f"file://{root}/{path}/",
+        "metadata": {
+            "dimensions": list(data.shape),
+            "blockSize": [3, 4, 5],
+            "dataType": data.dtype.name,
+            "compression": {"type": "gzip"},
+        },
+        "store_data_equal_to_fill_value": True,
+        "create": True,
+    }
+    ts.open(spec).result().write(data).result()
+
+
+def sparse(dtype: str) -> np.ndarray:
+    data = np.zeros(SHAPE, dtype)
+    data[6, 10, 12] = 7
+    data[3:5, 1, 5] = 1
+    return data
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_only_blocks_of_zeros_go(tmp_path: Path, dtype: str) -> None:
+    data = sparse(dtype)
+    write(tmp_path, "a.n5/x", data)
+    root = tmp_path / "a.n5"
+    expected = {
+        f"{x}/{y}/{z}"
+        for x, y, z in np.ndindex(3, 3, 3)
+        if data[3 * x : 3 * x + 3, 4 * y : 4 * y + 4, 5 * z : 5 * z + 5].any()
+    }
+    before = {name: (root / "x" / name).stat().st_size for name in blocks_of(root, "x")}
+    assert len(before) == 27
+    planned = n5zarr.remove_empty_blocks(root, dry_run=True)
+    assert blocks_of(root, "x") == before.keys()
+    done = n5zarr.remove_empty_blocks(root)
+    assert blocks_of(root, "x") == expected
+    freed = sum(size for name, size in before.items() if name not in expected)
+    assert (done.n_datasets, done.n_blocks, done.n_removed, done.n_bytes) == (1, 27, 25, freed)
+    assert (planned.n_removed, planned.n_bytes, planned.n_directories) == (25, freed, 0)
+    # directories without blocks are gone, too
+    directories = [d for d in (root / "x").rglob("*") if d.is_dir()]
+    assert done.n_directories == 3 + 9 - len(directories)
+    assert all(any(d.iterdir()) for d in directories)
+    read = ts.open({"driver": "n5", "kvstore": f"file://{root}/x/"}).result().read().result()
+    np.testing.assert_array_equal(read, data)
+
+
+def test_minus_zero_and_what_lies_beyond_the_end_stay(tmp_path: Path) -> None:
+    root = tmp_path / "a.n5"
+    array: Any = n5zarr.create_array(root, path="x", shape=(7,), dtype="f4", chunks=(5,))
+    n5zarr.write_block(root, "x", (0,), np.array([-0.0, 0, 0, 0, 0], "f4"))
+    n5zarr.write_block(root, "x", (1,), np.array([0, 0, 9, 9, 9], "f4"))  # a full block at the end
+    assert n5zarr.remove_empty_blocks(root).n_removed == 0
+    assert np.signbit(array[0])
+
+
+def test_the_fill_value_is_that_of_the_array(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "a.n5")
+    made = zarr.create_array(
+        store,
+        name="x",
+        shape=(7, 5),
+        chunks=(3, 2),
+        dtype="c8",
+        fill_value=complex(1, float("nan")),
+        config={"write_empty_chunks": True},
+    )
+    made[...] = complex(1, float("nan"))
+    made[0, 0] = 0
+    made[6, 4] = 0  # a block of one element
+    before = np.asarray(zarr.open_array(store, path="x", mode="r")[...])
+    assert n5zarr.remove_empty_blocks(tmp_path / "a.n5").n_removed == 7
+    after = np.asarray(zarr.open_array(N5Store(tmp_path / "a.n5"), path="x", mode="r")[...])
+    np.testing.assert_array_equal(before, after)
+
+
+def test_what_is_no_number_and_what_is_damaged_stays(tmp_path: Path) -> None:
+    for name in ("strings.n5", "labels.n5", "varlen.n5"):
+        root = tmp_path / name
+        shutil.copytree(JAVA / name, root)
+        files = {f: f.read_bytes() for f in root.rglob("*") if f.is_file()}
+        done = n5zarr.remove_empty_blocks(root)
+        assert done.n_removed == 0
+        assert {f: f.read_bytes() for f in root.rglob("*") if f.is_file()} == files
+        said = " ".join(map(str, done.problems))
+        assert ("u16: block 0/0: block header" in said) == (name == "varlen.n5")
+
+
+def test_a_writer_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "a.n5"
+    array: Any = n5zarr.create_array(
+        root, path="x", shape=(40, 40), dtype="u2", chunks=(2, 3), durability="overwrite"
+    )
+    stopped = threading.Event()
+    failed: list[Exception] = []
+
+    def remove() -> None:
+        try:
+            while not stopped.is_set():
+                n5zarr.remove_empty_blocks(root)
+        except Exception as err:
+            failed.append(err)
+
+    removing = threading.Thread(target=remove)
+    removing.start()
+    random = np.random.default_rng(3)
+    expected = np.zeros((40, 40), "u2")
+    for n in range(1, 400):
+        y, x = random.integers(0, 40, 2)
+        array[y, x] = expected[y, x] = n
+        if n % 5 == 0:  # empty some again, which makes work for the other
+            rows = slice(y - y % 2, y - y % 2 + 2)
+            array[rows] = expected[rows] = 0
+    stopped.set()
+    removing.join()
+    assert failed == []
+    np.testing.assert_array_equal(np.asarray(array[...]), expected)
+
+
+def test_any_store_and_read_only_ones(tmp_path: Path) -> None:
+    write(tmp_path, "a.n5/x", sparse("uint16"))
+    memory = MemoryStore()
+    for file in (tmp_path / "a.n5").rglob("*"):
+        if file.is_file():
+            key = file.relative_to(tmp_path / "a.n5").as_posix()
+            memory._store_dict[key] = zarr.buffer.cpu.Buffer.from_bytes(file.read_bytes())
+    assert n5zarr.remove_empty_blocks(memory, "x").n_removed == 25
+    assert sum(key.startswith("x/") for key in memory._store_dict) == 2 + 1
+    closed = LocalStore(tmp_path / "a.n5", read_only=True)
+    with pytest.raises(N5UnsupportedError, match="read only"):
+        n5zarr.remove_empty_blocks(closed)
+    with pytest.raises(FileNotFoundError, match="/nope: expected a group or dataset"):
+        n5zarr.remove_empty_blocks(tmp_path / "a.n5", "nope")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    write(tmp_path, "a.n5/x", sparse("uint8"))
+    path = str(tmp_path / "a.n5" / "x")
+    planned = CliRunner().invoke(app, ["rm-empty", "--dry-run", path])
+    assert planned.output.startswith("25 of 27 blocks would be removed, ")
+    done = CliRunner().invoke(app, ["rm-empty", "--json", "--workers", "2", path])
+    assert json.loads(done.output)["n_removed"] == 25
+    (tmp_path / "a.n5" / "x" / "2" / "2" / "2").write_bytes(b"")
+    damaged = CliRunner().invoke(app, ["rm-empty", path])
+    assert damaged.exit_code == 2
+    assert "block 2/2/2: block header: expected 4 bytes" in damaged.stderr
