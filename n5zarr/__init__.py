@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.convert import Conversion, convert
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.diff.arrays import ArrayDifference, compare_arrays
+    from n5zarr.tools.diff.nodes import Comparison, Difference, compare
     from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
@@ -47,10 +49,13 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ArrayDifference",
     "ArrayGeometry",
     "Block",
     "CacheOptions",
     "Conversion",
+    "Comparison",
+    "Difference",
     "InterestPoints",
     "N5Block",
     "N5BlockCodec",
@@ -61,6 +66,8 @@ __all__ = [
     "build_pyramid",
     "convert",
     "RemovedBlocks",
+    "compare",
+    "compare_arrays",
     "create_array",
     "decode_block",
     "encode_block",
@@ -86,10 +93,13 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ArrayDifference": "tools.diff.arrays",
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
     "CacheOptions": "storage.cache",
     "Conversion": "tools.convert.convert",
+    "Comparison": "tools.diff.nodes",
+    "Difference": "tools.diff.nodes",
     "InterestPoints": "xarray.interest_points",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
@@ -98,6 +108,8 @@ _MODULES = {
     "convert": "tools.convert.convert",
     "build_pyramid": "tools.pyramid.build",
     "RemovedBlocks": "tools.empty_blocks",
+    "compare": "tools.diff.nodes",
+    "compare_arrays": "tools.diff.arrays",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "encode_block": "codecs.single_block",

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.run import run_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays"]
+__all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]
 
 _SHOWN = 5  # elements that differ
 _BOX_BYTES = 2**25  # of one array; a worker holds both, and what it computes of them
@@ -124,24 +126,70 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     >>> found.n_differing, found.elements[0].position, found.largest
     (2, (3,), 6)
     """
-    shape = tuple(first.shape)
-    if shape != tuple(second.shape):
-        message = f"expected arrays of one shape, got {shape} and {tuple(second.shape)}"
-        raise N5UnrepresentableError(message, kind="option")
-    n_elements, n_done = math.prod(shape), 0
-    if not n_elements:
-        return None
-    item_size = max(first.dtype.itemsize, 1)
-    step = box_shape(shape, _chunks(first), _chunks(second), max(1, max_box_bytes // item_size))
-    work = partial(_compare_box, first, second, tolerance)
-    merged = None
-    tasks = boxes(shape, step)
-    for n_compared, found in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-        n_done += n_compared
-        merged = found if merged is None else merged if found is None else _merge(merged, found)
+    (difference,) = compare_each(
+        [(first, second)],
+        tolerance=tolerance,
+        max_box_bytes=max_box_bytes,
+        scheduler=scheduler,
+        n_workers=n_workers,
+        progress=progress,
+    )
+    return difference
+
+
+def compare_each(
+    pairs: Sequence[tuple[Readable, Readable]],
+    *,
+    tolerance: float = 0,
+    max_box_bytes: int = _BOX_BYTES,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[ArrayDifference | None]:
+    """Compare the values of many pairs of arrays in one run; see :func:`compare_arrays`."""
+    for first, second in pairs:
+        if tuple(first.shape) != tuple(second.shape):
+            message = f"expected arrays of one shape, got {first.shape} and {second.shape}"
+            raise N5UnrepresentableError(message, kind="option")
+    merged: list[ArrayDifference | None] = [None] * len(pairs)
+    n_bytes = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
+    n_done = 0
+    tasks = (
+        _Task(n, first, second, box)
+        for n, (first, second) in enumerate(pairs)
+        for box in _boxes(first, second, max_box_bytes)
+    )
+    work = partial(_compare_box, tolerance)
+    for n, n_compared, found in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
+        merged[n] = _merge(merged[n], found)
+        n_done += n_compared * _item_size(pairs[n][0])
         if progress is not None:
-            progress("compare", n_done * item_size, n_elements * item_size)
-    return None if merged is None else replace(merged, n_elements=n_elements)
+            progress("compare", n_done, n_bytes)
+    return [
+        None if found is None else replace(found, n_elements=math.prod(first.shape))
+        for found, (first, _) in zip(merged, pairs, strict=True)
+    ]
+
+
+class _Task(NamedTuple):
+    number: int  # of the pair
+    first: Readable
+    second: Readable
+    box: Box
+
+
+def _boxes(first: Readable, second: Readable, max_bytes: int) -> Iterator[Box]:
+    """Yield boxes of whole chunks of the first array."""
+    if not math.prod(first.shape):
+        return
+    max_elements = max(1, max_bytes // _item_size(first))
+    yield from boxes(
+        first.shape, box_shape(first.shape, _chunks(first), _chunks(second), max_elements)
+    )
+
+
+def _item_size(array: Readable) -> int:
+    return max(1, array.dtype.itemsize)
 
 
 def _chunks(array: Readable) -> tuple[int, ...]:
@@ -152,7 +200,9 @@ def _chunks(array: Readable) -> tuple[int, ...]:
     return tuple(max(1, n) for n in chunks)
 
 
-def _merge(a: ArrayDifference, b: ArrayDifference) -> ArrayDifference:
+def _merge(a: ArrayDifference | None, b: ArrayDifference | None) -> ArrayDifference | None:
+    if a is None or b is None:
+        return a or b
     elements = heapq.nsmallest(_SHOWN, (*a.elements, *b.elements), key=attrgetter("position"))
     numbers = [n for n in (a.largest, b.largest) if n is not None]
     return ArrayDifference(
@@ -163,10 +213,9 @@ def _merge(a: ArrayDifference, b: ArrayDifference) -> ArrayDifference:
     )
 
 
-def _compare_box(
-    first: Readable, second: Readable, tolerance: float, box: Box
-) -> tuple[int, ArrayDifference | None]:
-    """Compare a box; also return how many elements it has."""
+def _compare_box(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifference | None]:
+    """Compare a box; return the number of its pair, how many elements it has, and what differs."""
+    number, first, second, box = task
     a, b = (np.asarray(array[box]) for array in (first, second))
     differs = _differs(a, b)
     if tolerance and differs.any() and _is_number(a) and _is_number(b):
@@ -174,7 +223,7 @@ def _compare_box(
             differs &= ~(_distance(a, b) <= tolerance)
     n_differing = int(np.count_nonzero(differs))
     if not n_differing:
-        return a.size, None
+        return number, a.size, None
     ours, theirs = a[differs], b[differs]
     positions = np.argwhere(differs)[:_SHOWN].tolist()
     elements = [
@@ -191,7 +240,7 @@ def _compare_box(
         elements=tuple(elements),
         largest=_largest(ours, theirs),
     )
-    return a.size, difference
+    return number, a.size, difference
 
 
 def _value(element: Any) -> object:  # noqa: ANN401 - of any type

@@ -1,0 +1,137 @@
+"""The two sides of a comparison: a node of N5 or of Zarr, with what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import zarr
+
+from n5zarr.arrays.opening import open_array
+from n5zarr.container.axes import read_placed
+from n5zarr.container.nodes import Broken
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
+from n5zarr.errors import N5FormatError
+from n5zarr.format.path import join
+from n5zarr.storage.url import is_url
+from n5zarr.store.geometry import described
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import not_found
+from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.types import AnyArray
+
+    from n5zarr.container.memory import Node
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+
+__all__ = ["Side", "open_side"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A group or an array, and how to read it.
+
+    Parameters
+    ----------
+    attributes : mapping
+        The users' attributes, without the names of axes.
+    array : zarr.Array or None
+        The array; None for a group.
+    children : mapping
+        What is in a group: sides, and errors of what cannot be read.
+    axes : mapping
+        What is known of the axes of an array, each a list in C order: ``names``, None if it has
+        none, and in N5 ``units``, ``scale`` and ``translation``.
+    """
+
+    attributes: Mapping[str, JSON]
+    array: AnyArray | None = None
+    children: Mapping[str, Side | Exception] = field(default_factory=dict)
+    axes: Mapping[str, JSON] = field(default_factory=dict)
+
+
+def open_side(
+    location: Location | AnyArray | zarr.Group, storage_options: Mapping[str, object] | None
+) -> Side:
+    """Read a node and all below it: documents, and no blocks.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing is there.
+    N5Error
+        The node itself is broken or not supported.
+    """
+    if isinstance(location, zarr.Array | zarr.Group):
+        if not isinstance(location.store, N5Store):
+            return _side_of_zarr(location)
+        return _open_n5(location.store, location.path, None)
+    options = storage_options if is_url(location) else None
+    try:
+        return _open_n5(location, "", options)
+    except N5FormatError as err:
+        if err.kind != "foreign":
+            raise
+        kwargs: dict[str, Any] = {"storage_options": options} if options else {}
+        return _side_of_zarr(zarr.open(cast("Any", location), mode="r", **kwargs))
+
+
+def _open_n5(location: Location, path: str, options: Mapping[str, object] | None) -> Side:
+    opened, path = open_container(location, path, storage_options=options, read_only=True)
+    node = opened.node(path)
+    if node is None:
+        raise not_found(opened, path)
+    return _side_of_n5(opened, path, node)
+
+
+def _side_of_n5(opened: N5Store, path: str, node: Node) -> Side:
+    if not isinstance(node, DatasetView):
+        children: dict[str, Side | Exception] = {
+            name: child.error
+            if isinstance(child, Broken)
+            else _side_of_n5(opened, join(path, name), child)
+            for name, child in opened.ask(opened.container.nodes.children(path))
+        }
+        return Side(attributes=node.attributes, children=children)
+    place = described(opened.ask(read_placed(opened.container.nodes, path, node)))
+    names = [None if name == f"dim_{n}" else name for n, name in enumerate(place.names)]
+    axes: dict[str, JSON] = {
+        "names": names if any(names) else None,
+        "units": list(place.units),
+        "scale": list(place.scale),
+        "translation": list(place.translation),
+    }
+    array = open_array(opened, path=path)
+    return Side(attributes=_without_names(array.attrs.asdict(), array.ndim), array=array, axes=axes)
+
+
+def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
+    attributes = node.attrs.asdict()
+    if isinstance(node, zarr.Group):
+        children: dict[str, Side | Exception] = {n: _side_of_zarr(c) for n, c in node.members()}
+        return Side(attributes=attributes, children=children)
+    document = {"attributes": attributes, **node.metadata.to_dict()}
+    axes = {"names": _names(document)}
+    return Side(attributes=_without_names(attributes, node.ndim), array=node, axes=axes)
+
+
+def _names(document: Mapping[str, Any]) -> JSON:
+    """Return the names of axes in a document of Zarr; v2 has xarray's attribute for them."""
+    names = document.get("dimension_names") or document["attributes"].get(XARRAY_KEY)
+    return [name or None for name in names] if isinstance(names, list | tuple) else None
+
+
+def _without_names(attributes: Mapping[str, Any], ndim: int) -> Mapping[str, Any]:
+    """Leave out attributes that are the names of axes, which v3 has elsewhere."""
+    return {
+        key: value
+        for key, value in attributes.items()
+        if key not in (AXES_KEY, XARRAY_KEY)
+        or not isinstance(value, list | tuple)
+        or len(value) != ndim
+    }
