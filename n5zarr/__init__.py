@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.rechunk import rechunk
     from n5zarr.tools.diff.arrays import ArrayDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
+    from n5zarr.tools.download.run import Downloaded, download
     from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
@@ -56,6 +57,7 @@ __all__ = [
     "Conversion",
     "Comparison",
     "Difference",
+    "Downloaded",
     "InterestPoints",
     "N5Block",
     "N5BlockCodec",
@@ -70,6 +72,7 @@ __all__ = [
     "compare_arrays",
     "create_array",
     "decode_block",
+    "download",
     "encode_block",
     "geometry",
     "get_attribute",
@@ -100,6 +103,7 @@ _MODULES = {
     "Conversion": "tools.convert.convert",
     "Comparison": "tools.diff.nodes",
     "Difference": "tools.diff.nodes",
+    "Downloaded": "tools.download.run",
     "InterestPoints": "xarray.interest_points",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
@@ -112,6 +116,7 @@ _MODULES = {
     "compare_arrays": "tools.diff.arrays",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
+    "download": "tools.download.run",
     "encode_block": "codecs.single_block",
     "geometry": "store.geometry",
     "get_attribute": "store.attributes",

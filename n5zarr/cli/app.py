@@ -15,6 +15,7 @@ from n5zarr.cli.common import Debug, console, errors_in_one_line
 from n5zarr.cli.convert import convert, rechunk
 from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.cli.diff import diff
+from n5zarr.cli.download import download
 from n5zarr.cli.empty_blocks import rm_empty
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
@@ -38,6 +39,7 @@ for panel, command in (
     (MOVE, convert),
     (MAKE, pyramid),
     (MAKE, rechunk),
+    (MOVE, download),
     (MAKE, attrs),
     (CHECK, diff),
     (CHECK, rm_empty),

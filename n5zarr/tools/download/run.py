@@ -1,0 +1,333 @@
+"""``n5zarr.download``: copy a part of a container to local files, byte for byte.
+
+N5 spec, "File-system specification", items 2, 5 and 6: documents and blocks are files, and blocks
+may be missing. So a part of a container is a container: a dataset keeps its dimensions, and with
+them the positions of its elements.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import batched
+from typing import TYPE_CHECKING
+
+from zarr.storage import LocalStore
+
+from n5zarr._zarr_private import sync
+from n5zarr.arrays.remote_blocks import each
+from n5zarr.container.axes import read_placed
+from n5zarr.container.walk import Walk
+from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.grid import block_path
+from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.requests import Put, Steps, read_each, read_key
+from n5zarr.storage.url import is_url
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.download.boxes import block_positions, boxes_of
+from n5zarr.tools.jobs import incomplete
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.tools.jobs.run import Progress
+
+__all__ = ["Downloaded", "download"]
+
+_BATCH = 512  # blocks between two reports of progress; they are asked for many at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downloaded:
+    """What :func:`download` has copied, or would.
+
+    Parameters
+    ----------
+    container : str
+        The local container.
+    datasets : tuple of str
+        Paths of the datasets, below its root.
+    n_blocks : int
+        Blocks of theirs in the box that the source has.
+    n_bytes : int
+        Their size, as stored.
+    n_loaded, n_bytes_loaded : int
+        Those that were loaded; the others were there from an earlier run.
+    """
+
+    container: str
+    datasets: tuple[str, ...]
+    n_blocks: int
+    n_bytes: int
+    n_loaded: int
+    n_bytes_loaded: int
+
+
+def download(  # noqa: PLR0913 - what is copied, and what all long runs take
+    store: Location,
+    directory: str | os.PathLike[str],
+    *,
+    paths: Sequence[str] = (),
+    select: str | None = None,
+    box: Sequence[slice] | None = None,
+    dry_run: bool = False,
+    overwrite: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+) -> Downloaded:
+    """Copy a part of a container into a local directory: documents and blocks as they are.
+
+    Datasets keep their paths and dimensions. Blocks outside of the box are missing, so that they
+    read as the fill value. The documents of the groups above come along. Blocks that are there with
+    the size of the source are not loaded again, so that an interrupted run goes on where it
+    stopped, and a second run adds another box. Documents are written last.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    directory : path
+        The local container: a new directory, or that of an earlier download.
+    paths : sequence of str, optional
+        Datasets or groups below ``store``; all by default.
+    select : str, optional
+        Pattern of the paths of datasets below ``store``, such as ``"em/s*"``.
+    box : sequence of slice, optional
+        Start and stop along each axis, in elements, C order. If datasets have several shapes, it is
+        one of the largest; it is the same place in the others, by their scale and translation.
+    dry_run : bool, optional
+        Count what would be loaded, and write nothing.
+    overwrite : bool, optional
+        Remove the datasets from the directory first.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    progress : callable, optional
+        Called with ``"download"``, the bytes done, and an estimate of all.
+
+    Returns
+    -------
+    Downloaded
+        Counts.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or a path does not exist.
+    N5UnrepresentableError
+        The box does not fit, no dataset is selected, or something else is in the directory
+        (``kind="option"``).
+    """
+    source, node = open_container(store, storage_options=storage_options, read_only=True)
+    target = _target(directory)
+    datasets = dict(_datasets(source, node, paths, select))
+    boxes = boxes_of(source, datasets, box)
+    documents = _documents(source, datasets)
+    _check_target(target, documents, datasets, overwrite=overwrite)
+    keys = [
+        join(path, block_path(position))
+        for path, view in datasets.items()
+        for position in block_positions(source, path, view, boxes[path])
+    ]
+    run = _Run(source, None if overwrite else target.root, None if dry_run else target)
+    if not dry_run:
+        _begin(target, source, datasets, box, overwrite=overwrite)
+    for batch in batched(keys, _BATCH):
+        sync(run.copy(batch))
+        if progress is not None and run.n_done:
+            progress("download", run.n_bytes, run.n_bytes * len(keys) // run.n_done)
+    if not dry_run:
+        _write_documents(target, documents)
+        incomplete.finish(LocalStore(target.root), "")
+        if paths or select or node:
+            _check_axes(source, target, datasets)
+    return Downloaded(
+        container=str(target),
+        datasets=tuple(datasets),
+        n_blocks=run.n_blocks,
+        n_bytes=run.n_bytes,
+        n_loaded=run.n_loaded,
+        n_bytes_loaded=run.n_bytes_loaded,
+    )
+
+
+class _Run:
+    """Copies blocks, and counts them.
+
+    Parameters
+    ----------
+    source : N5Store
+        The container.
+    there : Path or None
+        Where blocks of earlier runs may be.
+    target : N5Store or None
+        The local container; None to write nothing.
+    """
+
+    def __init__(self, source: N5Store, there: Path | None, target: N5Store | None) -> None:
+        self._source, self._there, self._target = source, there, target
+        self.n_done = self.n_blocks = self.n_bytes = self.n_loaded = self.n_bytes_loaded = 0
+
+    async def copy(self, keys: Sequence[str]) -> None:
+        """Copy some blocks, many at a time."""
+        await each(lambda k: self._copy(keys[k]), len(keys), self._source.concurrency)
+
+    async def _copy(self, key: str) -> None:
+        here = None if self._there is None else _size(self._there / key)
+        known = await self._size_there(key) if here is not None or self._target is None else None
+        if known is not None and known == here:
+            self._count(known, is_loaded=False)
+        elif self._target is None:
+            self._count(known, is_loaded=True)
+        else:
+            block = await self._source.run(read_key(key))
+            if block is not None:
+                await self._target.run(_put(key, block))
+            self._count(None if block is None else len(block), is_loaded=True)
+
+    async def _size_there(self, key: str) -> int | None:
+        try:
+            return await self._source.store.getsize(key)
+        except FileNotFoundError:
+            return None
+
+    def _count(self, size: int | None, *, is_loaded: bool) -> None:
+        self.n_done += 1
+        if size is not None:
+            self.n_blocks += 1
+            self.n_bytes += size
+            self.n_loaded += is_loaded
+            self.n_bytes_loaded += size * is_loaded
+
+
+def _size(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _put(key: str, data: bytes) -> Steps[None]:
+    yield [Put(key, data)]
+
+
+# ---------------------------------------------------------------------- what to copy
+
+
+def _datasets(
+    source: N5Store, node: str, paths: Sequence[str], select: str | None
+) -> Iterator[tuple[str, DatasetView]]:
+    """Yield the selected datasets."""
+    n_found = 0
+    for path in paths or [""]:
+        top = join(node, normalize_path(path))
+        found = source.node(top)
+        if found is None:
+            raise not_found(source, top)
+        for below, _ in Walk(source.container.nodes, source.ask).run(top, found):
+            name = below.path.removeprefix(node).strip("/")
+            is_selected = select is None or fnmatchcase(name, select)
+            if is_selected and isinstance(below.node, DatasetView):
+                n_found += 1
+                yield below.path, below.node
+    if not n_found:
+        like = f" like {select!r}; in it: {datasets_below(source, node)}" if select else ""
+        message = f"expected datasets, got none{like}"
+        raise N5UnrepresentableError(message, kind="option", where=f"{source}: /{node}")
+
+
+def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, bytes]:
+    """Read the documents of datasets and of all groups above; the outermost first."""
+    nodes = {""}
+    for path in datasets:
+        names = path.split("/")
+        nodes |= {"/".join(names[: n + 1]) for n in range(len(names))}
+    keys = [join(path, ATTRIBUTES_JSON) for path in sorted(nodes, key=lambda p: (p in datasets, p))]
+    found = source.ask(read_each(keys))
+    return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
+
+
+# ---------------------------------------------------------------------- where to
+
+
+def _target(directory: str | os.PathLike[str]) -> N5Store:
+    path = os.fspath(directory)
+    if is_url(path):
+        message = f"directory: expected a local path, got {path!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return N5Store(path)
+
+
+def _check_target(
+    target: N5Store,
+    documents: Mapping[str, bytes],
+    datasets: Mapping[str, DatasetView],
+    *,
+    overwrite: bool,
+) -> None:
+    """Raise if something else is in the directory than a part of the same container."""
+    root = target.root
+    is_ours = (root / incomplete.INCOMPLETE_JSON).is_file()
+    is_ours = is_ours or any((root / key).is_file() for key in documents)
+    if not is_ours and root.is_dir() and any(root.iterdir()):
+        message = "expected a new directory, or one of an earlier download, got other files"
+        raise N5UnrepresentableError(message, kind="option", where=str(root))
+    for path in () if overwrite else datasets:
+        key = join(path, ATTRIBUTES_JSON)
+        here = root / key
+        if here.is_file() and here.read_bytes() != documents[key]:
+            message = (
+                "expected the document of the source, got another one: the dataset is another, or "
+                "has changed; overwrite=True (--overwrite) removes it first"
+            )
+            raise N5UnrepresentableError(message, kind="option", where=str(here))
+
+
+def _begin(
+    target: N5Store,
+    source: N5Store,
+    datasets: Mapping[str, DatasetView],
+    box: Sequence[slice] | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Mark the directory as incomplete; with ``overwrite``, remove the datasets from it."""
+    local = LocalStore(target.root)  # makes the directory
+    if overwrite:
+        for path in datasets:
+            sync(target.delete_dir(path))
+        incomplete.finish(local, "")
+    ends: list[JSON] = [[part.start, part.stop] for part in box or ()]
+    names: list[JSON] = list(datasets)
+    job: dict[str, JSON] = {"download": str(source), "datasets": names, "box": ends}
+    incomplete.begin(local, "", job, resume=True)
+
+
+def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
+    """Write the documents that are not there; those of groups may have been changed since."""
+    for key, data in documents.items():
+        if not (target.root / key).is_file():
+            target.ask(_put(key, data))
+
+
+def _check_axes(source: N5Store, target: N5Store, datasets: Mapping[str, DatasetView]) -> None:
+    """Warn of datasets whose axes are described by one that was not selected, such as ``s0``."""
+    for path, view in datasets.items():
+        found = [
+            store.ask(read_placed(store.container.nodes, path, view)).geometry
+            for store in (source, target)
+        ]
+        if found[0] != found[1]:
+            message = (
+                f"{target}: /{path}: its axes are not those of the source, as they depend on what "
+                "was not downloaded: other levels, or an XML beside the container"
+            )
+            warnings.warn(message, N5Warning, stacklevel=3)
