@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import n5zarr
+from n5zarr.cli.app import app
 from tests.contract.bigstitcher import write_project
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^```sh\n(n5zarr .*?)^```\n(?:\n```\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -49,6 +53,28 @@ def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
         check=False,
     )
     assert "Success: no issues found in" in checked.stdout, checked.stdout + checked.stderr
+
+
+def test_the_commands_run_and_print_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each block of commands of the page, and the block of output that follows it, if any."""
+    shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
+    monkeypatch.chdir(tmp_path)
+    examples = SHELL.findall((ROOT / "docs" / "command-line.md").read_text())
+    assert len(examples) > 5
+    for commands, said in examples:
+        printed = ""
+        for command in commands.splitlines():
+            program, *words = shlex.split(command.removesuffix("|| true"))
+            assert program == "n5zarr"
+            result = CliRunner().invoke(app, words)
+            is_told = command.endswith("|| true")
+            assert result.exit_code == is_told, result.output
+            printed += result.stdout
+        expected = re.escape(said.replace("/data/", f"{tmp_path}/"))
+        expected = expected.replace(re.escape("  ...\n"), "(?:  .*\\n)*")
+        assert re.fullmatch(expected or ".*", printed, re.DOTALL), (command, printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
