@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -121,35 +122,40 @@ def test_what_is_no_number_and_what_is_damaged_stays(tmp_path: Path) -> None:
         assert ("u16: block 0/0: block header" in said) == (name == "varlen.n5")
 
 
-def test_a_writer_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["atomic", "overwrite"])
+def test_a_writer_at_the_same_time_loses_nothing(tmp_path: Path, durability: Any) -> None:
     root = tmp_path / "a.n5"
     array: Any = n5zarr.create_array(
-        root, path="x", shape=(40, 40), dtype="u2", chunks=(2, 3), durability="overwrite"
+        root, path="x", shape=(40, 40), dtype="u2", chunks=(2, 3), durability=durability
     )
+    array = array.with_config({"write_empty_chunks": True})
     stopped = threading.Event()
-    failed: list[Exception] = []
 
-    def remove() -> None:
-        try:
-            while not stopped.is_set():
-                n5zarr.remove_empty_blocks(root)
-        except Exception as err:
-            failed.append(err)
+    def remove() -> int:
+        n_removed = 0
+        while not stopped.is_set():
+            n_removed += n5zarr.remove_empty_blocks(root).n_removed
+        return n_removed
 
-    removing = threading.Thread(target=remove)
-    removing.start()
+    with ThreadPoolExecutor(1) as other:
+        removing = other.submit(remove)
+        expected = _write_at_random(array)
+        stopped.set()
+        assert removing.result() > 0
+    np.testing.assert_array_equal(np.asarray(array[...]), expected)
+
+
+def _write_at_random(array: Any) -> np.ndarray:
+    """Write single elements, and empty some rows of blocks again, which the other removes."""
     random = np.random.default_rng(3)
     expected = np.zeros((40, 40), "u2")
     for n in range(1, 400):
         y, x = random.integers(0, 40, 2)
         array[y, x] = expected[y, x] = n
-        if n % 5 == 0:  # empty some again, which makes work for the other
+        if n % 5 == 0:
             rows = slice(y - y % 2, y - y % 2 + 2)
             array[rows] = expected[rows] = 0
-    stopped.set()
-    removing.join()
-    assert failed == []
-    np.testing.assert_array_equal(np.asarray(array[...]), expected)
+    return expected
 
 
 def test_any_store_and_read_only_ones(tmp_path: Path) -> None:
