@@ -167,7 +167,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "second",
         "*",
         "tolerance=0",
-        "max_box_bytes=33554432",
+        "max_box_bytes=8388608",
         "scheduler=None",
         "n_workers=None",
         "progress=None",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]
 
 _SHOWN = 5  # elements that differ
-_BOX_BYTES = 2**25  # of one array; a worker holds both, and what it computes of them
+_BOX_BYTES = 2**23  # of one array; a worker holds both, and what it computes of them
 
 
 class Readable(Protocol):
@@ -182,10 +182,9 @@ def _boxes(first: Readable, second: Readable, max_bytes: int) -> Iterator[Box]:
     """Yield boxes of whole chunks of the first array."""
     if not math.prod(first.shape):
         return
-    max_elements = max(1, max_bytes // _item_size(first))
-    yield from boxes(
-        first.shape, box_shape(first.shape, _chunks(first), _chunks(second), max_elements)
-    )
+    shape, max_elements = first.shape, max(1, max_bytes // _item_size(first))
+    aligned = box_shape(shape, _chunks(first), _chunks(second), max_elements)
+    yield from boxes(shape, box_shape(shape, aligned, shape, max_elements))
 
 
 def _item_size(array: Readable) -> int:
