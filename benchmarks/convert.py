@@ -3,7 +3,7 @@
 Each row is measured in turn in one process, interleaved, and the median of the rounds counts. The
 written arrays are compared with the source once.
 
-``uv run --group bench python -m benchmarks.convert [--rounds N] [--edge N] [--compressions ...] [--blocks] [--s3]``
+``uv run --group bench python -m benchmarks.convert [--rounds N] [--edge N] [--blocks] [--s3]``
 """
 
 from __future__ import annotations

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import Conversion, convert
-    from n5zarr.tools.pyramid.build import build_pyramid
-    from n5zarr.tools.rechunk import rechunk
     from n5zarr.tools.diff.arrays import ArrayDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
     from n5zarr.tools.download.run import Downloaded, download
     from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
+    from n5zarr.tools.pyramid.build import build_pyramid
+    from n5zarr.tools.rechunk import rechunk
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -54,8 +54,8 @@ __all__ = [
     "ArrayGeometry",
     "Block",
     "CacheOptions",
-    "Conversion",
     "Comparison",
+    "Conversion",
     "Difference",
     "Downloaded",
     "InterestPoints",
@@ -65,11 +65,11 @@ __all__ = [
     "N5FSStore",
     "N5Store",
     "N5Warning",
-    "build_pyramid",
-    "convert",
     "RemovedBlocks",
+    "build_pyramid",
     "compare",
     "compare_arrays",
+    "convert",
     "create_array",
     "decode_block",
     "download",

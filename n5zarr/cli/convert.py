@@ -41,7 +41,7 @@ Codec = Annotated[
 ]
 
 
-def convert(  # noqa: PLR0913, PLR0917 - the options of the library
+def convert(
     source: Annotated[
         str,
         typer.Argument(metavar="SRC", help="N5 or Zarr, all or a part; or BigDataViewer's XML."),
@@ -124,7 +124,7 @@ def convert(  # noqa: PLR0913, PLR0917 - the options of the library
         _print(done)
 
 
-def rechunk(  # noqa: PLR0913, PLR0917 - the options of the library
+def rechunk(
     location: Annotated[str, typer.Argument(metavar="PATH", help="A dataset or group of N5.")],
     chunks: Annotated[
         str | None, typer.Option(metavar="Z,Y,X", help="Elements of a block; or one number.")

@@ -79,7 +79,7 @@ _Workers = Annotated[
 ]
 
 
-def pyramid(  # noqa: PLR0913, PLR0917 - typer makes an option of each
+def pyramid(
     location: _S0,
     factors: _Factors = "auto",
     levels: _Levels = "auto",
