@@ -76,6 +76,12 @@ class BloscCodec(Codec[Blosc]):
         """Compare the lengths in the header; None for a buffer that numcodecs cannot decompress."""
         return _end_of_buffer(payload, n_bytes)
 
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: Blosc
+    ) -> int | None:
+        """Compare the lengths in the header, as :meth:`usable`."""
+        return _end_of_buffer(start, n_bytes, size)
+
     def store(self, data: BufferLike, compression: Blosc) -> BufferLike:
         """Copy into an uncompressed buffer."""
         stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)
@@ -150,24 +156,26 @@ class BloscCodec(Codec[Blosc]):
         }
 
 
-def _end_of_buffer(payload: memoryview, n_bytes: int) -> int | None:
+def _end_of_buffer(payload: memoryview, n_bytes: int, size: int | None = None) -> int | None:
     """Return the length of a buffer that numcodecs decompresses to ``n_bytes``; None for others."""
-    flags, nbytes, cbytes = _read_header(payload)
+    flags, nbytes, cbytes = _read_header(payload, size)
     decodable = flags & _COPIED or _format(flags) in library.list_compressors()
     return cbytes if nbytes == n_bytes and decodable else None
 
 
-def _read_header(payload: memoryview) -> tuple[int, int, int]:
-    """Read flags and the lengths before and after compression; raise if they are inconsistent."""
+def _read_header(payload: memoryview, size: int | None = None) -> tuple[int, int, int]:
+    """Read flags and the lengths before and after compression; raise if they are inconsistent.
+
+    ``size`` is the length of the whole payload, if its beginning is given.
+    """
     if len(payload) < _HEADER.size:
         raise damaged(f"expected a blosc header of {_HEADER.size} bytes, got {len(payload)}")
+    size = len(payload) if size is None else size
     version, _, flags, item_size, nbytes, block_size, cbytes = _HEADER.unpack_from(payload)
     if version not in (1, 2):
         raise damaged(f"expected a blosc buffer of version 1 or 2, got version {version}")
-    if not _HEADER.size <= cbytes <= len(payload):
-        raise damaged(
-            f"expected a blosc buffer of {cbytes} bytes, got {len(payload)} (incomplete write?)"
-        )
+    if not _HEADER.size <= cbytes <= size:
+        raise damaged(f"expected a blosc buffer of {cbytes} bytes, got {size} (incomplete write?)")
     if flags & _COPIED and cbytes != nbytes + _HEADER.size:
         raise damaged(f"expected {nbytes} uncompressed bytes, got {cbytes - _HEADER.size}")
     if block_size % _n_streams(flags, item_size, block_size):

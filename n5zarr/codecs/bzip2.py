@@ -40,6 +40,12 @@ class Bzip2Codec(Codec[Bzip2]):
         """Check the magic; the stream has no size to compare."""
         return len(payload) if bytes(payload[:3]) == b"BZh" else None
 
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: Bzip2
+    ) -> int | None:
+        """Check the magic."""
+        return size if bytes(start[:3]) == b"BZh" else None
+
     def store(self, data: BufferLike, compression: Bzip2) -> BufferLike:
         """Compress at the cheapest level, for lack of a mode for uncompressed data."""
         return bz2.compress(data, 1)

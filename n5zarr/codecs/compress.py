@@ -36,6 +36,7 @@ __all__ = [
     "detects_incomplete",
     "numcodec",
     "passes",
+    "seems_usable",
     "store",
     "usable",
     "within_limits",
@@ -198,6 +199,35 @@ def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int |
         The payload is damaged, as far as that shows without decompressing it (``kind="payload"``).
     """
     return _CODECS[compression.type].usable(payload, n_bytes, compression)
+
+
+def seems_usable(
+    start: memoryview, size: int, n_bytes: int, compression: Compression
+) -> int | None:
+    """Count as :func:`usable` does, judged by the first bytes of a payload.
+
+    Parameters
+    ----------
+    start : memoryview
+        The first 32 bytes of the payload, or all of a shorter one.
+    size : int
+        Length of the payload, in bytes.
+    n_bytes : int
+        Number of bytes that the payload must decode to.
+    compression : Compression
+        How it was compressed.
+
+    Returns
+    -------
+    int or None
+        Number of bytes; None if these do not tell. Damage further on does not show.
+
+    Raises
+    ------
+    N5BlockError
+        The payload is damaged, as far as these show it (``kind="payload"``).
+    """
+    return _CODECS[compression.type].seems_usable(start, size, n_bytes, compression)
 
 
 def detects_incomplete(compression: Compression) -> bool:

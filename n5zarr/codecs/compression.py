@@ -108,6 +108,15 @@ class Codec[C](Protocol):
         """
         return None
 
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: C
+    ) -> int | None:
+        """Count as :meth:`usable` does, judged by the first bytes of a payload and its length.
+
+        None if these do not tell.
+        """
+        return None
+
     def detects_incomplete(self, compression: C) -> bool:
         """Whether :meth:`usable` notices that the end of a payload is missing."""
         return False

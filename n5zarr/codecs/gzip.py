@@ -87,6 +87,14 @@ class GzipCodec(Codec[Gzip]):
         check = _end_of_zlib if compression.use_zlib else _end_of_member
         return check(payload, n_bytes)
 
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: Gzip
+    ) -> int | None:
+        """Check the header."""
+        if compression.use_zlib:
+            return size if _end_of_zlib(start, n_bytes) is not None else None
+        return size if start[:3] == _MAGIC and size >= _MEMBER_OVERHEAD else None
+
     def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
         """Wrap in stored deflate blocks."""
         pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress

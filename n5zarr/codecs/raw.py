@@ -46,6 +46,12 @@ class RawCodec(Codec[Raw]):
         _check(payload, n_bytes)
         return n_bytes if len(payload) >= n_bytes else None
 
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: Raw
+    ) -> int | None:
+        """Return ``n_bytes`` if the payload has that length."""
+        return n_bytes if size == n_bytes else None
+
     def store(self, data: BufferLike, compression: Raw) -> BufferLike:
         """Return the data."""
         return data

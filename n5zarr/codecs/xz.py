@@ -58,6 +58,12 @@ class XzCodec(Codec[Xz | Lzma]):
             return None
         return len(payload) if sum(sizes) == n_bytes else None
 
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: Xz | Lzma
+    ) -> int | None:
+        """Check the magic; the sizes are at the end."""
+        return size if bytes(start[:6]) == _MAGIC else None
+
     def store(self, data: BufferLike, compression: Xz | Lzma) -> BufferLike:
         """Wrap in uncompressed LZMA2 chunks: a thousand times cheaper than preset 0.
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MIN_LEVEL, _MAX_LEVEL = -131072, 22
 _MAGIC = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50  # to ...5F
+_LONGEST_HEADER = 18  # bytes, of a frame
 _BLOCK = 2**17  # bytes that one block decodes to, at most
 
 
@@ -72,6 +73,14 @@ class ZstdCodec(Codec[Zstd]):
     def usable(self, payload: memoryview, n_bytes: int, compression: Zstd) -> int | None:
         """Compare the content size if the frame announces it; leave out bytes after the frame."""
         return _end_of_only_frame(payload, n_bytes)
+
+    def seems_usable(
+        self, start: memoryview, size: int, n_bytes: int, compression: Zstd
+    ) -> int | None:
+        """Compare the content size of the first frame, if the frame announces it."""
+        if len(start) < _LONGEST_HEADER or int.from_bytes(start[:4], "little") != _MAGIC:
+            return None
+        return size if _content_size(start, 4)[0] in (None, n_bytes) else None
 
     def store(self, data: BufferLike, compression: Zstd) -> BufferLike:
         """Wrap in raw blocks of one frame."""
@@ -155,11 +164,7 @@ def _frames(payload: memoryview) -> Iterator[_Frame]:
 def _frame(payload: memoryview, start: int) -> _Frame:
     """Read the frame whose magic ends at ``start``; RFC 8878, section 3.1.1."""
     descriptor = payload[start]
-    single_segment = descriptor >> 5 & 1
-    size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
-    offset = start + 2 - single_segment + (0, 1, 2, 4)[descriptor & 3]
-    content_size = int.from_bytes(payload[offset : offset + size_bytes], "little")
-    offset += size_bytes
+    announced, offset = _content_size(payload, start)
     n_blocks, last = 0, 0
     while not last:
         header = int.from_bytes(payload[offset : offset + 3], "little")
@@ -171,6 +176,15 @@ def _frame(payload: memoryview, start: int) -> _Frame:
     end = offset + 4 * (descriptor >> 2 & 1)
     if end > len(payload):
         raise damaged("the checksum of the zstd frame is cut off")
-    # a 2-byte field counts from 256
-    announced = content_size + 256 * (size_bytes == 2) if size_bytes else None
     return _Frame(end, announced, n_blocks)
+
+
+def _content_size(payload: memoryview, start: int) -> tuple[int | None, int]:
+    """Read the size that a frame announces, and where its header ends; RFC 8878, 3.1.1.1."""
+    descriptor = payload[start]
+    single_segment = descriptor >> 5 & 1
+    n_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
+    offset = start + 2 - single_segment + (0, 1, 2, 4)[descriptor & 3]
+    size = int.from_bytes(payload[offset : offset + n_bytes], "little")
+    # a 2-byte field counts from 256
+    return size + 256 * (n_bytes == 2) if n_bytes else None, offset + n_bytes

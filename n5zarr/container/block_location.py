@@ -11,10 +11,12 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
-from n5zarr.zarr_view.dataset_view import Content, DatasetView
+from n5zarr.zarr_view.chunks import chunk_extent
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
+    from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ChunkKey
 
 __all__ = ["BlockLocation"]
@@ -67,6 +69,11 @@ class BlockLocation(NamedTuple):
         """
         dataset = self.view.dataset
         return block_extent(dataset.dimensions, dataset.block_size, self.grid_position)
+
+    @property
+    def chunk_extent(self) -> N5Tuple:
+        """Extent of the chunk in elements, N5 order; that of a full block unless it is cut."""
+        return chunk_extent(self.view, self.grid_position)
 
     @property
     def is_full(self) -> bool:

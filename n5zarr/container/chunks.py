@@ -20,7 +20,13 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Update, Warn, Work
-from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk, encode_chunk, make_block, make_chunk
+from n5zarr.zarr_view.chunks import (
+    chunk_slice,
+    decode_chunk,
+    encode_chunk,
+    make_block,
+    make_chunk,
+)
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -167,7 +173,7 @@ class Chunks:
         try:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
-            part = chunk_slice(block, location.view)
+            part = chunk_slice(block, location.view, location.chunk_extent)
             if part is not None:
                 return block[part]
             (chunk,) = yield [Work(partial(self._make_chunk, block, location))]
@@ -194,7 +200,7 @@ class Chunks:
         """Make a chunk that is not a part of its block."""
         codecs = location.view.transcoded
         if codecs is None:
-            return make_chunk(block, location.view)
+            return make_chunk(block, location.view, location.chunk_extent)
         if '"sharding_indexed"' not in codecs:
             return codec_chain.encode(decode_chunk(block, location.view), codecs)
         stored, last = bytes(block), self.memory.last_shard

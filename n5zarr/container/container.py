@@ -207,7 +207,8 @@ class Container:
         view = yield from self._locating(steps(path), path)
         if view is not None and view.zarr_format != zarr_format:
             view = in_format(view, zarr_format)
-        return None if view is None or not view.holds_elements else (path, view)
+        # the fast path takes regular grids
+        return None if view is None or not view.holds_elements or view.truncated else (path, view)
 
     # ------------------------------------------------------------------ listing
 

@@ -55,10 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
 
-_STALE_RECORD = (
-    "zarr: record ignored: another tool has changed the elements of the dataset; shown as what "
-    "the dataset says"
-)
+_STALE_RECORD = """zarr: record ignored: another tool has changed the elements of the dataset; \
+shown as what the dataset says"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +217,7 @@ class Nodes:
             element=element,
             given=created.document if created and created.zarr_format == zarr_format else None,
             zarr_format=zarr_format,
+            chunk_grid=self.options.chunk_grid,
         )
         if element is None or zarr_format == 3:
             return view

@@ -1,4 +1,4 @@
-"""Define how a container is presented as Zarr: codecs, format and axis order."""
+"""Define how a container is presented as Zarr: codecs, format, axis order and chunk grid."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Self, get_args
 
+import zarr
+
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import AxisOrder
+from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -26,6 +29,9 @@ class ViewOptions:
         Zarr format of documents and keys; None for that in which each node was last written.
     axis_order : {"C", "F"}, optional
         ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
+    chunk_grid : {"regular", "rectilinear"}, optional
+        ``"rectilinear"``: chunks at the end of an axis are truncated, see
+        `n5zarr.zarr_view.chunk_grid`.
 
     Raises
     ------
@@ -38,6 +44,9 @@ class ViewOptions:
         default=None, metadata={"known": (*get_args(ZarrFormat.__value__), None)}
     )
     axis_order: AxisOrder = field(default="C", metadata={"known": get_args(AxisOrder.__value__)})
+    chunk_grid: ChunkGrid = field(
+        default="regular", metadata={"known": get_args(ChunkGrid.__value__)}
+    )
 
     def __post_init__(self) -> None:
         for name, member in self.__dataclass_fields__.items():
@@ -54,7 +63,48 @@ class ViewOptions:
         if self.zarr_format == 2:
             message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
             raise N5UnsupportedError(message, kind="option")
+        return replace(self.for_grid(), zarr_format=3)
+
+    def for_grid(self) -> Self:
+        """Return the same options for the chunk grid; truncated chunks are of Zarr v3.
+
+        Raises
+        ------
+        N5UnsupportedError
+            Zarr v2 is asked for, or zarr does not allow such a grid (``kind="option"``).
+        """
+        if self.chunk_grid == "regular":
+            return self
+        message = "chunk_grid='rectilinear': "
+        if self.zarr_format == 2:
+            message += "expected Zarr v3, got zarr_format=2, which has no such grid"
+            raise N5UnsupportedError(message, kind="option")
+        if not zarr.config.get("array.rectilinear_chunks", default=False):
+            message += (
+                "expected zarr to allow this grid, which is an experiment, got that it does not: "
+                "zarr.config.set({'array.rectilinear_chunks': True}), or the environment variable "
+                "ZARR_ARRAY__RECTILINEAR_CHUNKS=True"
+            )
+            raise N5UnsupportedError(message, kind="option")
         return replace(self, zarr_format=3)
+
+    def check_writable(self, *, coords: bool) -> None:
+        """Raise if what is shown can only be read.
+
+        Raises
+        ------
+        N5UnsupportedError
+            Coordinates or truncated chunks are shown (``kind="read-only"``).
+        """
+        message = ""
+        if coords:
+            message = "coords=True: expected to stay read only, as coordinates are not stored"
+        elif self.chunk_grid == "rectilinear":
+            message = (
+                "chunk_grid='rectilinear': expected to stay read only; open it without to write"
+            )
+        if message:
+            raise N5UnsupportedError(message, kind="read-only")
 
 
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -26,6 +26,7 @@ from n5zarr.storage.requests import (
     RemoveTree,
     Request,
     Stamp,
+    Start,
     Steps,
     Update,
     Warn,
@@ -160,6 +161,8 @@ class LocalFiles(Storage):
             case Get(key, settled, part):
                 data = files.read(self._prefix + key, settled=settled)
                 return data if data is None or part is None else data[part[0] : sum(part)]
+            case Start(key, n_bytes):
+                return files.read_start(self._prefix + key, n_bytes)
             case Stamp(key):
                 return files.stamp(self._prefix + key)
             case Work(function):

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import without_secrets
 
-__all__ = ["entries_of_objects", "name_of_objects", "some_objects", "update_object"]
+__all__ = [
+    "entries_of_objects",
+    "name_of_objects",
+    "some_objects",
+    "start_of_object",
+    "update_object",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +83,24 @@ async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entr
         if names:
             return [Entry(name, None) for name in names]
     return []
+
+
+async def start_of_object(
+    store: ObjectStore[ObstoreStore], key: str, n_bytes: int
+) -> tuple[bytes, int] | None:
+    """Read the first bytes of an object, and its size, with one request; None if it is missing."""
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    try:
+        response = await obstore.get_async(store.store, key, options={"range": (0, n_bytes)})
+        return bytes(await response.bytes_async()), response.meta["size"]
+    except Exception as err:
+        if says_missing(store, err):
+            return None
+        meta = await obstore.head_async(store.store, key)
+        if meta["size"] == 0:  # of which there is no range
+            return b"", 0
+        raise
 
 
 def _is_http(store: ObjectStore[ObstoreStore]) -> bool:

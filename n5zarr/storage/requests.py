@@ -29,6 +29,7 @@ __all__ = [
     "RemoveTree",
     "Request",
     "Stamp",
+    "Start",
     "Steps",
     "Update",
     "Warn",
@@ -56,6 +57,17 @@ class Get:
     key: str
     settled: bool = False
     part: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Start:
+    """Ask for the first bytes of a value and for its size; the answer is both, or None.
+
+    None means that the key is missing. The bytes may be fewer.
+    """
+
+    key: str
+    n_bytes: int
 
 
 @dataclass(slots=True)
@@ -173,7 +185,18 @@ class Entry(NamedTuple):
 
 
 type Request = (
-    Get | Stamp | Exists | List | Put | Update | Remove | RemoveTree | FileThatNames | Work | Warn
+    Get
+    | Start
+    | Stamp
+    | Exists
+    | List
+    | Put
+    | Update
+    | Remove
+    | RemoveTree
+    | FileThatNames
+    | Work
+    | Warn
 )
 
 # Any: the type of an answer depends on the request; each class says which

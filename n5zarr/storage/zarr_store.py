@@ -22,6 +22,7 @@ from n5zarr.storage.objects import (
     entries_of_objects,
     name_of_objects,
     some_objects,
+    start_of_object,
     update_object,
 )
 from n5zarr.storage.requests import (
@@ -35,6 +36,7 @@ from n5zarr.storage.requests import (
     RemoveTree,
     Request,
     Stamp,
+    Start,
     Steps,
     Update,
     Warn,
@@ -249,6 +251,8 @@ class ZarrStorage(Storage):
             case Put(key, data):
                 async with self._locks.of(key):
                     await self._store.set(key, cpu.Buffer.from_bytes(data))
+            case Start(key, n_bytes):
+                return await _start(_uncached(self._store), key, n_bytes)
             case Exists(key):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
@@ -345,6 +349,28 @@ async def _update(
     elif old is None or new != old.to_bytes():
         await store.set(key, cpu.Buffer.from_bytes(new))
     return new
+
+
+async def _start(store: Store, key: str, n_bytes: int) -> tuple[bytes, int] | None:
+    """Read the first bytes of a value, and its size; None where the key is missing."""
+    if isinstance(store, ObjectStore):
+        return await start_of_object(store, key, n_bytes)
+    part = RangeByteRequest(0, n_bytes)
+    answers: list[Any] = await asyncio.gather(
+        store.get(key, cpu.buffer_prototype, part), store.getsize(key), return_exceptions=True
+    )
+    match answers:
+        case [_, 0]:  # some servers refuse a range of it
+            return b"", 0
+        case [BaseException() as err, _]:
+            raise err
+        case [None, _]:
+            return None
+        case [_, BaseException() as err]:
+            raise err
+        case [value, size]:
+            return value.to_bytes(), size
+    return None
 
 
 async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:

@@ -25,7 +25,8 @@ from n5zarr.store.info import Info, count_kinds, read_version
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
 from n5zarr.zarr_view.chunks import stored_chunk
-from n5zarr.zarr_view.dataset_view import Content, DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Literal, Self, get_args, override
 from zarr.abc.store import Store
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
 from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage
@@ -31,6 +30,7 @@ from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.info import Info
 from n5zarr.store.mapping import StoreMapping
 from n5zarr.store.roots import read_root
+from n5zarr.store.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
 
     from n5zarr.container.container import KeyReader
-    from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
+    from n5zarr.zarr_view.chunk_grid import ChunkGrid
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -58,7 +58,7 @@ _DEFAULTS = {  # of the options that say how a container is shown and written
 _CONCURRENCY = 64  # enough to keep a server 20 ms away busy; tensorstore sends 32
 
 
-class N5Store(Store):
+class N5Store(Running, Store):
     """An N5 container as a Zarr store.
 
     Parameters
@@ -85,6 +85,10 @@ class N5Store(Store):
         and units. Read only, Zarr v3. If the datasets of a group do not share their axes, as in a
         pyramid, each becomes a group of its own: ``em/s0`` with the arrays ``s0``, ``z``, ``y`` and
         ``x``.
+    chunk_grid : {"regular", "rectilinear"}, optional
+        ``"rectilinear"``: chunks at the end of an axis have the size that is left, as Java's
+        blocks, which are passed through then. Read only, Zarr v3; an experiment of zarr-python,
+        which has to be allowed: ``zarr.config.set({"array.rectilinear_chunks": True})``.
     storage_options : dict, optional
         For the backend, with a URL.
     backend : {"fsspec", "obstore"}, optional
@@ -114,7 +118,8 @@ class N5Store(Store):
         An option has none of its valid values, or does not apply to the store
         (``kind="option"``).
     N5UnsupportedError
-        ``coords`` is given with Zarr v2, or the URL is not supported (``kind="option"``).
+        ``coords`` or a rectilinear grid is given with Zarr v2, zarr does not allow such grids, or
+        the URL is not supported (``kind="option"``).
     N5MissingDependencyError
         The backend of a URL is not installed.
 
@@ -135,6 +140,7 @@ class N5Store(Store):
         zarr_format: ZarrFormat | None = None,
         axis_order: AxisOrder = "C",
         coords: bool = False,
+        chunk_grid: ChunkGrid = "regular",
         storage_options: Mapping[str, object] | None = None,
         backend: Backend = "fsspec",
         cache: CacheOptions | None = None,
@@ -150,7 +156,9 @@ class N5Store(Store):
             raise TypeError(message)
         check_option("mode", mode, (None, "r", "r+", "a", "w", "w-"))
         read_only = read_only or mode == "r"
-        view = ViewOptions(codecs=codecs, zarr_format=zarr_format, axis_order=axis_order)
+        view = ViewOptions(
+            codecs=codecs, zarr_format=zarr_format, axis_order=axis_order, chunk_grid=chunk_grid
+        )
         if isinstance(store, N5Store):
             message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
             raise N5UnrepresentableError(message, kind="option")
@@ -166,7 +174,8 @@ class N5Store(Store):
             forbidden_is_missing=forbidden_is_missing,
             durability=durability,
         )
-        super().__init__(read_only=read_only or storage.read_only or coords)
+        is_view = coords or view.chunk_grid == "rectilinear"
+        super().__init__(read_only=read_only or storage.read_only or is_view)
         self._concurrency = None if concurrency is None else check_concurrency(concurrency)
         self._set_up(storage, view, Memory(), coords=coords)
 
@@ -174,7 +183,7 @@ class N5Store(Store):
         self, storage: Storage, options: ViewOptions, memory: Memory, *, coords: bool
     ) -> None:
         """Set the attributes of this class: storage, container, and the view of its keys."""
-        options = options.for_coords() if coords else options
+        options = options.for_coords() if coords else options.for_grid()
         self._storage = storage
         self._container = Container(
             str(storage), options, has_stamps=storage.has_stamps, memory=memory
@@ -197,6 +206,11 @@ class N5Store(Store):
     def axis_order(self) -> AxisOrder:
         """The order in which axes are presented."""
         return self._container.options.axis_order
+
+    @property
+    def chunk_grid(self) -> ChunkGrid:
+        """Whether chunks at the end of an axis are truncated."""
+        return self._container.options.chunk_grid
 
     @property
     def coords(self) -> bool:
@@ -234,11 +248,6 @@ class N5Store(Store):
             return self._concurrency
         return check_concurrency(os.environ.get("N5ZARR_CONCURRENCY", _CONCURRENCY))
 
-    @property
-    def storage(self) -> Storage:
-        """Where the keys of the container are kept."""
-        return self._storage
-
     def __str__(self) -> str:
         return self._container.name
 
@@ -265,9 +274,8 @@ class N5Store(Store):
 
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
-        if self.coords and not read_only:
-            message = "coords=True: expected to stay read only, as coordinates are not stored"
-            raise N5UnsupportedError(message, kind="read-only")
+        if not read_only:
+            self._container.options.check_writable(coords=self.coords)
         storage = self._storage.with_read_only(read_only=read_only)
         memory = self._container.memory.for_copy()  # zarr still uses the same arrays
         return self._copy(storage=storage, memory=memory, read_only=read_only)
@@ -335,38 +343,11 @@ class N5Store(Store):
         )
         return copied
 
-    # ------------------------------------------------------------------ flows
-
-    async def run[T](self, steps: Steps[T]) -> T:
-        """Run a flow of the container; see :mod:`n5zarr.storage.requests`."""
-        return await self._storage.run_async(steps, self._container.warn)
-
-    def run_sync[T](self, steps: Steps[T]) -> T:
-        """Run a flow of the container without an event loop."""
-        return self._storage.run(steps, self._container.warn)
-
-    def node(self, path: str) -> Node | None:
-        """Read the node at a path again, not from memory; see :meth:`Container.node`."""
-        return self.ask(self._container.node(normalize_path(path)))
-
     def dataset_of(
         self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array that this store shows; see :meth:`Container.dataset_of`."""
         return self._view.dataset_of(path, zarr_format, anew=anew)
-
-    @property
-    def container(self) -> Container:
-        """The container; its methods return flows, for :meth:`run` and :meth:`run_sync`."""
-        return self._container
-
-    def ask[T](self, steps: Steps[T]) -> T:
-        """Run a flow from code outside of an event loop, even if storage needs one."""
-        return self.run_sync(steps) if self._storage.supports_sync else sync(self.run(steps))
-
-    def locate(self, key: str) -> str:
-        """Name the node or block of a Zarr key in N5's terms, for messages."""
-        return self._container.locate(key)
 
     # ------------------------------------------------------------------ zarr's interface
 

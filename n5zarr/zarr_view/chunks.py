@@ -27,14 +27,22 @@ from n5zarr.codecs.block import (
     object_payload,
     pad_or_truncate,
 )
-from n5zarr.codecs.compress import decompress, decompress_all, passes, store, usable
+from n5zarr.codecs.compress import (
+    compress,
+    decompress,
+    decompress_all,
+    passes,
+    seems_usable,
+    store,
+    usable,
+)
 from n5zarr.codecs.label_multiset import BACKGROUND
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
 from n5zarr.format.grid import block_extent
 from n5zarr.format.order import to_c
-from n5zarr.zarr_view.dataset_view import Content
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
@@ -42,6 +50,9 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = [
+    "START",
+    "chunk_extent",
+    "chunk_part",
     "chunk_slice",
     "decode_chunk",
     "encode_chunk",
@@ -51,7 +62,17 @@ __all__ = [
 ]
 
 
-def chunk_slice(data: memoryview, view: DatasetView) -> slice | None:
+START = 32
+"""Bytes of a payload that :func:`chunk_part` needs."""
+
+
+def chunk_extent(view: DatasetView, grid_position: N5Tuple) -> N5Tuple:
+    """Return the extent of the chunk of a block, in elements, N5 order."""
+    size = view.dataset.block_size
+    return block_extent(view.dataset.dimensions, size, grid_position) if view.truncated else size
+
+
+def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = None) -> slice | None:
     """Find the bytes of a chunk inside its block.
 
     Parameters
@@ -60,6 +81,8 @@ def chunk_slice(data: memoryview, view: DatasetView) -> slice | None:
         The stored block, header first, as bytes.
     view : DatasetView
         The dataset as a Zarr array.
+    extent : tuple of int, optional
+        Extent of the chunk, N5 order; full size by default.
 
     Returns
     -------
@@ -73,22 +96,63 @@ def chunk_slice(data: memoryview, view: DatasetView) -> slice | None:
     """
     if view.whole_blocks:
         return slice(None)
-    if not view.passes_payloads:
+    start, n_bytes = _payload(data, view, extent)
+    n_usable = None if start is None else usable(data[start:], n_bytes, view.dataset.compression)
+    return None if start is None or n_usable is None else slice(start, start + n_usable)
+
+
+def chunk_part(
+    start: memoryview, size: int, view: DatasetView, extent: N5Tuple | None = None
+) -> tuple[int, int] | None:
+    """Find the bytes of a chunk inside its block, judged by the beginning of the block.
+
+    Parameters
+    ----------
+    start : memoryview
+        The header of the stored block and the next :data:`START` bytes, or all of a shorter one.
+    size : int
+        Length of the block, in bytes.
+    view : DatasetView
+        The dataset as a Zarr array whose chunks are not whole blocks.
+    extent : tuple of int, optional
+        Extent of the chunk, N5 order; full size by default.
+
+    Returns
+    -------
+    (int, int) or None
+        Offset and length; None when the beginning does not tell that the payload is the chunk.
+
+    Raises
+    ------
+    N5BlockError
+        The block does not fit the dataset, as far as the beginning shows it.
+    """
+    begin, n_bytes = _payload(start, view, extent)
+    if begin is None:
         return None
+    compression = view.dataset.compression
+    n_usable = seems_usable(start[begin:], size - begin, n_bytes, compression)
+    return None if n_usable is None else (begin, n_usable)
+
+
+def _payload(data: memoryview, view: DatasetView, extent: N5Tuple | None) -> tuple[int | None, int]:
+    """Find where the payload begins, None if it is no chunk, and how long its elements are."""
+    wanted = view.dataset.block_size if extent is None else extent
+    if not view.passes_payloads:
+        return None, 0
     start = len(view.full_header)
-    if data[:start] != view.full_header:
-        header = BlockHeader.from_bytes(data)
-        check_header(header, view.dataset.ndim, view.dataset.data_type)
-        check_count(header)
-        if header.block_shape != view.dataset.block_size:
-            return None
-        start = header.n_bytes  # a varlength header is longer
-    n_usable = usable(data[start:], view.full_n_bytes, view.dataset.compression)
-    return None if n_usable is None else slice(start, start + n_usable)
+    if wanted == view.dataset.block_size and data[:start] == view.full_header:
+        return start, view.full_n_bytes
+    header = BlockHeader.from_bytes(data)
+    check_header(header, view.dataset.ndim, view.dataset.data_type)
+    check_count(header)
+    # a varlength header is longer
+    n_bytes = header.n_payload_elements * view.dataset.data_type.item_size
+    return (header.n_bytes if header.block_shape == wanted else None), n_bytes
 
 
-def stored_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
-    """Decode a block, and pad it to full size where it is truncated.
+def stored_chunk(data: memoryview, view: DatasetView, extent: N5Tuple | None = None) -> np.ndarray:
+    """Decode a block, and pad or crop it to the size of the chunk.
 
     Parameters
     ----------
@@ -96,11 +160,13 @@ def stored_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
         The stored block, header first, as bytes.
     view : DatasetView
         The dataset as a Zarr array.
+    extent : tuple of int, optional
+        Extent of the chunk, N5 order; full size by default.
 
     Returns
     -------
     numpy.ndarray
-        The full-size chunk in C order with the elements as N5 stores them: big-endian, the parts of
+        The chunk in C order with the elements as N5 stores them: big-endian, the parts of
         an element along an additional last axis; dtype object for strings and bytes.
 
     Raises
@@ -109,7 +175,7 @@ def stored_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
         The block does not fit the dataset or is damaged.
     """
     dataset = view.dataset
-    shape_c = to_c(dataset.block_size)
+    shape_c = to_c(dataset.block_size if extent is None else extent)
     fill_value: object = 0 if view.element is None else view.element.stored_fill
     match view.content:
         case Content.NUMBERS:
@@ -141,7 +207,13 @@ def decode_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
     return elements if view.axis_order == "C" else elements.transpose()
 
 
-def make_chunk(data: memoryview, view: DatasetView) -> BufferLike:
+def make_chunk(
+    data: memoryview,
+    view: DatasetView,
+    extent: N5Tuple | None = None,
+    *,
+    small: bool = False,
+) -> BufferLike:
     """Make the bytes of a chunk from a block for which :func:`chunk_slice` returns None.
 
     Parameters
@@ -150,26 +222,33 @@ def make_chunk(data: memoryview, view: DatasetView) -> BufferLike:
         The stored block, header first, as bytes.
     view : DatasetView
         The dataset as a Zarr array that is not transcoded.
+    extent : tuple of int, optional
+        Extent of the chunk, N5 order; full size by default.
+    small : bool, optional
+        Compress as new blocks are compressed, where Zarr's codec reads that; by default, the stream
+        is the one that takes the least time to make.
 
     Returns
     -------
     bytes-like
-        A stream that the codecs of the Zarr array decode to the full-size chunk.
+        A stream that the codecs of the Zarr array decode to the chunk.
 
     Raises
     ------
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    chunk = stored_chunk(data, view)
+    chunk = stored_chunk(data, view, extent)
     match view.content:
         case Content.STRINGS:
             return store(vlen_utf8(chunk.ravel().tolist()), view.compression)
         case Content.OBJECTS:
             return store(join_bytes(chunk), view.compression)
         case _:
-            elements = chunk.astype(view.chunk_dtype, copy=False).reshape(-1)
-            return store(elements.view("u1").data, view.compression)
+            elements = np.ascontiguousarray(chunk, view.chunk_dtype).reshape(-1).view("u1").data
+            if small and passes(view.compression):
+                return compress(elements, view.compression, view.chunk_dtype.itemsize)
+            return store(elements, view.compression)
 
 
 # ---------------------------------------------------------------------- chunks to blocks

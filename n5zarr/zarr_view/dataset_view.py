@@ -23,8 +23,8 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
+from operator import mod
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,8 +48,9 @@ from n5zarr.format.order import (
     to_c,
     transposition,
 )
+from n5zarr.zarr_view.chunk_grid import ChunkGrid, grid_document
 from n5zarr.zarr_view.compressors import is_portable, keeps_elements, keeps_elements_v2, same_codecs
-from n5zarr.zarr_view.element import Element
+from n5zarr.zarr_view.element import Content, Element
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ __all__ = [
     "BLOCK_CODEC",
     "NUMCODECS_BLOCK",
     "Codecs",
-    "Content",
     "DatasetView",
 ]
 
@@ -76,15 +76,6 @@ NUMCODECS_BLOCK = "n5zarr_block"
 """The ``id`` of the same codec in numcodecs."""
 
 _SCALAR = N5Tuple((0,))
-
-
-class Content(Enum):
-    """What the blocks of a dataset hold; decides how they become chunks."""
-
-    NUMBERS = "numbers"
-    STRINGS = "strings"
-    OBJECTS = "objects"
-    LABELS = "labels"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +100,8 @@ class DatasetView:
         The Zarr document that the array was created with through this store.
     zarr_format : {3, 2}, optional
         The format of the documents.
+    chunk_grid : {"regular", "rectilinear"}, optional
+        ``"rectilinear"``: chunks of numbers at the end of an axis are truncated, as Java's blocks.
     """
 
     dataset: DatasetAttributes
@@ -119,6 +112,7 @@ class DatasetView:
     v2_fill: JSON = None
     given: Mapping[str, JSON] | None = None
     zarr_format: ZarrFormat = 3
+    chunk_grid: ChunkGrid = "regular"
 
     def __post_init__(self) -> None:
         data_type = self.dataset.data_type
@@ -140,11 +134,14 @@ class DatasetView:
     @cached_property
     def content(self) -> Content:
         """What the blocks hold."""
-        if self.dataset.data_type is DataType.STRING:
-            return Content.STRINGS
-        if self.dataset.data_type is DataType.OBJECT:
-            return Content.OBJECTS
-        return Content.LABELS if self.dataset.is_label_multiset else Content.NUMBERS
+        return Content.of(self.dataset)
+
+    @cached_property
+    def truncated(self) -> bool:
+        """Whether the chunks at the end of an axis are truncated."""
+        is_plain = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
+        is_wanted = self.chunk_grid == "rectilinear" and self.zarr_format == 3
+        return is_wanted and is_plain and any(map(mod, self.shape, self.chunk_shape))
 
     @cached_property
     def whole_blocks(self) -> bool:
@@ -302,7 +299,7 @@ class DatasetView:
         dict
             Zarr v3 array metadata, https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html.
         """
-        grid: JSON = {"name": "regular", "configuration": {"chunk_shape": self.chunk_shape}}
+        grid: JSON = grid_document(self.shape, self.chunk_shape, truncated=self.truncated)
         document: dict[str, JSON] = {
             "zarr_format": 3,
             "node_type": "array",
@@ -396,7 +393,7 @@ class DatasetView:
         """
         fast = self.codecs == "n5" and self.kind.is_native
         same_order = self.axis_order == self.record.axis_order
-        return same_order and not fast and self.codecs != "portable"
+        return same_order and not fast and self.codecs != "portable" and not self.truncated
 
     @cached_property
     def transcoded(self) -> str | None:

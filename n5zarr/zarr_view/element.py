@@ -25,6 +25,7 @@ Where zarr-python 2 wrote ``dataType: "float16"`` and the like, that stays on di
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -36,9 +37,28 @@ from n5zarr.format.data_type import DataType
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Element"]
+__all__ = ["Content", "Element"]
+
+
+class Content(Enum):
+    """What the blocks of a dataset hold; decides how they become chunks."""
+
+    NUMBERS = "numbers"
+    STRINGS = "strings"
+    OBJECTS = "objects"
+    LABELS = "labels"
+
+    @classmethod
+    def of(cls, dataset: DatasetAttributes) -> Content:
+        """Tell from the document of a dataset."""
+        if dataset.data_type is DataType.STRING:
+            return cls.STRINGS
+        if dataset.data_type is DataType.OBJECT:
+            return cls.OBJECTS
+        return cls.LABELS if dataset.is_label_multiset else cls.NUMBERS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

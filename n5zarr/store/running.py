@@ -1,0 +1,53 @@
+"""Run the flows of a container: what :class:`~n5zarr.N5Store` has beside zarr's interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n5zarr._zarr_private import sync
+from n5zarr.format.path import normalize_path
+
+if TYPE_CHECKING:
+    from n5zarr.container.container import Container
+    from n5zarr.container.memory import Node
+    from n5zarr.storage.interface import Storage
+    from n5zarr.storage.requests import Steps
+
+__all__ = ["Running"]
+
+
+class Running:
+    """A container and its storage, whose flows can be run; see :mod:`n5zarr.storage.requests`."""
+
+    _storage: Storage
+    _container: Container
+
+    @property
+    def storage(self) -> Storage:
+        """Where the keys of the container are kept."""
+        return self._storage
+
+    @property
+    def container(self) -> Container:
+        """The container; its methods return flows, for :meth:`run` and :meth:`run_sync`."""
+        return self._container
+
+    async def run[T](self, steps: Steps[T]) -> T:
+        """Run a flow of the container; see :mod:`n5zarr.storage.requests`."""
+        return await self._storage.run_async(steps, self._container.warn)
+
+    def run_sync[T](self, steps: Steps[T]) -> T:
+        """Run a flow of the container without an event loop."""
+        return self._storage.run(steps, self._container.warn)
+
+    def ask[T](self, steps: Steps[T]) -> T:
+        """Run a flow from code outside of an event loop, even if storage needs one."""
+        return self.run_sync(steps) if self._storage.supports_sync else sync(self.run(steps))
+
+    def node(self, path: str) -> Node | None:
+        """Read the node at a path again, not from memory; see :meth:`Container.node`."""
+        return self.ask(self._container.node(normalize_path(path)))
+
+    def locate(self, key: str) -> str:
+        """Name the node or block of a Zarr key in N5's terms, for messages."""
+        return self._container.locate(key)

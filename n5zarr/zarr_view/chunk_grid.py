@@ -1,0 +1,43 @@
+"""Make the chunk grid of a ``zarr.json``: regular, or with the chunks at the end of axes truncated.
+
+Zarr v3's core has the grid ``regular``, whose chunks all have one size. The extension
+``rectilinear`` (https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids) lists the
+sizes along each axis, as N5 has them where blocks at the end of an axis are truncated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["ChunkGrid", "grid_document"]
+
+type ChunkGrid = Literal["regular", "rectilinear"]
+
+
+def grid_document(
+    shape: tuple[int, ...], chunk_shape: tuple[int, ...], *, truncated: bool
+) -> dict[str, JSON]:
+    """Make the ``chunk_grid`` of a ``zarr.json``.
+
+    Parameters
+    ----------
+    shape, chunk_shape : tuple of int
+        Extent of the array and of a full chunk, in elements, in the order of the array.
+    truncated : bool
+        Whether the chunks at the end of an axis are truncated.
+
+    Examples
+    --------
+    >>> grid_document((7, 6), (3, 2), truncated=True)["configuration"]
+    {'kind': 'inline', 'chunk_shapes': [[[3, 2], 1], 2]}
+    """
+    if not truncated:
+        return {"name": "regular", "configuration": {"chunk_shape": chunk_shape}}
+    shapes: list[JSON] = [
+        [*([[size, n // size]] if n >= size else []), n % size] if n % size else size
+        for n, size in zip(shape, chunk_shape, strict=True)
+    ]
+    return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
