@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -70,6 +71,7 @@ __all__ = [
     "compare",
     "compare_arrays",
     "convert",
+    "Virtualized",
     "create_array",
     "decode_block",
     "download",
@@ -91,6 +93,7 @@ __all__ = [
     "set_attribute",
     "set_geometry",
     "to_n5",
+    "virtualize",
     "write_block",
     "write_interest_points",
 ]
@@ -114,6 +117,7 @@ _MODULES = {
     "RemovedBlocks": "tools.empty_blocks",
     "compare": "tools.diff.nodes",
     "compare_arrays": "tools.diff.arrays",
+    "Virtualized": "tools.virtualize.virtualizing",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "download": "tools.download.run",
@@ -135,6 +139,7 @@ _MODULES = {
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "to_n5": "xarray.write",
+    "virtualize": "tools.virtualize.virtualizing",
     "write_block": "store.blocks",
     "write_interest_points": "xarray.interest_points",
 }

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["CoordsGroup", "CoordsView"]
+__all__ = ["Coordinate", "CoordsGroup", "CoordsView", "Member", "add_coordinates", "members_alone"]
 
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
 _LONGEST = 2**27  # positions; xarray holds all of them in memory
@@ -43,21 +43,27 @@ _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", 
 
 
 @dataclass(frozen=True)
-class _Coordinate:
+class Coordinate:
     """The positions along an axis, as a one-dimensional array."""
 
     dim: str
     axis: Axis
     size: int
 
-    def document(self) -> dict[str, JSON]:
+    @property
+    def unit(self) -> str | None:
+        """The unit as xarray leaves it; None if there is none."""
         unit = self.axis.unit
         if unit in _TIME:
-            unit = unit[:-1]
-        elif unit and " since " in unit:
-            unit = None  # xarray would decode the positions as dates
+            return unit[:-1]
+        # xarray would decode the positions as dates
+        return None if unit and " since " in unit else unit
+
+    def document(self, size: int = _CHUNK) -> dict[str, JSON]:
+        """Make the ``zarr.json``, with chunks of ``size`` positions."""
+        unit = self.unit
         is_text = self.axis.labels is not None
-        chunk = self.size if is_text else _CHUNK
+        chunk = self.size if is_text else size
         codec: JSON = {"name": "vlen-utf8"} if is_text else _LITTLE
         return {
             "zarr_format": 3,
@@ -74,18 +80,20 @@ class _Coordinate:
 
     @property
     def n_chunks(self) -> int:
+        """Number of chunks of the usual size."""
         return min(self.size, 1) if self.axis.labels is not None else -(-self.size // _CHUNK)
 
-    def chunk(self, number: int) -> bytes:
+    def chunk(self, number: int, size: int = _CHUNK) -> bytes:
+        """Return the positions of one chunk, which has ``size`` of them; labels have one chunk."""
         if self.axis.labels is not None:
             return bytes(VLenUTF8().encode(np.array(self.axis.labels, object)))
-        values = positions(self.axis, _CHUNK, start=number * _CHUNK)
+        values = positions(self.axis, size, start=number * size)
         return values.astype("<f8").tobytes()
 
 
 _LITTLE: JSON = {"name": "bytes", "configuration": {"endian": "little"}}
 
-type Member = Placed | _Coordinate | None  # None is a group
+type Member = Placed | Coordinate | None  # None is a group
 
 
 class CoordsGroup(NamedTuple):
@@ -125,7 +133,7 @@ class CoordsView:
                 if isinstance(member, Placed):
                     stored = DEFAULT_NAMES[3].key(member.path, coords)
                     return (yield from self.container.read(stored))
-                if isinstance(member, _Coordinate) and coords[0] < member.n_chunks:
+                if isinstance(member, Coordinate) and coords[0] < member.n_chunks:
                     return member.chunk(coords[0])
             case None:
                 pass
@@ -141,7 +149,7 @@ class CoordsView:
                 if isinstance(member, Placed):
                     stored = DEFAULT_NAMES[3].key(member.path, coords)
                     return (yield from self.container.exists(stored))
-                return isinstance(member, _Coordinate) and coords[0] < member.n_chunks
+                return isinstance(member, Coordinate) and coords[0] < member.n_chunks
             case None:
                 return False
 
@@ -178,7 +186,7 @@ class CoordsView:
         above, _, inner = path.partition("/c/") if "/c/" in path else (path, "", "")
         member = yield from self._member(above)
         member = member or (yield from self._member(path.removesuffix("/c")))
-        if isinstance(member, _Coordinate):
+        if isinstance(member, Coordinate):
             keys = [join(above, "zarr.json")]
             keys += [DEFAULT_NAMES[3].key(above, (i,)) for i in range(member.n_chunks)]
         elif isinstance(member, Placed):
@@ -205,7 +213,7 @@ class CoordsView:
         # a group is a group, whatever is beside it: the group above need not be read
         is_group = isinstance(node, GroupAttributes)
         member = None if is_group else (yield from self._member(path))
-        if isinstance(member, _Coordinate):
+        if isinstance(member, Coordinate):
             return member.document()
         if isinstance(member, Placed):
             if member.problems:
@@ -256,7 +264,7 @@ class CoordsView:
             if beside is None or name not in beside or beside[name] is not None:
                 return None  # the dataset is an array of the group above
         placed = yield from read_placed(nodes, path, node)
-        return CoordsGroup((yield from _members_alone(placed)), {})
+        return CoordsGroup((yield from members_alone(placed)), {})
 
 
 def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
@@ -264,20 +272,20 @@ def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
     members: dict[str, Member] = dict.fromkeys([*layout.groups, *layout.datasets])
     if layout.is_written_by_xarray:
         members |= layout.datasets
-        yield from _add_coordinates(members, layout.axes)
+        yield from add_coordinates(members, layout.axes)
     return members
 
 
-def _members_alone(placed: Placed) -> Steps[dict[str, Member]]:
+def members_alone(placed: Placed) -> Steps[dict[str, Member]]:
     """Return the array and coordinates of a dataset that is a group of its own."""
     members: dict[str, Member] = {p.name: p for p in (placed, *placed.coordinates.values())}
     sizes = placed.sizes
     axes = {dim: (axis, sizes[dim]) for dim, axis in placed.axes.items()}
-    yield from _add_coordinates(members, axes)
+    yield from add_coordinates(members, axes)
     return members
 
 
-def _add_coordinates(
+def add_coordinates(
     members: dict[str, Member], axes: Mapping[str, tuple[Axis, int]]
 ) -> Steps[None]:
     """Add a coordinate for each axis; warn of an axis that is too long for xarray."""
@@ -289,4 +297,4 @@ def _add_coordinates(
             )
             yield [Warn(message)]
         else:
-            members.setdefault(dim, _Coordinate(dim, axis, size))
+            members.setdefault(dim, Coordinate(dim, axis, size))

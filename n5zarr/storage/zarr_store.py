@@ -356,21 +356,18 @@ async def _start(store: Store, key: str, n_bytes: int) -> tuple[bytes, int] | No
     if isinstance(store, ObjectStore):
         return await start_of_object(store, key, n_bytes)
     part = RangeByteRequest(0, n_bytes)
-    answers: list[Any] = await asyncio.gather(
+    value, size = await asyncio.gather(
         store.get(key, cpu.buffer_prototype, part), store.getsize(key), return_exceptions=True
     )
-    match answers:
-        case [_, 0]:  # some servers refuse a range of it
-            return b"", 0
-        case [BaseException() as err, _]:
-            raise err
-        case [None, _]:
-            return None
-        case [_, BaseException() as err]:
-            raise err
-        case [value, size]:
-            return value.to_bytes(), size
-    return None
+    if size == 0:  # some servers refuse a range of it
+        return b"", 0
+    if isinstance(value, BaseException):
+        raise value
+    if value is None:
+        return None
+    if isinstance(size, BaseException):
+        raise size
+    return value.to_bytes(), size
 
 
 async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:

@@ -116,7 +116,15 @@ def _array_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield how a container that is open is shown and written."""
-    names = ("store_type", "zarr_format", "codecs", "axis_order", "coords", "durability")
+    names = (
+        "store_type",
+        "zarr_format",
+        "codecs",
+        "axis_order",
+        "chunk_grid",
+        "coords",
+        "durability",
+    )
     for name in (*names, "read_only"):
         if name in node:
             value = "that of each node" if node[name] is None else str(node[name])

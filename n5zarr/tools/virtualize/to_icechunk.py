@@ -1,0 +1,184 @@
+"""Write virtual chunks of Icechunk: one commit to a repository.
+
+Documentation: https://icechunk.io/en/stable/virtual/. A reader has to allow the repository to read
+the container: ``authorize_virtual_chunk_access`` of ``icechunk.Repository.open``. Documents are
+written as they are: VirtualiZarr would send them through xarray, which changes attributes.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from zarr.buffer import cpu
+
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.path import join, local_path
+from n5zarr.storage.url import is_url
+from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
+from n5zarr.tools.virtualize.places import scheme_of, url_of_block
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from n5zarr.tools.virtualize.layout import Member, VirtualArray
+    from n5zarr.tools.virtualize.references import Chunk
+
+__all__ = ["IcechunkWriter"]
+
+
+class IcechunkWriter:
+    """The branch ``main`` of a repository; one commit replaces what is there.
+
+    Parameters
+    ----------
+    container : str
+        URL of the container.
+    source_options : mapping or None
+        fsspec's options for the container: region and endpoint are kept in the repository.
+    out : str
+        Path or URL of the repository.
+    options : mapping or None
+        For Icechunk's storage of a URL, such as ``region`` or ``endpoint_url``.
+    message : str
+        Of the commit.
+    overwrite : bool
+        Whether a repository that holds something gets another commit.
+    """
+
+    def __init__(
+        self,
+        container: str,
+        source_options: Mapping[str, object] | None,
+        out: str,
+        options: Mapping[str, object] | None,
+        *,
+        message: str,
+        overwrite: bool,
+    ) -> None:
+        self._icechunk = icechunk = _library()
+        self._container, self._message = container, message
+        self._time = datetime.now(UTC) + timedelta(seconds=1)  # it keeps whole seconds
+        prefix = _quoted(container) + "/"
+        place = _virtual_store(icechunk, container, source_options or {})
+        config = icechunk.RepositoryConfig.default()
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
+        storage = _storage(icechunk, out, options or {})
+        if icechunk.Repository.exists(storage):
+            before = icechunk.Repository.open(storage)
+            store = before.readonly_session("main").store
+            if not overwrite and not sync(store.is_empty("")):
+                raise N5UnrepresentableError(
+                    f"{out}: expected no repository, or an empty one; overwrite=True (--overwrite) "
+                    "adds a commit that replaces what it shows",
+                    kind="option",
+                )
+            repository = icechunk.Repository.open(storage, config=config)
+            repository.save_config()
+        else:
+            repository = icechunk.Repository.create(storage, config=config)
+        self._session = repository.writable_session("main")
+        self._store: Any = self._session.store
+        sync(self._store.clear())
+
+    def add(self, member: Member) -> None:
+        """Add the documents of a member, and the chunk of a coordinate."""
+        for name, document in member.documents(3).items():
+            self._set(join(member.path, name), json.dumps(document).encode())
+        if isinstance(member, VirtualCoordinate) and member.chunk is not None:
+            self._set(chunk_key(member.path, (0,), 3), member.chunk)
+
+    def refer(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
+        """Add chunks of an array that has been added."""
+        specs = []
+        for chunk in chunks:
+            if chunk.data is not None:
+                self._set(chunk_key(array.path, chunk.coords, 3), chunk.data)
+                continue
+            spec = self._icechunk.VirtualChunkSpec(
+                index=list(chunk.coords),
+                location=_quoted(url_of_block(self._container, chunk.key)),
+                offset=chunk.offset,
+                length=chunk.length,
+                last_updated_at_checksum=self._time,
+            )
+            specs.append(spec)
+        refused = self._store.set_virtual_refs(array.path, specs) if specs else None
+        if refused:
+            message = f"{array.path}: icechunk takes no references to chunks {refused[:3]}"
+            raise N5UnsupportedError(message, kind="option")
+
+    def _set(self, key: str, value: bytes) -> None:
+        sync(self._store.set(key, cpu.Buffer.from_bytes(value)))
+
+    def finish(self) -> None:
+        """Commit."""
+        self._session.commit(self._message)
+
+    def close(self) -> None:
+        """Drop what is not committed."""
+
+
+def _library() -> ModuleType:
+    try:
+        import icechunk  # noqa: PLC0415 - the extra may be missing
+    except ImportError as err:
+        raise N5MissingDependencyError("icechunk", "Icechunk", "virtual") from err
+    return icechunk
+
+
+def _quoted(url: str) -> str:
+    """Quote what has a meaning in URLs; HTTP's are quoted already."""
+    is_http = scheme_of(url) in ("http", "https")
+    return url if is_http else quote(url, safe="/:@!$&'()*+,;=~ ")
+
+
+def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
+    """Return where a repository is kept."""
+    scheme = scheme_of(out) if is_url(out) else ""
+    parts = urlsplit(out)
+    place: dict[str, object] = {"bucket": parts.netloc, "prefix": parts.path.strip("/")}
+    match scheme:
+        case "":
+            if options:
+                message = f"out_options: expected none with a local path, got {sorted(options)}"
+                raise N5UnrepresentableError(message, kind="option")
+            return icechunk.local_filesystem_storage(str(Path(local_path(out)).absolute()))
+        case "s3":
+            return icechunk.s3_storage(**place, **options)
+        case "gs" | "gcs":
+            return icechunk.gcs_storage(**place, **options)
+        case _:
+            message = f"{out}: expected a local path, s3:// or gs:// for a repository of Icechunk"
+            raise N5UnsupportedError(message, kind="option")
+
+
+def _virtual_store(icechunk: ModuleType, container: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
+    """Describe how Icechunk reads the blocks, from the options with which fsspec does."""
+    client = options.get("client_kwargs")
+    client = client if isinstance(client, dict) else {}
+    match scheme_of(container):
+        case "file":
+            return icechunk.local_filesystem_store(container.removeprefix("file://") + "/")
+        case "s3":
+            endpoint = options.get("endpoint_url") or client.get("endpoint_url")
+            return icechunk.s3_store(
+                region=client.get("region_name") or "us-east-1",
+                endpoint_url=endpoint,
+                allow_http=str(endpoint or "").startswith("http://"),
+                anonymous=bool(options.get("anon", False)),
+                s3_compatible=endpoint is not None,
+                force_path_style=endpoint is not None,
+            )
+        case "gs":
+            return icechunk.gcs_store()
+        case "http" | "https":
+            return icechunk.http_store()
+        case scheme:
+            message = f"{container}: expected a place that Icechunk reads, got {scheme}://"
+            raise N5UnsupportedError(message, kind="option")
