@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
@@ -64,6 +65,7 @@ __all__ = [
     "N5BlockCodec",
     "N5Error",
     "N5FSStore",
+    "N5Parser",
     "N5Store",
     "N5Warning",
     "RemovedBlocks",
@@ -111,6 +113,7 @@ _MODULES = {
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
     "N5FSStore": "store.n5_fs_store",
+    "N5Parser": "tools.virtualize.parser",
     "N5Store": "store.n5_store",
     "convert": "tools.convert.convert",
     "build_pyramid": "tools.pyramid.build",

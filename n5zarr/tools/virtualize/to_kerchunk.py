@@ -11,6 +11,8 @@ import base64
 import json
 import os
 import tempfile
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
 
@@ -24,7 +26,7 @@ from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
 from n5zarr.tools.virtualize.places import url_of_block
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.tools.virtualize.layout import Member, VirtualArray
     from n5zarr.tools.virtualize.references import Chunk
@@ -152,14 +154,24 @@ class ParquetWriter(_References):
 
     @override
     def keep(self, key: str, value: str | bytes | list[str | int]) -> None:
-        self._mapper[key] = value
+        with _without_notices():
+            self._mapper[key] = value
 
     def finish(self) -> None:
         """Write the last files, and the documents."""
-        self._mapper.flush()
+        with _without_notices():
+            self._mapper.flush()
 
     def close(self) -> None:
         """Leave what is there: without documents, it has no arrays."""
+
+
+@contextmanager
+def _without_notices() -> Iterator[None]:
+    """Ignore that pandas will drop fastparquet, which fsspec asks for."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The 'fastparquet' engine", DeprecationWarning)
+        yield
 
 
 def _mapper(out: str, **options: object) -> object:

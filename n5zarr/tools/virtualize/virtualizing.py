@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ReferenceFormat", "Virtualized", "each_chunk", "members_of", "virtualize"]
+__all__ = [
+    "MAX_INLINED",
+    "Counts",
+    "ReferenceFormat",
+    "Virtualized",
+    "each_chunk",
+    "members_of",
+    "virtualize",
+]
 
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]
 
@@ -50,6 +58,7 @@ _SUFFIXES: Mapping[str, ReferenceFormat] = {
 }
 _BATCH = 256  # blocks that one task refers to
 MAX_INLINED = 2**26
+"""Bytes of chunks that are copied, at most, unless a user asks for more."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +206,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     container = url.rstrip("/") if url else url_of_container(opened)
     members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
     writer = target.open(container, version, members, storage_options)
-    counts = _Counts(max_inlined)
+    counts = Counts(max_inlined)
     try:
         for member in members:
             writer.add(member)
@@ -366,7 +375,7 @@ def _check_options(target: _Target, zarr_format: ZarrFormat | None, chunk_grid: 
 
 
 @dataclass
-class _Counts:
+class Counts:
     """Count chunks, and raise if too much is copied."""
 
     max_inlined: int
@@ -376,6 +385,13 @@ class _Counts:
     n_bytes_inlined: int = 0
 
     def add(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
+        """Count some chunks.
+
+        Raises
+        ------
+        N5UnsupportedError
+            More is copied than may be (``kind="option"``).
+        """
         for chunk in chunks:
             if chunk.data is None:
                 self.n_referenced += 1
@@ -387,6 +403,7 @@ class _Counts:
             raise _too_much(array, self.max_inlined)
 
     def result(self, container: str, target: _Target, members: Sequence[Member]) -> Virtualized:
+        """Sum up what was written."""
         arrays = [member for member in members if isinstance(member, VirtualArray)]
         n_groups = sum(isinstance(member, VirtualGroup) for member in members)
         n_chunks = sum(array.n_chunks for array in arrays)

@@ -1,0 +1,179 @@
+"""``N5Parser``: a parser of VirtualiZarr for N5 containers.
+
+Documentation: https://virtualizarr.readthedocs.io/en/stable/custom_parsers.html. VirtualiZarr's
+manifests have regular chunk grids only, so truncated blocks are kept in memory, padded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zarr.storage import ObjectStore
+
+from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr.errors import N5MissingDependencyError
+from n5zarr.format.order import present
+from n5zarr.format.path import join, normalize_path
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
+from n5zarr.tools.virtualize.virtualizing import MAX_INLINED, Counts, each_chunk, members_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.tools.jobs.run import Scheduler
+    from n5zarr.tools.virtualize.layout import Member
+
+__all__ = ["N5Parser"]
+
+_DOTS: JSON = {"name": "default", "configuration": {"separator": "."}}  # as VirtualiZarr lists
+
+
+@dataclass(frozen=True)
+class N5Parser:
+    """Parse an N5 container into VirtualiZarr's ``ManifestStore``.
+
+    N5 spec, "File-system specification", items 8 and 9; see :func:`n5zarr.virtualize` for what is
+    referred to, and what is copied.
+
+    Parameters
+    ----------
+    group : str, optional
+        Node below the URL, which becomes the root.
+    coords : bool, optional
+        Whether axes become coordinates, as xarray's engine ``"n5"`` shows them.
+    max_inlined : int, optional
+        Bytes of chunks that may be copied.
+    scheduler, n_workers : optional
+        What reads the headers, as of :func:`n5zarr.virtualize`.
+
+    Examples
+    --------
+    >>> import n5zarr, virtualizarr
+    >>> from obspec_utils.registry import ObjectStoreRegistry
+    >>> from obstore.store import LocalStore
+    >>> registry = ObjectStoreRegistry({"file://": LocalStore()})
+    >>> url = f"file://{n5zarr.sample_path()}"
+    >>> dataset = virtualizarr.open_virtual_dataset(
+    ...     url, registry=registry, parser=n5zarr.N5Parser(group="em/s1")
+    ... )
+    >>> dict(dataset.sizes), dataset.x.attrs["units"]
+    ({'z': 20, 'y': 48, 'x': 64}, 'nm')
+    """
+
+    group: str = ""
+    coords: bool = True
+    max_inlined: int = MAX_INLINED
+    scheduler: Scheduler = None
+    n_workers: int | None = None
+
+    def __call__(self, url: str, registry: Any) -> Any:  # noqa: ANN401 - the extra may be missing
+        """Parse the container at a URL.
+
+        Parameters
+        ----------
+        url : str
+            A container, or a node in one.
+        registry : ObjectStoreRegistry
+            Finds the store of obstore's that reads the URL.
+
+        Returns
+        -------
+        virtualizarr.manifests.ManifestStore
+            Groups and arrays of the container.
+
+        Raises
+        ------
+        FileNotFoundError
+            No node is there.
+        N5UnsupportedError
+            More would be copied than ``max_inlined`` (``kind="option"``).
+        N5Error
+            A node or a block is damaged.
+        """
+        manifests = _library()
+        store, found = registry.resolve(url)
+        below = str(found).strip("/")
+        root = url.rstrip("/").removesuffix(below)
+        opened = N5Store(ObjectStore(store, read_only=True), codecs="n5", zarr_format=3)
+        path = join(normalize_path(below), normalize_path(self.group))
+        members = members_of(opened, path, coords=self.coords)
+        entries = self._entries(opened, members, root if root.endswith("/") else f"{root}/")
+        group = _tree(manifests, members, entries)
+        return manifests.ManifestStore(group, registry=registry)
+
+    def _entries(
+        self, store: N5Store, members: list[Member], root: str
+    ) -> dict[str, dict[str, dict[str, object]]]:
+        """Refer to all chunks: entries of manifests, by array and key."""
+        entries: dict[str, dict[str, dict[str, object]]] = {}
+        counts = Counts(self.max_inlined)
+        steps = each_chunk(store, members, scheduler=self.scheduler, n_workers=self.n_workers)
+        for array, chunks in steps:
+            counts.add(array, chunks)
+            of_array = entries.setdefault(array.path, {})
+            for chunk in chunks:
+                entry: dict[str, object] = {
+                    "path": f"{root}{chunk.key}",
+                    "offset": chunk.offset,
+                    "length": chunk.length,
+                }
+                if chunk.data is not None:
+                    entry |= {"path": "", "offset": 0, "data": chunk.data}
+                of_array[".".join(map(str, chunk.coords)) or "c"] = entry
+        return entries
+
+
+def _library() -> ModuleType:
+    try:
+        from virtualizarr import manifests  # noqa: PLC0415 - the extra may be missing
+    except ImportError as err:
+        raise N5MissingDependencyError("virtualizarr", "N5Parser", "virtual") from err
+    return manifests
+
+
+def _tree(
+    manifests: ModuleType,
+    members: list[Member],
+    entries: Mapping[str, dict[str, dict[str, object]]],
+) -> Any:  # noqa: ANN401 - as above
+    """Make the group at the root; the members of a group follow it."""
+    arrays: dict[str, dict[str, object]] = {}
+    groups: dict[str, dict[str, object]] = {}
+    for member in reversed(members):
+        above, _, name = member.path.rpartition("/")
+        if isinstance(member, VirtualGroup):
+            made = manifests.ManifestGroup(
+                arrays=_in_order(arrays.pop(member.path, {})),
+                groups=_in_order(groups.pop(member.path, {})),
+                attributes=dict(member.attributes),
+            )
+            if not member.path:
+                return made
+            groups.setdefault(above, {})[name] = made
+            continue
+        document = dict(member.documents(3)["zarr.json"])  # type: ignore[arg-type] # an object
+        metadata = ArrayV3Metadata.from_dict({**document, "chunk_key_encoding": _DOTS})
+        if isinstance(member, VirtualArray):
+            grid = present(member.view.grid, "C") if member.view.ndim else ()
+            of_array = entries.get(member.path, {})
+        else:
+            grid = (min(member.coordinate.size, 1),)
+            data = member.chunk
+            of_array = {} if data is None else {"0": _inlined(data)}
+        manifest = manifests.ChunkManifest(of_array, shape=grid)
+        array = manifests.ManifestArray(metadata=metadata, chunkmanifest=manifest)
+        arrays.setdefault(above, {})[name] = array
+    message = "no group at the root"
+    raise AssertionError(message)
+
+
+def _in_order(members: dict[str, object]) -> dict[str, object]:
+    return dict(reversed(members.items()))
+
+
+def _inlined(data: bytes) -> dict[str, object]:
+    return {"path": "", "offset": 0, "length": len(data), "data": data}
