@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.sidecar import Sidecars, sidecar
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
     from n5zarr.xarray.bdv import open_bdv
@@ -73,6 +74,7 @@ __all__ = [
     "compare",
     "compare_arrays",
     "convert",
+    "Sidecars",
     "Virtualized",
     "create_array",
     "decode_block",
@@ -94,6 +96,7 @@ __all__ = [
     "sample_path",
     "set_attribute",
     "set_geometry",
+    "sidecar",
     "to_n5",
     "virtualize",
     "write_block",
@@ -120,6 +123,7 @@ _MODULES = {
     "RemovedBlocks": "tools.empty_blocks",
     "compare": "tools.diff.nodes",
     "compare_arrays": "tools.diff.arrays",
+    "Sidecars": "tools.sidecar",
     "Virtualized": "tools.virtualize.virtualizing",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
@@ -141,6 +145,7 @@ _MODULES = {
     "sample_path": "store.location",
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
+    "sidecar": "tools.sidecar",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "write_block": "store.blocks",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.foreign import ZARR_DOCUMENTS, zarr_node
+from n5zarr.format.foreign import ZARR_DOCUMENTS, is_sidecar, zarr_node
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, list_each, read_key
@@ -71,6 +71,8 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):
         return
     document = (yield from read_key(join(path, "zarr.json"))) if "zarr.json" in names else None
+    if document is not None and is_sidecar(document):
+        return
     message = f"expected N5, got {zarr_node(names, document)}"
     raise N5FormatError(message, kind="foreign")
 

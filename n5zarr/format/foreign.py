@@ -8,12 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-__all__ = ["FIRST_BYTES", "ZARR_DOCUMENTS", "Foreign", "file_from", "root_in_zip", "zarr_node"]
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "FIRST_BYTES",
+    "SIDECAR",
+    "SIDECAR_MARK",
+    "ZARR_DOCUMENTS",
+    "Foreign",
+    "file_from",
+    "is_sidecar",
+    "root_in_zip",
+    "zarr_node",
+]
 
 FIRST_BYTES = 4096  # of a file, enough for :func:`file_from`
 ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})
+
+SIDECAR = "n5zarr"
+"""Member of a ``zarr.json`` that ``n5zarr sidecar`` has written beside a document of N5."""
+
+SIDECAR_MARK: Mapping[str, JSON] = {"must_understand": False, "sidecar_of": ATTRIBUTES_JSON}
+"""Its value; Zarr v3 allows such members."""
 
 # "HDF5 File Format Specification", "Superblock": the signature is at byte 0, 512, 1024, 2048, ...
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -72,6 +90,15 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
     else:
         return None
     return Foreign(what, "open it with zarr.open(...) or xr.open_zarr(...)")
+
+
+def is_sidecar(document: bytes) -> bool:
+    """Whether a ``zarr.json`` was written beside a document of N5 by ``n5zarr sidecar``."""
+    try:
+        parsed = json.loads(document)
+    except ValueError:
+        return False
+    return isinstance(parsed, dict) and parsed.get(SIDECAR) == SIDECAR_MARK
 
 
 def file_from(start: bytes) -> Foreign:
