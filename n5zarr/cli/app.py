@@ -11,6 +11,7 @@ import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli import look
 from n5zarr.cli.attributes import attrs
+from n5zarr.cli import look, virtualize
 from n5zarr.cli.common import Debug, console, errors_in_one_line
 from n5zarr.cli.convert import convert, rechunk
 from n5zarr.cli.demo import PICTURE, report, write
@@ -46,6 +47,9 @@ for panel, command in (
 ):
     app.command(rich_help_panel=panel)(command)
 app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)
+app.add_typer(nwb, name="nwb")
+for command in (look.tree, look.info, virtualize.virtualize, virtualize.sidecar):
+    app.command()(command)
 
 
 def _version(value: bool) -> None:

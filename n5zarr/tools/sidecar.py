@@ -246,7 +246,9 @@ def _array(view: DatasetView) -> dict[str, JSON]:
             compressor["configuration"] = {"typesize": item_size, **configuration}
         codecs.append(compressor)
     names = derived_names(dataset.attributes, dataset.ndim)
-    named: dict[str, JSON] = {} if names is None else {"dimension_names": [n or None for n in names[1]]}
+    named: dict[str, JSON] = (
+        {} if names is None else {"dimension_names": [n or None for n in names[1]]}
+    )
     return {
         "node_type": "array",
         "shape": dataset.dimensions,

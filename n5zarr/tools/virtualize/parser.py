@@ -110,7 +110,7 @@ class N5Parser:
     ) -> dict[str, dict[str, dict[str, object]]]:
         """Refer to all chunks: entries of manifests, by array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
-        counts = Counts(self.max_inlined)
+        counts = Counts(str(store), self.max_inlined)
         steps = each_chunk(store, members, scheduler=self.scheduler, n_workers=self.n_workers)
         for array, chunks in steps:
             counts.add(array, chunks)

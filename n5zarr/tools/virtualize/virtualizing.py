@@ -206,7 +206,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     container = url.rstrip("/") if url else url_of_container(opened)
     members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
     writer = target.open(container, version, members, storage_options)
-    counts = Counts(max_inlined)
+    counts = Counts(str(opened), max_inlined)
     try:
         for member in members:
             writer.add(member)
@@ -378,6 +378,7 @@ def _check_options(target: _Target, zarr_format: ZarrFormat | None, chunk_grid: 
 class Counts:
     """Count chunks, and raise if too much is copied."""
 
+    container: str
     max_inlined: int
     n_referenced: int = 0
     n_bytes_referenced: int = 0
@@ -400,7 +401,9 @@ class Counts:
                 self.n_inlined += 1
                 self.n_bytes_inlined += chunk.length
         if self.n_bytes_inlined > self.max_inlined:
-            raise _too_much(array, self.max_inlined)
+            raise _too_much(array, self.max_inlined).located(
+                f"{self.container}: {array.source or '/'}"
+            )
 
     def result(self, container: str, target: _Target, members: Sequence[Member]) -> Virtualized:
         """Sum up what was written."""
@@ -434,7 +437,7 @@ def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
         stored = f"{view.dataset.type_name} with {view.dataset.compression.type}"
         why = f"no codec of zarr-python reads its blocks, of {stored}"
     message = (
-        f"{array.source or '/'}: expected to copy at most {max_inlined} bytes of chunks into the "
-        f"references, got more: {why}; {ways}"
+        f"expected to copy at most {max_inlined} bytes of chunks into the references, got more: "
+        f"{why}; {ways}"
     )
     return N5UnsupportedError(message, kind="option")

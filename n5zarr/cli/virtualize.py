@@ -1,0 +1,161 @@
+"""The commands ``virtualize`` and ``sidecar``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+import n5zarr
+from n5zarr.cli.common import (
+    AsJson,
+    Debug,
+    Location,
+    Options,
+    complain,
+    console,
+    errors_in_one_line,
+    print_json,
+    storage_options,
+)
+from n5zarr.cli.progress import progress_bar
+from n5zarr.store.info import bytes_text
+from n5zarr.tools.virtualize.virtualizing import MAX_INLINED
+
+__all__ = ["sidecar", "virtualize"]
+
+_SHOWN = 10  # datasets that are named one by one
+
+
+def virtualize(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    location: Location,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="*.json, *.parq or *.icechunk")],
+    form: Annotated[
+        Literal["json", "parquet", "icechunk"] | None,
+        typer.Option(
+            "--format", metavar="FORMAT", help="json, parquet or icechunk. Default: as OUT ends."
+        ),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where readers find the container. Default: PATH."),
+    ] = None,
+    coords: Annotated[
+        bool,
+        typer.Option(
+            "--coords/--no-coords",
+            help="Axes become coordinates, as xarray wants them; or each dataset keeps its path.",
+        ),
+    ] = True,
+    chunk_grid: Annotated[
+        Literal["regular", "rectilinear"],
+        typer.Option(
+            metavar="GRID",
+            help="rectilinear: refer to truncated blocks, too, for readers that can.",
+        ),
+    ] = "regular",
+    zarr_format: Annotated[
+        str | None,
+        typer.Option(metavar="3|2", help="Zarr format. Default: 3, and 2 for Parquet."),
+    ] = None,
+    max_inlined: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="How much may be copied into OUT.")
+    ] = MAX_INLINED,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="Of the commit, with Icechunk.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT; with Icechunk, by another commit.")
+    ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="threads, processes, or the address of a scheduler of dask."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads or processes.")
+    ] = None,
+    option: Options = None,
+    out_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--out-option", metavar="NAME=VALUE", help="For the URL of OUT. May be repeated."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write references to blocks, so that others read the container as Zarr.
+
+    zarr and xarray read them without n5zarr: through fsspec, as kerchunk's
+    (*.json, *.parq), or through Icechunk. Blocks stay where they are; those
+    that are no chunks of Zarr (truncated ones, lz4, text) are copied.
+    """
+    os.environ.setdefault("ICECHUNK_LOG", "error")  # it warns of every local repository
+    with errors_in_one_line(debug=debug):
+        known = {None: None, "2": 2, "3": 3}
+        if zarr_format not in known:
+            message_ = f"expected 3 or 2, got {zarr_format!r}"
+            raise typer.BadParameter(message_, param_hint="--zarr-format")
+        with progress_bar() as show:
+            written = n5zarr.virtualize(
+                location,
+                out,
+                format=form,
+                url=url,
+                coords=coords,
+                chunk_grid=chunk_grid,
+                zarr_format=known[zarr_format],  # type: ignore[arg-type] # 2 and 3 are literals
+                max_inlined=max_inlined,
+                message=message,
+                overwrite=overwrite,
+                storage_options=storage_options(option),
+                out_options=storage_options(out_option),
+                scheduler=scheduler,
+                n_workers=workers,
+                progress=show,
+            )
+        if as_json:
+            print_json(asdict(written))
+            return
+        screen = console()
+        screen.print(f"{escape(out)}: {written.n_arrays} arrays", soft_wrap=True)
+        referenced, inlined = written.n_bytes_referenced, written.n_bytes_inlined
+        for n, text in (
+            (written.n_referenced, f"chunks in blocks, {bytes_text(referenced)}"),
+            (written.n_inlined, f"chunks copied, {bytes_text(inlined)}"),
+            (written.n_missing, "chunks without block"),
+        ):
+            screen.print(f"{n:>12} {escape(text)}", soft_wrap=True)
+
+
+def sidecar(
+    location: Location,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove what this command has written.")
+    ] = False,
+    option: Options = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write zarr.json beside each document, so that the directory is Zarr, too.
+
+    zarr reads it where n5zarr or zarr-n5 is installed; shapes are in N5 order
+    (x, y, z). Run it again when datasets have changed. A zarr.json of others
+    is never touched.
+    """
+    with errors_in_one_line(debug=debug):
+        done = n5zarr.sidecar(location, remove=remove, storage_options=storage_options(option))
+    if as_json:
+        print_json(asdict(done))
+        return
+    parts = [f"{done.n_removed} removed"] if done.n_removed or remove else []
+    if not remove:
+        parts = [f"{done.n_written} zarr.json written", f"{done.n_unchanged} unchanged", *parts]
+    console().print(escape(f"{done.container}: {', '.join(parts)}"), soft_wrap=True)
+    for path, reason in list(done.left_out.items())[:_SHOWN]:
+        complain("warning", f"{path or '/'}: left out: {reason}")
+    if len(done.left_out) > _SHOWN:
+        complain("warning", f"{len(done.left_out) - _SHOWN} more left out (--json names all)")
