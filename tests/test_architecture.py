@@ -64,6 +64,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.diff.nodes.compare": 77,
     "n5zarr.tools.download.run.download": 85,
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 79,
+    "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
     "n5zarr.xarray.bdv.open_bdv": 68,
     "n5zarr.xarray.pyramids.open_level": 71,
     "n5zarr.xarray.write.to_n5": 121,

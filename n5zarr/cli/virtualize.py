@@ -23,67 +23,73 @@ from n5zarr.cli.common import (
 )
 from n5zarr.cli.progress import progress_bar
 from n5zarr.store.info import bytes_text
-from n5zarr.tools.virtualize.virtualizing import MAX_INLINED
+from n5zarr.tools.virtualize.chunks import MAX_INLINED
 
 __all__ = ["sidecar", "virtualize"]
 
 _SHOWN = 10  # datasets that are named one by one
 
 
+_Out = Annotated[str, typer.Argument(metavar="OUT", help="*.json, *.parq or *.icechunk")]
+_Format = Annotated[
+    Literal["json", "parquet", "icechunk"] | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="json, parquet or icechunk. Default: as OUT ends."
+    ),
+]
+_Url = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Where readers find the container. Default: PATH."),
+]
+_Coords = Annotated[
+    bool,
+    typer.Option(
+        "--coords/--no-coords",
+        help="Axes become coordinates, as xarray wants them; or each dataset keeps its path.",
+    ),
+]
+_Grid = Annotated[
+    Literal["regular", "rectilinear"],
+    typer.Option(
+        metavar="GRID", help="rectilinear: refer to truncated blocks, too, for readers that can."
+    ),
+]
+_ZarrFormat = Annotated[
+    Literal["3", "2"] | None,
+    typer.Option(metavar="3|2", help="Zarr format of JSON. Default: 2, with GRID 3."),
+]
+_Inlined = Annotated[int, typer.Option(metavar="BYTES", min=0, help="How much may be copied.")]
+_Message = Annotated[
+    str | None, typer.Option("--message", "-m", help="Of the commit, with Icechunk.")
+]
+_Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace OUT; with Icechunk, by another commit.")
+]
+_Scheduler = Annotated[
+    str | None, typer.Option(help="threads, processes, or the address of a scheduler of dask.")
+]
+_Workers = Annotated[int | None, typer.Option(min=1, help="Number of threads or processes.")]
+_OutOptions = Annotated[
+    list[str] | None,
+    typer.Option("--out-option", metavar="NAME=VALUE", help="For the URL of OUT. May be repeated."),
+]
+
+
 def virtualize(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: Location,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="*.json, *.parq or *.icechunk")],
-    form: Annotated[
-        Literal["json", "parquet", "icechunk"] | None,
-        typer.Option(
-            "--format", metavar="FORMAT", help="json, parquet or icechunk. Default: as OUT ends."
-        ),
-    ] = None,
-    url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Where readers find the container. Default: PATH."),
-    ] = None,
-    coords: Annotated[
-        bool,
-        typer.Option(
-            "--coords/--no-coords",
-            help="Axes become coordinates, as xarray wants them; or each dataset keeps its path.",
-        ),
-    ] = True,
-    chunk_grid: Annotated[
-        Literal["regular", "rectilinear"],
-        typer.Option(
-            metavar="GRID",
-            help="rectilinear: refer to truncated blocks, too, for readers that can.",
-        ),
-    ] = "regular",
-    zarr_format: Annotated[
-        str | None,
-        typer.Option(metavar="3|2", help="Zarr format. Default: 3, and 2 for Parquet."),
-    ] = None,
-    max_inlined: Annotated[
-        int, typer.Option(metavar="BYTES", min=0, help="How much may be copied into OUT.")
-    ] = MAX_INLINED,
-    message: Annotated[
-        str | None, typer.Option("--message", "-m", help="Of the commit, with Icechunk.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT; with Icechunk, by another commit.")
-    ] = False,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="threads, processes, or the address of a scheduler of dask."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of threads or processes.")
-    ] = None,
+    out: _Out,
+    form: _Format = None,
+    url: _Url = None,
+    coords: _Coords = True,
+    chunk_grid: _Grid = "regular",
+    zarr_format: _ZarrFormat = None,
+    max_inlined: _Inlined = MAX_INLINED,
+    message: _Message = None,
+    overwrite: _Overwrite = False,
+    scheduler: _Scheduler = None,
+    workers: _Workers = None,
     option: Options = None,
-    out_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--out-option", metavar="NAME=VALUE", help="For the URL of OUT. May be repeated."
-        ),
-    ] = None,
+    out_option: _OutOptions = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -94,41 +100,43 @@ def virtualize(  # noqa: PLR0913, PLR0917 - one parameter for each option
     that are no chunks of Zarr (truncated ones, lz4, text) are copied.
     """
     os.environ.setdefault("ICECHUNK_LOG", "error")  # it warns of every local repository
-    with errors_in_one_line(debug=debug):
-        known = {None: None, "2": 2, "3": 3}
-        if zarr_format not in known:
-            message_ = f"expected 3 or 2, got {zarr_format!r}"
-            raise typer.BadParameter(message_, param_hint="--zarr-format")
-        with progress_bar() as show:
-            written = n5zarr.virtualize(
-                location,
-                out,
-                format=form,
-                url=url,
-                coords=coords,
-                chunk_grid=chunk_grid,
-                zarr_format=known[zarr_format],  # type: ignore[arg-type] # 2 and 3 are literals
-                max_inlined=max_inlined,
-                message=message,
-                overwrite=overwrite,
-                storage_options=storage_options(option),
-                out_options=storage_options(out_option),
-                scheduler=scheduler,
-                n_workers=workers,
-                progress=show,
-            )
-        if as_json:
-            print_json(asdict(written))
-            return
-        screen = console()
-        screen.print(f"{escape(out)}: {written.n_arrays} arrays", soft_wrap=True)
-        referenced, inlined = written.n_bytes_referenced, written.n_bytes_inlined
-        for n, text in (
-            (written.n_referenced, f"chunks in blocks, {bytes_text(referenced)}"),
-            (written.n_inlined, f"chunks copied, {bytes_text(inlined)}"),
-            (written.n_missing, "chunks without block"),
-        ):
-            screen.print(f"{n:>12} {escape(text)}", soft_wrap=True)
+    with errors_in_one_line(debug=debug), progress_bar() as show:
+        written = n5zarr.virtualize(
+            location,
+            out,
+            format=form,
+            url=url,
+            coords=coords,
+            chunk_grid=chunk_grid,
+            zarr_format={"3": 3, "2": 2, None: None}[zarr_format],
+            max_inlined=max_inlined,
+            message=message,
+            overwrite=overwrite,
+            storage_options=storage_options(option),
+            out_options=storage_options(out_option),
+            scheduler=scheduler,
+            n_workers=workers,
+            progress=show,
+        )
+    if as_json:
+        print_json(asdict(written))
+    else:
+        _print_written(written)
+
+
+def _print_written(written: n5zarr.Virtualized) -> None:
+    screen = console()
+    screen.print(
+        f"{escape(written.path)}: {written.n_arrays} array{'s' * (written.n_arrays != 1)}",
+        soft_wrap=True,
+    )
+    referenced, inlined = written.n_bytes_referenced, written.n_bytes_inlined
+    for n, text in (
+        (written.n_referenced, f"chunks in blocks, {bytes_text(referenced)}"),
+        (written.n_inlined, f"chunks copied, {bytes_text(inlined)}"),
+        (written.n_missing, "chunks without block"),
+    ):
+        screen.print(f"{n:>12} {escape(text)}", soft_wrap=True)
 
 
 def sidecar(

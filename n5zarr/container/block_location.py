@@ -11,7 +11,6 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
-from n5zarr.zarr_view.chunks import chunk_extent
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -71,9 +70,9 @@ class BlockLocation(NamedTuple):
         return block_extent(dataset.dimensions, dataset.block_size, self.grid_position)
 
     @property
-    def chunk_extent(self) -> N5Tuple:
-        """Extent of the chunk in elements, N5 order; that of a full block unless it is cut."""
-        return chunk_extent(self.view, self.grid_position)
+    def chunk_extent(self) -> N5Tuple | None:
+        """Extent of the chunk in elements, N5 order; None where all have the size of a block."""
+        return self.extent if self.view.truncated else None
 
     @property
     def is_full(self) -> bool:

@@ -29,7 +29,7 @@ from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
@@ -42,6 +42,7 @@ __all__ = ["Sidecars", "sidecar"]
 
 _AT_A_TIME = 256  # documents
 _DOCUMENT = "zarr.json"
+_READ_ONLY = "expected a container that can be written, to put zarr.json into it"
 
 
 @dataclass(frozen=True)
@@ -80,17 +81,17 @@ def sidecar(
 
     N5 spec, "File-system specification", items 5 and 9: a block is a file, which becomes the chunk
     of an array with the codec ``n5_default``. Blocks and N5's documents stay as they are. Blocks of
-    mode 1 are read by n5zarr only. Datasets that the codec cannot say are left out: text, objects,
-    labels, types that only the record has, and the compressions xz, lz4, jpeg and snappy in blosc.
+    mode 1 are read by n5zarr only. What the codec cannot say is left out: text, objects, labels,
+    types that only the record has, xz, lz4, jpeg and snappy in blosc.
 
     Parameters
     ----------
     store : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``: it and all nodes below it get documents.
+        Node below ``store``, with all nodes below it.
     remove : bool, optional
-        Remove each ``zarr.json`` that this function has written, and no other.
+        Remove each ``zarr.json`` that this function wrote.
     storage_options : dict, optional
         For fsspec, with a URL.
 
@@ -102,7 +103,7 @@ def sidecar(
     Raises
     ------
     FileNotFoundError
-        No node is at the path.
+        Nothing is there.
     N5FormatError
         A ``zarr.json`` is there that this function has not written; nothing is changed
         (``kind="foreign"``).
@@ -124,15 +125,18 @@ def sidecar(
     """
     opened, node_path = open_container(store, path, storage_options=storage_options)
     if opened.read_only:
-        message = "expected a container that can be written, to put zarr.json beside its documents"
-        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
-    opened = opened.showing(3)
+        raise N5UnsupportedError(_READ_ONLY, kind="read-only", where=str(opened))
     node = opened.node(node_path)
     if node is None:
         raise not_found(opened, node_path)
+    return _bring(opened, _nodes(opened, node_path, node), remove=remove)
+
+
+def _bring(opened: N5Store, nodes: Iterable[tuple[str, Node | str]], *, remove: bool) -> Sidecars:
+    """Write the documents of nodes, or remove them, where they are not as they should be."""
     wanted: dict[str, bytes | None] = {}
     left_out: dict[str, str] = {}
-    for found, each in _nodes(opened, node_path, node):
+    for found, each in nodes:
         key = join(found, _DOCUMENT)
         reason = _reason(each)
         if reason:

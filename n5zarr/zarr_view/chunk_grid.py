@@ -25,19 +25,21 @@ def grid_document(
     Parameters
     ----------
     shape, chunk_shape : tuple of int
-        Extent of the array and of a full chunk, in elements, in the order of the array.
+        Extent of the array and of a full chunk, in elements, in the order of the array. An array
+        without elements has a regular grid.
     truncated : bool
         Whether the chunks at the end of an axis are truncated.
 
     Examples
     --------
     >>> grid_document((7, 6), (3, 2), truncated=True)["configuration"]
-    {'kind': 'inline', 'chunk_shapes': [[[3, 2], 1], 2]}
+    {'kind': 'inline', 'chunk_shapes': [[[3, 2], 1], [[2, 3]]]}
     """
     if not truncated:
         return {"name": "regular", "configuration": {"chunk_shape": chunk_shape}}
+    # no bare numbers for axes without a smaller chunk: Icechunk 2.3 refuses them
     shapes: list[JSON] = [
-        [*([[size, n // size]] if n >= size else []), n % size] if n % size else size
+        [*([[size, n // size]] if n >= size else []), *([n % size] if n % size else [])]
         for n, size in zip(shape, chunk_shape, strict=True)
     ]
     return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}

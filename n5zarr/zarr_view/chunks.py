@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "START",
-    "chunk_extent",
     "chunk_part",
     "chunk_slice",
     "decode_chunk",
@@ -64,12 +63,6 @@ __all__ = [
 
 START = 32
 """Bytes of a payload that :func:`chunk_part` needs."""
-
-
-def chunk_extent(view: DatasetView, grid_position: N5Tuple) -> N5Tuple:
-    """Return the extent of the chunk of a block, in elements, N5 order."""
-    size = view.dataset.block_size
-    return block_extent(view.dataset.dimensions, size, grid_position) if view.truncated else size
 
 
 def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = None) -> slice | None:

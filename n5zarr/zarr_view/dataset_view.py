@@ -139,7 +139,7 @@ class DatasetView:
     @cached_property
     def truncated(self) -> bool:
         """Whether the chunks at the end of an axis are truncated."""
-        is_plain = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
+        is_plain = self.content is Content.NUMBERS and self.kind.is_native and all(self.shape)
         is_wanted = self.chunk_grid == "rectilinear" and self.zarr_format == 3
         return is_wanted and is_plain and any(map(mod, self.shape, self.chunk_shape))
 

@@ -2,43 +2,243 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import subprocess
-import sys
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+import tensorstore as ts
+import virtualizarr
+import zarr
+from obspec_utils.registry import ObjectStoreRegistry
+from obstore.store import LocalStore as ObstoreFiles
+from zarr.storage import MemoryStore
 
 import n5zarr
+from n5zarr import N5Parser, N5Store
+from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
+from tests.virtual import reader, reference
 
-READER = Path(__file__).with_name("virtual_reader.py")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.virtual import Read
+
 JAVA = Path(__file__).parents[1] / "data" / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text())
+TRUTH = [json.loads(line) for line in (JAVA / "metadata.truth.jsonl").read_text().splitlines()]
 ROOTS = sorted({dataset["root"] for dataset in MANIFEST["datasets"]})
+SOME = ["blocks.n5", "root-dataset.n5", "sparse.n5"]  # Parquet takes longer
 
 
-def read(references: list[dict[str, Any]]) -> Any:
-    """Read references in a process that cannot import n5zarr."""
-    command = [sys.executable, "-W", "ignore", str(READER)]
-    given = json.dumps(references)
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture(scope="module")
+def read() -> Iterator[Read]:
+    with reader() as started:
+        yield started
 
 
-@pytest.mark.parametrize("suffix", [".json", ".parq", ".icechunk"])
-def test_containers_of_java_tensorstore_and_zarr_2_read_to_their_checksums(
-    suffix: str, tmp_path: Path
-) -> None:
-    references = []
-    for root in ROOTS:
-        out = tmp_path / f"{root}{suffix}"
-        written = n5zarr.virtualize(JAVA / root, out, coords=False)
-        references.append({"path": str(out), "container": written.container})
-    found = dict(zip(ROOTS, read(references), strict=True))
-    for dataset in MANIFEST["datasets"]:
-        array = found[dataset["root"]][dataset["path"] or "data"]
+def of_root(root: str) -> list[dict[str, Any]]:
+    return [dataset for dataset in MANIFEST["datasets"] if dataset["root"] == root]
+
+
+def assert_right(found: dict[str, Any], root: str) -> None:
+    for dataset in of_root(root):
+        array = found[dataset["path"] or "data"]
         assert array["sha256"] == dataset["sha256"], dataset
         assert array["shape"] == dataset["dims"][::-1]
         assert array["dtype"] == dataset["dtype"]
+
+
+@pytest.mark.parametrize(("suffix", "roots"), [
+    (".json", ROOTS), (".icechunk", ROOTS), (".parq", SOME),
+])  # fmt: skip
+def test_fixtures_of_all_writers_read_to_their_checksums(
+    suffix: str, roots: list[str], read: Read, tmp_path: Path
+) -> None:
+    written = {
+        root: n5zarr.virtualize(JAVA / root, tmp_path / f"{root}{suffix}", coords=False)
+        for root in roots
+    }
+    for root, found in zip(roots, read([*map(reference, written.values())]), strict=True):
+        assert_right(found, root)
+        datasets = of_root(root)
+        assert written[root].n_missing == sum(d["blocksMissing"] for d in datasets)
+        n_chunks = written[root].n_referenced + written[root].n_inlined
+        assert n_chunks == sum(d["blocksPresent"] for d in datasets)
+
+
+def test_truncated_blocks_are_referred_to_where_the_reader_has_such_grids(
+    read: Read, tmp_path: Path
+) -> None:
+    """With the regular grid, the blocks that the manifest calls truncated are copied."""
+    root = "sparse.n5"
+    written = [
+        n5zarr.virtualize(
+            JAVA / root, tmp_path / f"a{suffix}", coords=False, chunk_grid="rectilinear"
+        )
+        for suffix in (".json", ".icechunk")
+    ]
+    for found in read([reference(each, rectilinear=True) for each in written]):
+        assert_right(found, root)
+    regular = n5zarr.virtualize(JAVA / root, tmp_path / "b.json", coords=False)
+    of_lz4 = sum(d["blocksPresent"] for d in of_root(root) if d["compression"]["type"] == "lz4")
+    assert written[0].n_inlined == written[1].n_inlined == of_lz4 < regular.n_inlined
+
+
+def test_text_and_labels_are_copied(read: Read, tmp_path: Path) -> None:
+    ways: list[tuple[str, Any]] = [(".json", 2), (".json", 3), (".parq", 2), (".icechunk", 3)]
+    found: dict[str, Any] = {}
+    for root in ("labels.n5", "strings.n5"):
+        written = [
+            n5zarr.virtualize(JAVA / root, tmp_path / f"{root}{i}{suffix}", zarr_format=zarr_format)
+            for i, (suffix, zarr_format) in enumerate(ways)
+        ]
+        each = read([*map(reference, written)])
+        assert all(one == each[0] for one in each)
+        # in a group of its own, where the datasets do not share their axes
+        found |= {name.rpartition("/")[2]: array for name, array in each[0].items()}
+    for dataset in MANIFEST["strings"]:
+        # of "mode0" there is no list: two strings in a block of four
+        written_strings = dataset["valuesN5Order"] or ["a", "b", "", ""]
+        assert found[dataset["path"]]["values"] == written_strings
+    assert (
+        found["old-argmax"]["sha256"] == hashlib.sha256(np.full(8, 7, ">u8").tobytes()).hexdigest()
+    )
+
+
+def test_references_point_at_payloads(tmp_path: Path) -> None:
+    out = tmp_path / "a.json"
+    n5zarr.virtualize(JAVA / "blocks.n5", out, coords=False, zarr_format=3)
+    references = json.loads(out.read_text())["refs"]
+    url, offset, length = references["full-edges/c/0/1"]
+    assert url == f"file://{JAVA}/blocks.n5/full-edges/1/0"
+    block = Path(url.removeprefix("file://")).read_bytes()
+    header = 4 + 4 * 2
+    assert (offset, length) == (header, len(block) - header)
+    # of mode 1, with a count of elements after the sizes
+    assert references["mode1-exact/c/0/0"][1] == header + 4
+    # raw elements are followed by others
+    assert references["trailing-bytes/c/0/0"][1:] == [header, 12]
+
+
+def test_xarray_finds_axes_with_units(read: Read, tmp_path: Path) -> None:
+    root = JAVA / "metadata.n5"
+    json_, icechunk_ = (
+        n5zarr.virtualize(root, tmp_path / f"a{suffix}") for suffix in (".json", ".icechunk")
+    )
+    ways = [reference(json_, axes="kerchunk"), reference(icechunk_, axes="zarr")]
+    n_axes = 0
+    for found in read(ways):
+        for truth in TRUTH:
+            path = f"/{truth['path']}"
+            axes = found.get(path) or found[f"{path}/{path.rpartition('/')[2]}"]
+            for i, dim in enumerate(truth["axes"] if truth["unit"] else ()):
+                first, second, unit = axes.get(dim, ("", "", ""))
+                if isinstance(first, str):  # an axis of channels
+                    continue
+                scale, start = truth["scale"][i], truth["translation"][i]
+                np.testing.assert_allclose([first, second - first], [start, scale])
+                units = truth["unit"]
+                assert unit == (units if isinstance(units, str) else units[i])
+                n_axes += 1
+    assert n_axes > 60
+
+
+def registry() -> ObjectStoreRegistry[Any]:
+    return ObjectStoreRegistry({"file://": ObstoreFiles()})
+
+
+def test_virtualizarr_writes_what_the_parser_finds(read: Read, tmp_path: Path) -> None:
+    """Through xarray's virtual Dataset, whose variables are the datasets of a group."""
+    path = JAVA / "tensorstore.n5"
+    names = [d["path"] for d in of_root("tensorstore.n5") if d["path"].endswith("u16")]
+    references = []
+    for i, name in enumerate(names):
+        virtual = virtualizarr.open_virtual_dataset(
+            f"file://{path}", registry=registry(), parser=N5Parser(name), loadable_variables=[]
+        )
+        out = tmp_path / f"{i}.json"
+        virtual.vz.to_kerchunk(str(out), format="json", zarr_format=3)
+        references.append({"path": str(out), "prefix": f"file://{path}/"})
+    for name, found in zip(names, read(references), strict=True):
+        (dataset,) = [d for d in of_root("tensorstore.n5") if d["path"] == name]
+        assert [array["sha256"] for array in found.values()] == [dataset["sha256"]]
+    assert len(names) > 3
+
+
+def test_the_parsers_store_has_groups_and_reads_right() -> None:
+    store = N5Parser(coords=False)(f"file://{JAVA}/sparse.n5", registry())
+    for dataset in of_root("sparse.n5"):
+        array = zarr.open_array(store, path=dataset["path"], mode="r", zarr_format=3)
+        spec = {"driver": "file", "path": f"{JAVA}/sparse.n5/{dataset['path']}"}
+        if dataset["compression"]["type"] == "lz4":
+            continue  # which tensorstore lacks
+        expected = ts.open({"driver": "n5", "kvstore": spec}).result().read().result()
+        np.testing.assert_array_equal(np.asarray(array[...]), expected.T)
+    tree = virtualizarr.open_virtual_datatree(
+        f"file://{n5zarr.sample_path()}", registry=registry(), parser=N5Parser()
+    )
+    assert {node.path for node in tree.subtree} == {
+        "/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels",
+    }  # fmt: skip
+    assert tree["em/s2"].coords["x"].attrs["units"] == "nm"
+
+
+def test_what_would_be_copied_has_a_limit(tmp_path: Path) -> None:
+    with pytest.raises(N5UnsupportedError, match="truncated at the end of axes; chunk_grid="):
+        n5zarr.virtualize(n5zarr.sample_path(), tmp_path / "a.json", max_inlined=1000)
+    with pytest.raises(N5UnsupportedError, match=r"no codec of zarr-python reads .* with lz4"):
+        n5zarr.virtualize(JAVA / "v0.n5", tmp_path / "a.json", "lz4", max_inlined=10)
+    with pytest.raises(N5UnsupportedError, match="at most 1000 bytes"):
+        N5Parser(max_inlined=1000)(f"file://{n5zarr.sample_path()}", registry())
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_there_stays_unless_it_may_be_replaced(read: Read, tmp_path: Path) -> None:
+    sample = n5zarr.sample_path()
+    for name in ("a.json", "a.parq"):
+        n5zarr.virtualize(sample, tmp_path / name, "em/s1")
+        with pytest.raises(FileExistsError, match="overwrite=True"):
+            n5zarr.virtualize(sample, tmp_path / name)
+    out = tmp_path / "a.icechunk"
+    n5zarr.virtualize(sample, out, "em/s1", message="first")
+    with pytest.raises(N5UnrepresentableError, match="overwrite=True"):
+        n5zarr.virtualize(sample, out)
+    copy = tmp_path / "my copy.n5"
+    shutil.copytree(sample, copy)
+    second = n5zarr.virtualize(copy, out, overwrite=True, message="second")
+    (found,) = read([reference(second)])
+    assert "em/s1/s1" in found
+    assert "s1" not in found  # of the first commit
+
+    import icechunk  # noqa: PLC0415 - takes a second
+
+    repository = icechunk.Repository.open(icechunk.local_filesystem_storage(str(out)))
+    messages = [commit.message for commit in repository.ancestry(branch="main")]
+    assert messages[:2] == ["second", "first"]
+    prefixes = {f"file://{sample}/", second.prefix}
+    assert prefixes == set(repository.config.virtual_chunk_containers or ())
+
+
+def test_errors_leave_nothing(tmp_path: Path) -> None:
+    copy = tmp_path / "c.n5"
+    shutil.copytree(JAVA / "sparse.n5", copy)
+    damaged = next(
+        path for path in sorted(copy.rglob("*")) if path.name.isdigit() and path.is_file()
+    )
+    damaged.write_bytes(b"\0\0\0\3\0\0")
+    out = tmp_path / "out"
+    out.mkdir()
+    place = damaged.relative_to(copy).as_posix()
+    with pytest.raises(N5BlockError, match=f"c.n5: .*{place}: block header"):
+        n5zarr.virtualize(copy, out / "a.json")
+    with pytest.raises(N5UnrepresentableError, match=r"ends in \.json"):
+        n5zarr.virtualize(copy, out / "a.txt")
+    with pytest.raises(N5UnrepresentableError, match="zarr_format: expected 2 with parquet"):
+        n5zarr.virtualize(copy, out / "a.parq", zarr_format=3)
+    with pytest.raises(N5UnsupportedError, match="expected local files or a URL"):
+        n5zarr.virtualize(N5Store(MemoryStore({})), out / "a.json")
+    assert not list(out.iterdir())

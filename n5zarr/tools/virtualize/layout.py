@@ -22,7 +22,7 @@ from n5zarr.zarr_view.keys import DEFAULT_NAMES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.container.axes import Layout, Placed
+    from n5zarr.container.axes import Placed
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Broken, Nodes
     from n5zarr.conventions.model import Axis
@@ -188,7 +188,7 @@ class _Tree:
             members, inner = yield from self.group(join(source, name), join(path, name), child)
             below += members
             frames += inner
-        own = _frame_of(layout)
+        own = _frame_of(layout.path, layout.datasets)
         datasets = layout.datasets.values()
         here: list[Member] = []
         if not self.coords:
@@ -203,6 +203,7 @@ class _Tree:
                 inner_path = join(path, name)
                 here.append(VirtualGroup(path=inner_path, attributes={}))
                 here += yield from self.alone(placed, inner_path)
+                frames.append(_frame_of(layout.path, {name: placed}))
         attributes = layout.attributes if self.coords else group.attributes
         return [VirtualGroup(path=path, attributes=attributes), *here, *below], frames
 
@@ -257,11 +258,11 @@ def _coordinates(
     return members
 
 
-def _frame_of(layout: Layout) -> _Frame:
-    """Return size and positions of each dimension of the datasets of a group."""
+def _frame_of(path: str, datasets: Mapping[str, Placed]) -> _Frame:
+    """Return size and positions of each dimension of datasets of a group."""
     return {
-        dim: (size, join(layout.path, dim) if dim in layout.datasets else placed.axes.get(dim))
-        for placed in layout.datasets.values()
+        dim: (size, join(path, dim) if dim in placed.coordinates else placed.axes.get(dim))
+        for placed in datasets.values()
         for dim, size in placed.sizes.items()
     }
 

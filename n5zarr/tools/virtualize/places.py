@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from n5zarr.storage.url import is_chain
 if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["scheme_of", "url_of_block", "url_of_container"]
+__all__ = ["plain_prefix", "scheme_of", "url_of_block", "url_of_container"]
 
 _NOT_REACHED = ("memory", "zip")  # schemes of places that other programs cannot read in parts
 _ALIASES = {"gcs": "gs", "s3a": "s3"}
@@ -50,6 +51,21 @@ def url_of_container(store: N5Store) -> str:
         )
         raise N5UnsupportedError(message, kind="option")
     return f"{_ALIASES.get(scheme, scheme)}{url[len(scheme) :]}".rstrip("/")
+
+
+def plain_prefix(url: str) -> str:
+    """Return the part of a URL before the first name with signs that are quoted, with a slash.
+
+    Icechunk quotes the URLs of chunks, but compares them with prefixes as they are given.
+
+    Examples
+    --------
+    >>> plain_prefix("s3://bucket/a.n5"), plain_prefix("s3://bucket/my data/a.n5")
+    ('s3://bucket/a.n5/', 's3://bucket/')
+    """
+    scheme, separator, place = url.partition("://")
+    names = takewhile(lambda name: quote(name) == name, place.split("/"))
+    return f"{scheme}{separator}{'/'.join(names)}/"
 
 
 def url_of_block(container: str, key: str) -> str:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5BlockError, N5Error
-from n5zarr.format.grid import block_path
+from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, Start, Work
 from n5zarr.zarr_view.chunks import (
     START,
-    chunk_extent,
     chunk_part,
     chunk_slice,
     decode_chunk,
@@ -98,12 +97,19 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
     return chunks
 
 
+def _extent(view: DatasetView, position: N5Tuple) -> N5Tuple | None:
+    """Return the extent of a chunk, N5 order; None where all have the size of a block."""
+    dataset = view.dataset
+    is_cut = view.truncated
+    return block_extent(dataset.dimensions, dataset.block_size, position) if is_cut else None
+
+
 def _part(
     start: memoryview, size: int, view: DatasetView, position: N5Tuple
 ) -> tuple[int, int] | None:
     """Find the chunk by the beginning of the block; None also if that seems damaged."""
     try:
-        return chunk_part(start, size, view, chunk_extent(view, position))
+        return chunk_part(start, size, view, _extent(view, position))
     except N5BlockError:
         return None  # reading the whole block says what is wrong with it
 
@@ -112,7 +118,7 @@ def _chunk(block: BufferLike, view: DatasetView, position: N5Tuple, key: str) ->
     """Find the chunk in a whole block, or make it."""
     data = memoryview(block)
     coords = view.presented(position)
-    extent = chunk_extent(view, position)
+    extent = _extent(view, position)
     try:
         part = chunk_slice(data, view, extent)
         if part is not None:

@@ -20,7 +20,7 @@ from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError, N5Un
 from n5zarr.format.path import join, local_path
 from n5zarr.storage.url import is_url
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
-from n5zarr.tools.virtualize.places import scheme_of, url_of_block
+from n5zarr.tools.virtualize.places import plain_prefix, scheme_of, url_of_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,12 +64,12 @@ class IcechunkWriter:
         self._icechunk = icechunk = _library()
         self._container, self._message = container, message
         self._time = datetime.now(UTC) + timedelta(seconds=1)  # it keeps whole seconds
-        prefix = _quoted(container) + "/"
-        place = _virtual_store(icechunk, container, source_options or {})
-        config = icechunk.RepositoryConfig.default()
-        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
+        prefix = plain_prefix(container)
+        place = _virtual_store(icechunk, prefix, source_options or {})
         storage = _storage(icechunk, out, options or {})
-        if icechunk.Repository.exists(storage):
+        is_there = icechunk.Repository.exists(storage)
+        config = icechunk.RepositoryConfig.default()
+        if is_there:
             before = icechunk.Repository.open(storage)
             store = before.readonly_session("main").store
             if not overwrite and not sync(store.is_empty("")):
@@ -78,6 +78,9 @@ class IcechunkWriter:
                     "adds a commit that replaces what it shows",
                     kind="option",
                 )
+            config = before.config  # earlier commits refer to containers of their own
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
+        if is_there:
             repository = icechunk.Repository.open(storage, config=config)
             repository.save_config()
         else:
@@ -133,9 +136,9 @@ def _library() -> ModuleType:
 
 
 def _quoted(url: str) -> str:
-    """Quote what has a meaning in URLs; HTTP's are quoted already."""
-    is_http = scheme_of(url) in ("http", "https")
-    return url if is_http else quote(url, safe="/:@!$&'()*+,;=~ ")
+    """Quote the path of a URL; that of HTTP is quoted already."""
+    scheme, separator, place = url.partition("://")
+    return url if scheme in ("http", "https") else f"{scheme}{separator}{quote(place)}"
 
 
 def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
@@ -158,13 +161,13 @@ def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> A
             raise N5UnsupportedError(message, kind="option")
 
 
-def _virtual_store(icechunk: ModuleType, container: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
+def _virtual_store(icechunk: ModuleType, prefix: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
     """Describe how Icechunk reads the blocks, from the options with which fsspec does."""
     client = options.get("client_kwargs")
     client = client if isinstance(client, dict) else {}
-    match scheme_of(container):
+    match scheme_of(prefix):
         case "file":
-            return icechunk.local_filesystem_store(container.removeprefix("file://") + "/")
+            return icechunk.local_filesystem_store(prefix.removeprefix("file://"))
         case "s3":
             endpoint = options.get("endpoint_url") or client.get("endpoint_url")
             return icechunk.s3_store(
@@ -180,5 +183,5 @@ def _virtual_store(icechunk: ModuleType, container: str, options: Mapping[str, o
         case "http" | "https":
             return icechunk.http_store()
         case scheme:
-            message = f"{container}: expected a place that Icechunk reads, got {scheme}://"
+            message = f"{prefix}: expected a place that Icechunk reads, got {scheme}://"
             raise N5UnsupportedError(message, kind="option")

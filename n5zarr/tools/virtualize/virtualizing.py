@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
@@ -12,41 +10,27 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.options import check_option
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
-from n5zarr.storage.requests import each_once
 from n5zarr.storage.url import is_url, store_of_url, tolerant
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import not_found
-from n5zarr.tools.jobs.run import run_tasks
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, read_tree
-from n5zarr.tools.virtualize.places import url_of_container
-from n5zarr.tools.virtualize.references import refer
+from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
+from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
 from n5zarr.tools.virtualize.to_icechunk import IcechunkWriter
 from n5zarr.tools.virtualize.to_kerchunk import JsonWriter, ParquetWriter
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Location
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.virtualize.layout import Member
     from n5zarr.tools.virtualize.references import Chunk
-    from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "MAX_INLINED",
-    "Counts",
-    "ReferenceFormat",
-    "Virtualized",
-    "each_chunk",
-    "members_of",
-    "virtualize",
-]
+__all__ = ["ReferenceFormat", "Virtualized", "virtualize"]
 
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]
 
@@ -56,9 +40,6 @@ _SUFFIXES: Mapping[str, ReferenceFormat] = {
     ".parquet": "parquet",
     ".icechunk": "icechunk",
 }
-_BATCH = 256  # blocks that one task refers to
-MAX_INLINED = 2**26
-"""Bytes of chunks that are copied, at most, unless a user asks for more."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +50,9 @@ class Virtualized:
     ----------
     container : str
         URL of the container, to which the references point.
+    prefix : str
+        Beginning of the URLs of all blocks: with Icechunk, what a reader has to allow in
+        ``authorize_virtual_chunk_access``.
     path : str
         Path or URL of the references.
     format : {"json", "parquet", "icechunk"}
@@ -84,6 +68,7 @@ class Virtualized:
     """
 
     container: str
+    prefix: str
     path: str
     format: ReferenceFormat
     n_groups: int
@@ -148,7 +133,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
         Whether axes become coordinates, and datasets with the same axes are arrays of one group, as
         xarray's engine ``"n5"`` shows them. Otherwise each dataset is an array at its own path.
     zarr_format : {3, 2}, optional
-        Format of the hierarchy: 3 by default; Parquet is 2, Icechunk 3.
+        Format of the hierarchy: 2 for kerchunk, as its own tools expect, unless chunks are
+        truncated; 3 for Icechunk. Only JSON may have either.
     chunk_grid : {"regular", "rectilinear"}, optional
         ``"rectilinear"``: truncated blocks at the end of an axis are referred to as well, for
         readers that know this extension of Zarr v3. Not with Parquet.
@@ -199,8 +185,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     (4, 17, 48)
     """
     target = _Target(str(out), _format(str(out), format), out_options, message, overwrite)
-    _check_options(target, zarr_format, chunk_grid)
-    version: ZarrFormat = zarr_format or (2 if target.format == "parquet" else 3)
+    version = _zarr_format(target.format, zarr_format, chunk_grid)
     opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
     opened = opened.showing(version)
     container = url.rstrip("/") if url else url_of_container(opened)
@@ -219,82 +204,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
         writer.finish()
     finally:
         writer.close()
-    return counts.result(container, target, members)
-
-
-def members_of(
-    store: N5Store, path: str, *, coords: bool, chunk_grid: ChunkGrid = "regular"
-) -> list[Member]:
-    """Lay out the hierarchy of a node; see :func:`~n5zarr.tools.virtualize.layout.read_tree`.
-
-    Raises
-    ------
-    FileNotFoundError
-        No node is at the path.
-    """
-    node = store.node(path)
-    if node is None:
-        raise not_found(store, path)
-    nodes = store.container.nodes
-    tree = read_tree(nodes, path, node, coords=coords, chunk_grid=chunk_grid)
-    return store.ask(each_once(tree))
-
-
-def each_chunk(
-    store: N5Store,
-    members: Sequence[Member],
-    *,
-    scheduler: Scheduler = None,
-    n_workers: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[tuple[VirtualArray, list[Chunk]]]:
-    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order.
-
-    Parameters
-    ----------
-    store : N5Store
-        The container.
-    members : sequence of Member
-        The hierarchy.
-    scheduler, n_workers, progress : optional
-        As of :func:`virtualize`.
-    """
-    arrays = [member for member in members if isinstance(member, VirtualArray)]
-    n_total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
-    n_done = 0
-
-    def tasks() -> Iterator[_Task]:
-        nonlocal n_done
-        for number, array in enumerate(arrays):
-            listing = store.container.nodes.grid_positions(array.source, array.view)
-            positions = iter(store.ask(listing))
-            n_blocks = 0
-            while batch := list(islice(positions, _BATCH)):
-                n_blocks += len(batch)
-                yield number, array.source, array.view, batch
-            n_done += (array.n_chunks - n_blocks) * array.view.full_n_bytes
-
-    work = partial(_refer, store)
-    for number, n_blocks, chunks in run_tasks(
-        work, tasks(), scheduler=scheduler, n_workers=n_workers
-    ):
-        n_done += n_blocks * arrays[number].view.full_n_bytes
-        if progress is not None:
-            progress("referring", n_done, n_total)
-        yield arrays[number], chunks
-
-
-type _Task = tuple[int, str, DatasetView, list[N5Tuple]]
-
-
-def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:
-    """Refer to some blocks of one array; return its number, their number, and the chunks."""
-    number, source, view, positions = task
-    try:
-        return number, len(positions), store.ask(refer(source, view, positions))
-    except N5Error as err:
-        err.where = f"{store}: {err.where or source or '/'}"
-        raise
+    return _result(counts, container, target, members)
 
 
 @dataclass(frozen=True)
@@ -362,82 +272,41 @@ def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
     return _SUFFIXES[suffix]
 
 
-def _check_options(target: _Target, zarr_format: ZarrFormat | None, chunk_grid: ChunkGrid) -> None:
-    check_option("zarr_format", zarr_format, (None, 2, 3))
+def _zarr_format(
+    kind: ReferenceFormat, given: ZarrFormat | None, chunk_grid: ChunkGrid
+) -> ZarrFormat:
+    """Choose the Zarr format: kerchunk's own readers want 2, and truncated chunks need 3."""
+    check_option("zarr_format", given, (None, 2, 3))
     check_option("chunk_grid", chunk_grid, get_args(ChunkGrid.__value__))
-    only = {"parquet": 2, "icechunk": 3}.get(target.format, zarr_format)
-    if zarr_format not in (None, only):
-        message = f"zarr_format: expected {only} with {target.format}, got {zarr_format}"
-        raise N5UnrepresentableError(message, kind="option")
-    if chunk_grid == "rectilinear" and only == 2:
+    truncated = chunk_grid == "rectilinear"
+    if truncated and 2 in (given, 2 if kind == "parquet" else None):
         message = "chunk_grid='rectilinear': expected Zarr v3, got 2, which has no such grid"
         raise N5UnrepresentableError(message, kind="option")
+    chosen: ZarrFormat = 3 if truncated or kind == "icechunk" else 2
+    if kind != "json" and given not in (None, chosen):
+        message = f"zarr_format: expected {chosen} with {kind}, got {given}"
+        raise N5UnrepresentableError(message, kind="option")
+    return given or chosen
 
 
-@dataclass
-class Counts:
-    """Count chunks, and raise if too much is copied."""
-
-    container: str
-    max_inlined: int
-    n_referenced: int = 0
-    n_bytes_referenced: int = 0
-    n_inlined: int = 0
-    n_bytes_inlined: int = 0
-
-    def add(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
-        """Count some chunks.
-
-        Raises
-        ------
-        N5UnsupportedError
-            More is copied than may be (``kind="option"``).
-        """
-        for chunk in chunks:
-            if chunk.data is None:
-                self.n_referenced += 1
-                self.n_bytes_referenced += chunk.length
-            else:
-                self.n_inlined += 1
-                self.n_bytes_inlined += chunk.length
-        if self.n_bytes_inlined > self.max_inlined:
-            raise _too_much(array, self.max_inlined).located(
-                f"{self.container}: {array.source or '/'}"
-            )
-
-    def result(self, container: str, target: _Target, members: Sequence[Member]) -> Virtualized:
-        """Sum up what was written."""
-        arrays = [member for member in members if isinstance(member, VirtualArray)]
-        n_groups = sum(isinstance(member, VirtualGroup) for member in members)
-        n_chunks = sum(array.n_chunks for array in arrays)
-        return Virtualized(
-            container=container,
-            path=target.out,
-            format=target.format,
-            n_groups=n_groups,
-            n_arrays=len(arrays),
-            n_coordinates=len(members) - n_groups - len(arrays),
-            n_referenced=self.n_referenced,
-            n_bytes_referenced=self.n_bytes_referenced,
-            n_inlined=self.n_inlined,
-            n_bytes_inlined=self.n_bytes_inlined,
-            n_missing=n_chunks - self.n_referenced - self.n_inlined,
-        )
-
-
-def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
-    """Say why chunks of an array are copied, and the ways out."""
-    view = array.view
-    ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
-    if view.passes_payloads:
-        why = "its blocks are truncated at the end of axes"
-        if view.chunk_grid == "regular" and view.zarr_format != 2:
-            ways = f"chunk_grid='rectilinear' (--chunk-grid) refers to them, too; {ways}"
-    else:
-        stored = f"{view.dataset.type_name} with {view.dataset.compression.type}"
-        why = f"no codec of zarr-python reads its blocks, of {stored}"
-    message = (
-        f"expected to copy at most {max_inlined} bytes of chunks into the references, got more: "
-        f"{why}; {ways}"
+def _result(
+    counts: Counts, container: str, target: _Target, members: Sequence[Member]
+) -> Virtualized:
+    """Sum up what was written."""
+    arrays = [member for member in members if isinstance(member, VirtualArray)]
+    n_groups = sum(isinstance(member, VirtualGroup) for member in members)
+    n_chunks = sum(array.n_chunks for array in arrays)
+    return Virtualized(
+        container=container,
+        prefix=plain_prefix(container),
+        path=target.out,
+        format=target.format,
+        n_groups=n_groups,
+        n_arrays=len(arrays),
+        n_coordinates=len(members) - n_groups - len(arrays),
+        n_referenced=counts.n_referenced,
+        n_bytes_referenced=counts.n_bytes_referenced,
+        n_inlined=counts.n_inlined,
+        n_bytes_inlined=counts.n_bytes_inlined,
+        n_missing=n_chunks - counts.n_referenced - counts.n_inlined,
     )
-    return N5UnsupportedError(message, kind="option")

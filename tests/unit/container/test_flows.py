@@ -29,6 +29,7 @@ from n5zarr.storage.requests import (
     Remove,
     RemoveTree,
     Stamp,
+    Start,
     Update,
     Warn,
     Work,
@@ -77,6 +78,9 @@ class Answers:
         match request:
             case Get(key):
                 return self.values.get(key)
+            case Start(key, n_bytes):
+                value = self.values.get(key)
+                return None if value is None else (value[:n_bytes], len(value))
             case Stamp(key):
                 return hash(self.values.get(key))
             case Exists(key):

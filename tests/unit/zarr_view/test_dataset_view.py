@@ -10,8 +10,7 @@ import pytest
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.element import Content
-from n5zarr.zarr_view.element import Element
+from n5zarr.zarr_view.element import Content, Element
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """Read references as a program without n5zarr does, and print what they read to.
 
-Started by tests as a process of its own: importing n5zarr is an error here. Takes JSON on standard
-input: a list of references, each with the options of its reader; prints JSON, for each a mapping of
-the paths of arrays to shape, type, SHA-256, dimensions and units of their elements.
+Started by tests as a process of its own: importing n5zarr is an error here. Takes lines of JSON on
+standard input: a list of references, each with the options of its reader; prints lines of JSON: for
+each reference a mapping of the paths of arrays to shape, type and SHA-256 of their elements, or to
+their axes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ class _Blocked:
             raise ImportError(message)
 
 
-sys.meta_path.insert(0, _Blocked())  # type: ignore[arg-type] # typeshed wants all methods
+sys.meta_path.insert(0, _Blocked())
 
 
 def opened(reference: Mapping[str, Any]) -> Any:
@@ -32,21 +34,17 @@ def opened(reference: Mapping[str, Any]) -> Any:
     if path.endswith(".icechunk"):
         import icechunk  # noqa: PLC0415 - takes a second
 
-        s3 = reference.get("s3")
-        if s3:
-            storage = icechunk.s3_storage(**reference["place"], **s3)
-            keys = {name: s3[name] for name in ("access_key_id", "secret_access_key")}
-            credentials: Any = icechunk.s3_credentials(**keys)
-        else:
-            storage = icechunk.local_filesystem_storage(path)
-            credentials = None
-        container = reference["container"] + "/"
-        allowed = icechunk.containers_credentials({container: credentials})
+        place, keys = reference.get("place"), reference.get("keys")
+        local = icechunk.local_filesystem_storage
+        storage = icechunk.s3_storage(**place) if place else local(path)
+        access: Any = icechunk.credentials.LocalFileSystemAccess
+        credentials = icechunk.s3_credentials(**keys) if keys else access
+        allowed = icechunk.containers_credentials({reference["prefix"]: credentials})
         repository = icechunk.Repository.open(storage, authorize_virtual_chunk_access=allowed)
         return repository.readonly_session("main").store
     from zarr.storage import FsspecStore  # noqa: PLC0415 - takes a second
 
-    protocol = reference["container"].partition("://")[0]
+    protocol = reference["prefix"].partition("://")[0]
     options = {"fo": path, "asynchronous": True, "remote_protocol": protocol}
     options |= reference.get("options", {})
     return FsspecStore.from_url("reference://", storage_options=options, read_only=True)
@@ -68,16 +66,42 @@ def contents(reference: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = {"values": values.ravel().tolist()}
             continue
         big = np.ascontiguousarray(values, values.dtype.newbyteorder(">"))
-        attributes = array.metadata.to_dict()
-        dims = attributes.get("dimension_names") or array.attrs.get("_ARRAY_DIMENSIONS")
         found[name] = {
             "shape": list(values.shape),
             "dtype": values.dtype.newbyteorder("=").name,
             "sha256": hashlib.sha256(big.tobytes()).hexdigest(),
-            "dims": dims,
-            "units": array.attrs.get("units"),
         }
     return found
+
+
+def axes(reference: Mapping[str, Any]) -> dict[str, Any]:
+    """Open all groups with xarray; give first and second position and unit along each axis."""
+    import xarray as xr  # noqa: PLC0415 - as above
+
+    if reference["axes"] == "kerchunk":  # whose engine opens one group at a time
+        keys = json.loads(Path(reference["path"]).read_text())["refs"]
+        groups = sorted(f"/{key.removesuffix('.zgroup')}" for key in keys if ".zgroup" in key)
+        nodes: Any = {
+            group: xr.open_dataset(
+                reference["path"],
+                engine="kerchunk",
+                storage_options={"remote_protocol": "file"},
+                open_dataset_options={"group": group},
+            )
+            for group in groups
+        }
+    else:
+        tree = xr.open_datatree(opened(reference), engine="zarr", consolidated=False)
+        nodes = {f"{node.path}/": node for node in tree.subtree}
+    return {
+        f"{path}{name}": {
+            dim: [*node[dim].values[:2].tolist(), node[dim].attrs.get("units")]
+            for dim in variable.dims
+            if dim in node.coords
+        }
+        for path, node in nodes.items()
+        for name, variable in node.data_vars.items()
+    }
 
 
 def main() -> None:
@@ -87,7 +111,9 @@ def main() -> None:
         pass
     else:
         sys.exit("n5zarr can be imported")
-    print(json.dumps([contents(reference) for reference in json.load(sys.stdin)]))  # noqa: T201
+    for line in sys.stdin:
+        each = [axes(r) if r.get("axes") else contents(r) for r in json.loads(line)]
+        print(json.dumps(each), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

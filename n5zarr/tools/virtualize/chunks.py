@@ -1,0 +1,160 @@
+"""Refer to all chunks of a hierarchy, some at a time, and count what is copied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from n5zarr.codecs.compress import passes
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.storage.requests import each_once
+from n5zarr.store.looking import not_found
+from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.virtualize.layout import VirtualArray, read_tree
+from n5zarr.tools.virtualize.references import refer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.virtualize.layout import Member
+    from n5zarr.tools.virtualize.references import Chunk
+    from n5zarr.zarr_view.chunk_grid import ChunkGrid
+    from n5zarr.zarr_view.dataset_view import DatasetView
+
+__all__ = ["MAX_INLINED", "Counts", "each_chunk", "members_of"]
+
+MAX_INLINED = 2**26
+"""Bytes of chunks that are copied, at most, unless a user asks for more."""
+
+_BATCH = 256  # blocks that one task refers to
+
+
+def members_of(
+    store: N5Store, path: str, *, coords: bool, chunk_grid: ChunkGrid = "regular"
+) -> list[Member]:
+    """Lay out the hierarchy of a node; see :func:`~n5zarr.tools.virtualize.layout.read_tree`.
+
+    Raises
+    ------
+    FileNotFoundError
+        No node is at the path.
+    """
+    node = store.node(path)
+    if node is None:
+        raise not_found(store, path)
+    nodes = store.container.nodes
+    tree = read_tree(nodes, path, node, coords=coords, chunk_grid=chunk_grid)
+    return store.ask(each_once(tree))
+
+
+def each_chunk(
+    store: N5Store,
+    members: Sequence[Member],
+    *,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[VirtualArray, list[Chunk]]]:
+    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    members : sequence of Member
+        The hierarchy.
+    scheduler, n_workers, progress : optional
+        As of :func:`virtualize`.
+    """
+    arrays = [member for member in members if isinstance(member, VirtualArray)]
+    n_total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
+    n_done = 0
+
+    def tasks() -> Iterator[_Task]:
+        nonlocal n_done
+        for number, array in enumerate(arrays):
+            listing = store.container.nodes.grid_positions(array.source, array.view)
+            positions = iter(store.ask(listing))
+            n_blocks = 0
+            while batch := list(islice(positions, _BATCH)):
+                n_blocks += len(batch)
+                yield number, array.source, array.view, batch
+            n_done += (array.n_chunks - n_blocks) * array.view.full_n_bytes
+
+    work = partial(_refer, store)
+    for number, n_blocks, chunks in run_tasks(
+        work, tasks(), scheduler=scheduler, n_workers=n_workers
+    ):
+        n_done += n_blocks * arrays[number].view.full_n_bytes
+        if progress is not None:
+            progress("referring", n_done, n_total)
+        yield arrays[number], chunks
+
+
+type _Task = tuple[int, str, DatasetView, list[N5Tuple]]
+
+
+def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:
+    """Refer to some blocks of one array; return its number, their number, and the chunks."""
+    number, source, view, positions = task
+    try:
+        return number, len(positions), store.ask(refer(source, view, positions))
+    except N5Error as err:
+        err.where = f"{store}: {err.where or source or '/'}"
+        raise
+
+
+@dataclass
+class Counts:
+    """Count chunks, and raise if too much is copied."""
+
+    container: str
+    max_inlined: int
+    n_referenced: int = 0
+    n_bytes_referenced: int = 0
+    n_inlined: int = 0
+    n_bytes_inlined: int = 0
+
+    def add(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
+        """Count some chunks.
+
+        Raises
+        ------
+        N5UnsupportedError
+            More is copied than may be (``kind="option"``).
+        """
+        for chunk in chunks:
+            if chunk.data is None:
+                self.n_referenced += 1
+                self.n_bytes_referenced += chunk.length
+            else:
+                self.n_inlined += 1
+                self.n_bytes_inlined += chunk.length
+        if self.n_bytes_inlined > self.max_inlined:
+            raise _too_much(array, self.max_inlined).located(
+                f"{self.container}: {array.source or '/'}"
+            )
+
+
+def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
+    """Say why chunks of an array are copied, and the ways out."""
+    view = array.view
+    ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
+    if view.passes_payloads and passes(view.compression):
+        why = "its blocks are truncated at the end of axes"
+        if view.chunk_grid == "regular":
+            grid = "chunk_grid='rectilinear' (--chunk-grid)"
+            ways = f"{grid} refers to them, too, in JSON and Icechunk; {ways}"
+    else:
+        stored = f"{view.dataset.type_name} with {view.dataset.compression.type}"
+        why = f"no codec of zarr-python reads its blocks, of {stored}"
+    message = (
+        f"expected to copy at most {max_inlined} bytes of chunks into the references, got more: "
+        f"{why}; {ways}"
+    )
+    return N5UnsupportedError(message, kind="option")
