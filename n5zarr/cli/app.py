@@ -11,7 +11,6 @@ import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli import look
 from n5zarr.cli.attributes import attrs
-from n5zarr.cli import look, virtualize
 from n5zarr.cli.common import Debug, console, errors_in_one_line
 from n5zarr.cli.convert import convert, rechunk
 from n5zarr.cli.demo import PICTURE, report, write
@@ -21,6 +20,7 @@ from n5zarr.cli.empty_blocks import rm_empty
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.cli.pyramid import pyramid
+from n5zarr.cli.virtualize import sidecar, virtualize
 from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
 
@@ -38,18 +38,17 @@ for panel, command in (
     (LOOK, look.tree),
     (LOOK, look.info),
     (MOVE, convert),
+    (MOVE, download),
+    (MOVE, virtualize),
+    (MOVE, sidecar),
     (MAKE, pyramid),
     (MAKE, rechunk),
-    (MOVE, download),
     (MAKE, attrs),
     (CHECK, diff),
     (CHECK, rm_empty),
 ):
     app.command(rich_help_panel=panel)(command)
 app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)
-app.add_typer(nwb, name="nwb")
-for command in (look.tree, look.info, virtualize.virtualize, virtualize.sidecar):
-    app.command()(command)
 
 
 def _version(value: bool) -> None:
