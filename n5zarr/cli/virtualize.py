@@ -75,7 +75,7 @@ _OutOptions = Annotated[
 ]
 
 
-def virtualize(  # noqa: PLR0913, PLR0917 - one parameter for each option
+def virtualize(
     location: Location,
     out: _Out,
     form: _Format = None,

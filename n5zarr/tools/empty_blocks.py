@@ -24,7 +24,8 @@ from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
-from n5zarr.zarr_view.dataset_view import Content, DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

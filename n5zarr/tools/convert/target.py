@@ -34,7 +34,8 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.encoder import Encoder, nearest_compression
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
-from n5zarr.zarr_view.dataset_view import Content, DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.plan import Plan, Workers
-from n5zarr.zarr_view.dataset_view import Content, DatasetView
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from typing import Literal
