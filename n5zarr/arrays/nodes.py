@@ -15,7 +15,7 @@ from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata, with_attributes
 from n5zarr.container.nodes import Broken
-from n5zarr.container.walk import Unreadable, Walk
+from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
 from n5zarr.store.n5_store import N5Store
@@ -127,7 +127,7 @@ def _below(
     store: N5Store, path: str, group: GroupAttributes, max_depth: int | None
 ) -> Iterator[tuple[str, AnyArray | Group]]:
     depth = None if max_depth is None else max_depth + 1
-    for found, _ in Walk(store.container.nodes, store.ask, depth).run(path, group):
+    for found, _ in Walk(store.container.nodes, store.ask, Selection(depth)).run(path, group):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         if isinstance(found.node, Broken):

@@ -20,6 +20,7 @@ from n5zarr.cli.empty_blocks import rm_empty
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.cli.pyramid import pyramid
+from n5zarr.cli.validate import validate
 from n5zarr.cli.virtualize import sidecar, virtualize
 from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
@@ -44,6 +45,7 @@ for panel, command in (
     (MAKE, pyramid),
     (MAKE, rechunk),
     (MAKE, attrs),
+    (CHECK, validate),
     (CHECK, diff),
     (CHECK, rm_empty),
 ):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -24,14 +25,23 @@ from n5zarr.cli.common import (
     print_json,
     storage_options,
 )
+from n5zarr.cli.progress import progress_bar
+from n5zarr.cli.statistics import histogram_lines, statistics_rows
 from n5zarr.store import inspect
 from n5zarr.store.info import bytes_text, names_of_axes, rows
+from n5zarr.tools.statistics import block_statistics
+from n5zarr.tools.validate.check import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from n5zarr.tools.statistics import BlockStatistics
 
 __all__ = ["info", "print_tree", "tree"]
 
+_MOST_NODES = 100  # of each group that `tree` prints unless it is told
+_MOST_CHILDREN = 1000  # of a group that `info` reads
+_PICTURE = 78  # columns of a histogram, at most
 _STYLES = {
     "group": "bold",
     "array": "bold cyan",
@@ -47,23 +57,36 @@ def tree(
     as_json: AsJson = False,
     size: Annotated[bool, typer.Option("--size", help="Count blocks and bytes stored.")] = False,
     depth: Annotated[int | None, typer.Option(min=0, help="Number of levels below PATH.")] = None,
+    match: Annotated[
+        str,
+        typer.Option(
+            metavar="GLOB",
+            help="Only paths below PATH that match, name by name, such as 'setup1*/timepoint0'.",
+        ),
+    ] = "",
+    limit: Annotated[
+        int | None,
+        typer.Option(min=0, help="Nodes of each group; 0 is all. If not given 100, in JSON all."),
+    ] = None,
     option: Options = None,
     debug: Debug = False,
 ) -> None:
     """Print the groups and datasets of a container.
 
-    Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z). The line of a node
-    that may not be read says why; the exit status is 2 then.
+    Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z).
+    The line of a node that may not be read says why; the exit status is 2 then.
     """
+    if limit is None and not as_json:
+        limit = _MOST_NODES
     with errors_in_one_line(debug=debug):
-        options = storage_options(option)
+        selected = {"depth": depth, "limit": limit or None, "match": match}
+        options: Any = {"size": size, **selected, "storage_options": storage_options(option)}
         if as_json:
-            found = inspect.describe_tree(location, size=size, depth=depth, storage_options=options)
+            found = inspect.describe_tree(location, **options)
             print_json(found)
             n_unreadable = _count_unreadable(found)
         else:
-            each = inspect.describe_each(location, size=size, depth=depth, storage_options=options)
-            n_unreadable = print_tree(each)
+            n_unreadable = print_tree(inspect.describe_each(location, **options))
     if n_unreadable:
         complain("error", f"{location}: {n_unreadable} of the nodes cannot be read")
         raise typer.Exit(2)
@@ -97,6 +120,9 @@ def print_tree(nodes: Iterable[inspect.Described]) -> int:
 
 
 def _label(node: Described) -> Text:
+    if node["kind"] == "more":
+        count = f"{node['n_more']:,}".replace(",", " ")
+        return Text(f"... and {count} more (--limit 0 shows all)", "dim")
     name = Text(node["name"], _STYLES[node["kind"]])
     if "error" in node:
         return Text.assemble(name, f"  {node['kind']}: {' '.join(node['error'].split())}")
@@ -124,44 +150,79 @@ def info(
     size: Annotated[
         bool, typer.Option("--size/--no-size", help="Count blocks and bytes stored.")
     ] = True,
-    verify: Annotated[bool, typer.Option("--verify", help="Decode every block.")] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Range, histogram, empty blocks, from a sample.")
+    ] = False,
+    all_blocks: Annotated[
+        bool, typer.Option("--all-blocks", help="With --stats: read all blocks.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Decode every block, as validate --deep does.")
+    ] = False,
     option: Options = None,
     debug: Debug = False,
 ) -> None:
     """Print the metadata of a group or dataset.
 
-    With --verify, decode every stored block of the dataset, or below the group. Damaged blocks are
-    listed, and the exit status is 2. Unfinished files of killed writers are listed, too.
+    With --verify, damaged blocks and unfinished files of killed writers are
+    listed, and the exit status is 2 if blocks are damaged. The command validate
+    finds more.
     """
     with errors_in_one_line(debug=debug):
         options = storage_options(option)
-        description = inspect.describe(location, size=size, storage_options=options)
-        damage = list(inspect.find_damage(location, storage_options=options)) if verify else []
-        unfinished = inspect.find_leftovers(location) if verify else []
+        limit = None if as_json else _MOST_CHILDREN
+        description = inspect.describe(location, size=size, limit=limit, storage_options=options)
+        found = _statistics(location, options, all_blocks=all_blocks) if stats else None
+        damage, unfinished = _damage(location, options) if verify else ([], [])
         if verify:
-            description["damaged_blocks"] = [str(err) for err in damage]
+            description["damaged_blocks"] = [*damage]
             description["unfinished_files"] = [*unfinished]
         if as_json:
+            if found is not None:
+                description["statistics"] = asdict(found)
             print_json(description)
         else:
-            _print_info(description)
-    for err in damage:
-        complain("error", err)
+            _print_info(description, found)
+    for message in damage:
+        complain("error", message)
     for name in unfinished:
         complain("warning", f"{name}: left by a writer that was killed; not read, may be removed")
     if damage:
         raise typer.Exit(2)
 
 
-def _print_info(node: Described) -> None:
+def _statistics(
+    location: str, options: Mapping[str, Any] | None, *, all_blocks: bool
+) -> BlockStatistics:
+    with progress_bar() as show:
+        if all_blocks:
+            return block_statistics(location, n_blocks=None, storage_options=options, progress=show)
+        return block_statistics(location, storage_options=options, progress=show)
+
+
+def _damage(location: str, options: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
+    """List what cannot be read, and unfinished files."""
+    result = validate(location, deep=True, storage_options=options)
+    damage = [f"{result.container}: {f}" for f in result.findings if f.severity == "error"]
+    files = [f.file for f in result.findings if f.kind == "unfinished-file" and f.file]
+    return damage, files
+
+
+def _print_info(node: Described, found: BlockStatistics | None) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    for name, value in (*rows(node), *project_rows(node)):
+    stats = () if found is None else statistics_rows(found)
+    for name, value in (*rows(node), *project_rows(node), *stats):
         table.add_row(name, escape(value))
     screen = console()
     screen.print(f"[{_STYLES[node['kind']]}]{escape(node['container'])}[/]  {escape(node['path'])}")
     screen.print(table)
+    if found is not None:
+        width = min(screen.width, _PICTURE)
+        is_ascii = screen.options.ascii_only
+        for line in histogram_lines(found, width, ascii_only=is_ascii):
+            screen.print(escape(line), soft_wrap=True)
     if node["attributes"]:
         screen.print("[dim]attributes[/]")
         for key, value in node["attributes"].items():

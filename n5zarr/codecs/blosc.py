@@ -82,6 +82,10 @@ class BloscCodec(Codec[Blosc]):
         """Compare the lengths in the header, as :meth:`usable`."""
         return _end_of_buffer(start, n_bytes, size)
 
+    def judges_ends(self, compression: Blosc) -> bool:
+        """Return True: the header has all lengths."""
+        return True
+
     def store(self, data: BufferLike, compression: Blosc) -> BufferLike:
         """Copy into an uncompressed buffer."""
         stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
+_END_MARK = 0x177245385090
+
 
 class Bzip2Codec(Codec[Bzip2]):
     """bzip2."""
@@ -37,8 +39,13 @@ class Bzip2Codec(Codec[Bzip2]):
             raise damaged(f"expected a bzip2 stream: {err}") from err
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> int | None:
-        """Check the magic; the stream has no size to compare."""
-        return len(payload) if bytes(payload[:3]) == b"BZh" else None
+        """Check magic and end mark; the stream has no size to compare."""
+        is_whole = bytes(payload[:3]) == b"BZh" and _has_end_mark(payload)
+        return len(payload) if is_whole else None
+
+    def judges_ends(self, compression: Bzip2) -> bool:
+        """Return True: there is a mark at either end."""
+        return True
 
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Bzip2
@@ -59,3 +66,9 @@ class Bzip2Codec(Codec[Bzip2]):
         if codec != "bz2":
             return None
         return {"type": "bzip2", "blockSize": configuration.get("level", 9)}
+
+
+def _has_end_mark(payload: memoryview) -> bool:
+    """Whether a payload ends as a stream: a mark of 48 bits, a checksum of 32, then at most 7."""
+    end = int.from_bytes(payload[-11:])
+    return any(end >> n_bits + 32 & 2**48 - 1 == _END_MARK for n_bits in range(8))

@@ -34,6 +34,7 @@ __all__ = [
     "decompress_all",
     "decompress_reused",
     "detects_incomplete",
+    "judges_ends",
     "numcodec",
     "passes",
     "seems_usable",
@@ -228,6 +229,18 @@ def seems_usable(
         The payload is damaged, as far as these show it (``kind="payload"``).
     """
     return _CODECS[compression.type].seems_usable(start, size, n_bytes, compression)
+
+
+def judges_ends(compression: Compression) -> bool:
+    """Whether :func:`usable` looks at nothing between the first and last 4096 bytes.
+
+    Examples
+    --------
+    >>> from n5zarr.format.compression import Gzip, Zstd
+    >>> judges_ends(Gzip()), judges_ends(Zstd())
+    (True, False)
+    """
+    return _CODECS[compression.type].judges_ends(compression)
 
 
 def detects_incomplete(compression: Compression) -> bool:

@@ -117,6 +117,10 @@ class Codec[C](Protocol):
         """
         return None
 
+    def judges_ends(self, compression: C) -> bool:
+        """Whether :meth:`usable` looks at nothing between the first and last 4096 bytes."""
+        return False
+
     def detects_incomplete(self, compression: C) -> bool:
         """Whether :meth:`usable` notices that the end of a payload is missing."""
         return False

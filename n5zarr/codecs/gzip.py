@@ -95,6 +95,10 @@ class GzipCodec(Codec[Gzip]):
             return size if _end_of_zlib(start, n_bytes) is not None else None
         return size if start[:3] == _MAGIC and size >= _MEMBER_OVERHEAD else None
 
+    def judges_ends(self, compression: Gzip) -> bool:
+        """Return True: the beginning, and for gzip the length at the end."""
+        return True
+
     def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
         """Wrap in stored deflate blocks."""
         pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress

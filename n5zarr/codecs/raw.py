@@ -52,6 +52,10 @@ class RawCodec(Codec[Raw]):
         """Return ``n_bytes`` if the payload has that length."""
         return n_bytes if size == n_bytes else None
 
+    def judges_ends(self, compression: Raw) -> bool:
+        """Return True: only the length and the beginning matter."""
+        return True
+
     def store(self, data: BufferLike, compression: Raw) -> BufferLike:
         """Return the data."""
         return data

@@ -64,6 +64,10 @@ class XzCodec(Codec[Xz | Lzma]):
         """Check the magic; the sizes are at the end."""
         return size if bytes(start[:6]) == _MAGIC else None
 
+    def judges_ends(self, compression: Xz | Lzma) -> bool:
+        """Return True: the index of a payload with one block is at its end."""
+        return True
+
     def store(self, data: BufferLike, compression: Xz | Lzma) -> BufferLike:
         """Wrap in uncompressed LZMA2 chunks: a thousand times cheaper than preset 0.
 

@@ -2,12 +2,14 @@
 
 Storage is asked for what comes next in batches, since a server answers many requests at a time: the
 documents of the next nodes together, whichever groups they are in, and the listings of the next
-groups. So memory holds what was read ahead, and the names in the groups above.
+groups. So memory holds what was read ahead, and the names in the groups above. What a limit or a
+pattern leaves out is not read: its number is known from the listing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.storage.requests import Entry
 
-__all__ = ["Found", "Unreadable", "Walk"]
+__all__ = ["Found", "Selection", "Unreadable", "Walk"]
 
 _AHEAD = 512  # nodes whose documents are asked for together
 _LISTINGS = 64  # groups that are listed together
@@ -35,6 +37,40 @@ class Unreadable:
     """A node that storage refuses to read, such as one that only others may read."""
 
     error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which nodes below the first one a walk comes to.
+
+    Parameters
+    ----------
+    depth : int, optional
+        How many levels below the first node; all by default.
+    limit : int, optional
+        How many nodes of each group; all by default.
+    pattern : str, optional
+        What the path below the first node must match, name by name, as in a shell, such as
+        ``"setup1*/timepoint0/s0"``. The nodes above a match are on the walk, too, and so is all
+        that is below.
+    """
+
+    depth: int | None = None
+    limit: int | None = None
+    pattern: str = ""
+    _patterns: tuple[str, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        patterns = tuple(name for name in self.pattern.split("/") if name)
+        object.__setattr__(self, "_patterns", patterns)
+
+    def of(self, names: Sequence[str], level: int) -> tuple[Sequence[str], int]:
+        """Select from the names at a level; return how many a limit leaves out, too."""
+        if level <= len(self._patterns):
+            pattern = self._patterns[level - 1]
+            names = [name for name in names if fnmatchcase(name, pattern)]
+        n_more = 0 if self.limit is None else max(0, len(names) - self.limit)
+        return names[: len(names) - n_more], n_more
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +89,8 @@ class Found:
         Whether storage has been asked for it.
     children : list of Found, optional
         What is directly below a group, once it is listed.
+    n_more : int, optional
+        If this stands for nodes of a group that a limit leaves out: how many.
     """
 
     path: str
@@ -60,6 +98,7 @@ class Found:
     node: Node | Broken | Unreadable | None
     is_read: bool = False
     children: list[Found] | None = None
+    n_more: int = 0
 
     @property
     def name(self) -> str:
@@ -76,16 +115,20 @@ class Walk:
         The container.
     ask : callable
         Runs a flow.
-    depth : int, optional
-        How many levels below the first node to walk; all by default.
+    selection : Selection, optional
+        Where to walk; everywhere by default.
     """
 
     def __init__(
-        self, nodes: Nodes, ask: Callable[[Steps[None]], None], depth: int | None = None
+        self,
+        nodes: Nodes,
+        ask: Callable[[Steps[None]], None],
+        selection: Selection | None = None,
     ) -> None:
         self._nodes = nodes
         self._ask = ask
-        self._depth = depth
+        self._selection = selection or Selection()
+        self._depth = self._selection.depth
         self._pending: list[Found] = []  # the next one last
 
     def run(self, path: str, node: Node | Broken) -> Iterator[tuple[Found, bool]]:
@@ -94,13 +137,14 @@ class Walk:
         Yields
         ------
         Found, bool
-            The node, and whether it is the last one in its group.
+            The node, and whether it is the last one in its group. In place of nodes that a limit
+            leaves out, one with their number.
         """
         self._pending = [Found(path, 0, node, is_read=True)]
         while self._pending:
             found = self._pending.pop()
             self._read(found)
-            if found.node is None:
+            if found.node is None and not found.n_more:
                 continue
             if self._needs_listing(found):
                 window = islice(self._ahead(), _AHEAD - 1)
@@ -115,7 +159,7 @@ class Walk:
             if other.level != found.level:
                 break
             self._read(other)
-            if other.node is not None:
+            if other.node is not None or other.n_more:
                 return False
         return True
 
@@ -177,10 +221,17 @@ class Walk:
             return
         names, refused = names_of_nodes(group.path, entries)
         level = group.level + 1
-        group.children = [Found(join(group.path, name), level, None) for name in names]
+        selected, n_more = self._selection.of(names, level)
+        group.children = [Found(join(group.path, name), level, None) for name in selected]
+        shown, n_refused = self._selection.of([name for name, _ in refused], level)
         group.children += [
-            Found(join(group.path, name), level, broken, is_read=True) for name, broken in refused
+            Found(join(group.path, name), level, broken, is_read=True)
+            for name, broken in refused
+            if name in shown
         ]
+        if n_more + n_refused:
+            rest = Found(group.path, level, None, is_read=True, n_more=n_more + n_refused)
+            group.children.append(rest)
 
 
 def _below(found: Found) -> Iterator[Found]:

@@ -36,6 +36,7 @@ __all__ = [
     "is_unfinished",
     "prune",
     "read",
+    "read_ends",
     "read_part",
     "read_start",
     "remove",
@@ -135,6 +136,19 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
             return None
         part = os.pread(file, n_bytes, len(start) + offset)
         return part if len(part) == n_bytes else None
+
+    return _read_with(path, take)
+
+
+def read_ends(path: str, first: int, last: int) -> tuple[int, bytes, bytes] | None:
+    """Read the first and last bytes of a file, and its size; None where it is missing."""
+
+    def take(file: int, size: int) -> tuple[int, bytes, bytes]:
+        if size <= first + last:
+            return size, _all_of(file, size), b""
+        start = os.read(file, first)
+        os.lseek(file, size - last, os.SEEK_SET)
+        return size, start, os.read(file, last)
 
     return _read_with(path, take)
 
@@ -252,11 +266,12 @@ def prune(path: Path, *, keep_top: bool = False) -> None:
                 Path(directory).rmdir()
 
 
-def scan(root: Path, path: str) -> list[tuple[str, bool]] | None:
+def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, bool]] | None:
     """List a directory: names, and whether each is a directory; None where it is missing.
 
     N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
-    a directory counts as one; here, links that lead back up and unfinished files are left out.
+    a directory counts as one; here, links that lead back up are left out, and so are files of
+    unfinished writes unless they are asked for.
     """
     directory = root / path
     try:
@@ -264,7 +279,7 @@ def scan(root: Path, path: str) -> list[tuple[str, bool]] | None:
             return [
                 (entry.name, _is_dir(entry))
                 for entry in entries
-                if not is_unfinished(entry.name)
+                if (unfinished or not is_unfinished(entry.name))
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
             ]
     except (FileNotFoundError, NotADirectoryError):

@@ -16,6 +16,7 @@ from n5zarr.storage import files
 from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.not_found import check_local_root
 from n5zarr.storage.requests import (
+    Ends,
     Entry,
     Exists,
     FileThatNames,
@@ -163,6 +164,8 @@ class LocalFiles(Storage):
                 return data if data is None or part is None else data[part[0] : sum(part)]
             case Start(key, n_bytes):
                 return files.read_start(self._prefix + key, n_bytes)
+            case Ends(key, first, last):
+                return files.read_ends(self._prefix + key, first, last)
             case Stamp(key):
                 return files.stamp(self._prefix + key)
             case Work(function):
@@ -171,8 +174,8 @@ class LocalFiles(Storage):
                 return self._write(request, warn)
             case Exists(key):
                 return os.path.isfile(self._prefix + key)
-            case List(path):
-                entries = files.scan(self._root, path)
+            case List(path, _, unfinished):
+                entries = files.scan(self._root, path, unfinished=unfinished)
                 return None if entries is None else [Entry(*entry) for entry in entries]
             case FileThatNames(path, pattern, named):
                 return self._file_that_names(path, pattern, named)

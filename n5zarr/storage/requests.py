@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
 
 __all__ = [
+    "Ends",
     "Entry",
     "Exists",
     "FileThatNames",
@@ -71,6 +72,19 @@ class Start:
 
 
 @dataclass(slots=True)
+class Ends:
+    """Ask for the first and last bytes of a key and its size; the answer is None if it is missing.
+
+    The answer is the size, the first bytes and the last ones. If the value is not longer than
+    ``first`` and ``last`` together, all of it may be in the first bytes.
+    """
+
+    key: str
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
 class Stamp:
     """Ask for a stamp of a key: a value that changes whenever the key is written.
 
@@ -93,11 +107,13 @@ class List:
 
     None means that the directory is missing. With ``few``, the entries are enough that come with
     one request: the caller asks whether the directory is empty, and looks at what it gets. A store
-    that cannot list then answers with no entries.
+    that cannot list then answers with no entries. With ``unfinished``, files of writes that did not
+    finish are among the entries.
     """
 
     path: str
     few: bool = False
+    unfinished: bool = False
 
 
 @dataclass(slots=True)
@@ -187,6 +203,7 @@ class Entry(NamedTuple):
 type Request = (
     Get
     | Start
+    | Ends
     | Stamp
     | Exists
     | List

@@ -26,6 +26,7 @@ from n5zarr.storage.objects import (
     update_object,
 )
 from n5zarr.storage.requests import (
+    Ends,
     Entry,
     Exists,
     FileThatNames,
@@ -244,6 +245,8 @@ class ZarrStorage(Storage):
             case Get(key, _, part):
                 value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
+            case Ends(key, first, last):
+                return await _ends(self._store, key, first, last)
             case Stamp() | FileThatNames():
                 return None
             case Work(function):
@@ -292,6 +295,20 @@ class ZarrStorage(Storage):
                 self._asked.pop(old, None)  # cancelled before they began
             asked = self._asked[place] = asyncio.ensure_future(send_it())
         return await asyncio.shield(asked)
+
+
+async def _ends(store: Store, key: str, first: int, last: int) -> tuple[int, bytes, bytes] | None:
+    """Read the size of a value, and its first and last bytes."""
+    try:
+        size = await store.getsize(key)
+    except FileNotFoundError:
+        return None
+    if size <= first + last:
+        whole = await store.get(key, cpu.buffer_prototype)
+        return None if whole is None else (len(whole), whole.to_bytes(), b"")
+    parts = [RangeByteRequest(0, first), RangeByteRequest(size - last, size)]
+    start, end = [await store.get(key, cpu.buffer_prototype, part) for part in parts]
+    return None if start is None or end is None else (size, start.to_bytes(), end.to_bytes())
 
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:

@@ -84,10 +84,12 @@ def rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _group_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    names = node["children"]
-    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    names, count = node["children"], node["n_children"]
+    more = f", and {count - _MOST_NAMES} more" if count > _MOST_NAMES else ""
     yield "children", ", ".join(names[:_MOST_NAMES]) + more or "none"
-    if names:
+    if "children_by_kind" not in node:
+        yield "by kind", f"{count} nodes, not read (--json reads all)"
+    elif names:
         counted = node["children_by_kind"].items()
         many = [f"{n} {kind}{'s' if n > 1 and kind != 'broken' else ''}" for kind, n in counted]
         yield "by kind", ", ".join(many)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
-from n5zarr.container.nodes import Broken
-from n5zarr.container.walk import Found, Unreadable, Walk
+from n5zarr.container.nodes import Broken, names_of_nodes
+from n5zarr.container.walk import Found, Selection, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -17,34 +17,28 @@ from n5zarr.format.compression import compression_to_json
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import read_key
+from n5zarr.storage.requests import Stamp, Steps, list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
 from n5zarr.store.info import Info, count_kinds, read_version
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
-from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
-_DAMAGED = ("broken", "unreadable")
-
 __all__ = [
     "Described",
     "describe",
     "describe_each",
     "describe_tree",
-    "find_damage",
-    "find_leftovers",
     "info_of",
 ]
 
@@ -54,6 +48,7 @@ def describe(
     path: str = "",
     *,
     size: bool = True,
+    limit: int | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> dict[str, JSON]:
     """Describe one node.
@@ -66,6 +61,9 @@ def describe(
         Node below ``store``.
     size : bool, optional
         Whether to count the stored blocks and their bytes, which lists every block.
+    limit : int, optional
+        How many children of a group to read and name at most; of a larger group, only the number of
+        all is known (``n_children``), and the first names. All are read by default.
     storage_options : dict, optional
         For fsspec, with a URL.
 
@@ -94,15 +92,27 @@ def describe(
         if size:
             description |= _describe_size(opened, node_path, node)
         return {**description, "attributes": dict(node.dataset.attributes)}
-    children = opened.ask(opened.container.nodes.children(node_path))
-    names: list[JSON] = [name for name, _ in children]
     return {
         **description,
         "kind": _kind(node),
-        "children": names,
-        "children_by_kind": count_kinds(_kind(child) for _, child in children),
+        **_describe_children(opened, node_path, limit),
         "attributes": dict(node.attributes),
         **({} if project is None else {"project": project.describe()}),
+    }
+
+
+def _describe_children(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
+    """Describe what is in a group; of more than the limit, no document is read."""
+    if limit is not None:
+        names, refused = names_of_nodes(path, opened.ask(list_each([path]))[0])
+        listed = sorted([*names, *(name for name, _ in refused)])
+        if len(listed) > limit:
+            return {"n_children": len(listed), "children": listed[:limit]}
+    children = opened.ask(opened.container.nodes.children(path))
+    return {
+        "n_children": len(children),
+        "children": [name for name, _ in children],
+        "children_by_kind": count_kinds(_kind(child) for _, child in children),
     }
 
 
@@ -200,19 +210,29 @@ def _presented_type(view: DatasetView) -> str:
 def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
     positions = opened.ask(opened.container.nodes.grid_positions(path, view))
-    n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
-    return {
-        "n_blocks_stored": len(positions),
-        "n_bytes_stored": sync(opened.getsize_prefix(path)) - n_document,
-    }
+    if opened.storage.has_stamps:
+        stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
+        n_bytes = sum(size for _, _, size in filter(None, stamps))
+    else:  # a listing has the sizes
+        n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
+        n_bytes = sync(opened.getsize_prefix(path)) - n_document
+    return {"n_blocks_stored": len(positions), "n_bytes_stored": n_bytes}
 
 
-def describe_tree(
+def _stamps(keys: Sequence[str]) -> Steps[Sequence[tuple[int, int, int] | None]]:
+    """Ask for the stamps of files, which hold their sizes."""
+    answers: Sequence[tuple[int, int, int] | None] = yield [Stamp(key) for key in keys]
+    return answers
+
+
+def describe_tree(  # noqa: PLR0913 - as describe_each
     store: Location,
     path: str = "",
     *,
     size: bool = False,
     depth: int | None = None,
+    limit: int | None = None,
+    match: str = "",
     storage_options: Mapping[str, object] | None = None,
 ) -> dict[str, JSON]:
     """Describe a node and everything below it.
@@ -227,6 +247,10 @@ def describe_tree(
         Whether to count the stored blocks and their bytes, which lists every block.
     depth : int, optional
         How many levels below the node to describe; all by default.
+    limit : int, optional
+        How many nodes of each group to describe; all by default. The others are not read.
+    match : str, optional
+        Pattern of the paths below the node, see :class:`~n5zarr.container.walk.Selection`.
     storage_options : dict, optional
         For fsspec, with a URL.
 
@@ -235,7 +259,8 @@ def describe_tree(
     dict
         ``name``, ``kind`` (``"group"``, ``"array"``, ``"object"``, ``"broken"``, ``"foreign"`` for
         Zarr in the container, or ``"unreadable"`` where storage refuses) and, depending on the
-        kind, ``children``, the members of an array that :func:`describe` returns, or ``error``.
+        kind, ``children``, the members of an array that :func:`describe` returns, or ``error``. A
+        group of which ``limit`` leaves some out has their number as ``n_more``.
 
     Raises
     ------
@@ -244,9 +269,15 @@ def describe_tree(
     N5Error
         The node itself is broken or not supported.
     """
-    nodes = describe_each(store, path, size=size, depth=depth, storage_options=storage_options)
+    nodes = describe_each(
+        store, path, size=size, depth=depth, limit=limit, match=match,
+        storage_options=storage_options,
+    )  # fmt: skip
     above: list[dict[str, JSON]] = []
     for level, _, description in nodes:
+        if description["kind"] == "more":
+            above[level - 1]["n_more"] = description["n_more"]
+            continue
         if level:
             children = above[level - 1].setdefault("children", [])
             cast("list[JSON]", children).append(description)
@@ -264,12 +295,14 @@ class Described(NamedTuple):
     description: dict[str, JSON]
 
 
-def describe_each(
+def describe_each(  # noqa: PLR0913 - one for each way of selecting
     store: Location,
     path: str = "",
     *,
     size: bool = False,
     depth: int | None = None,
+    limit: int | None = None,
+    match: str = "",
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[Described]:
     """Describe a node and everything below it, one by one, while the container is being read.
@@ -283,12 +316,17 @@ def describe_each(
     is_last : bool
         Whether no other node of the same group follows.
     description : dict
-        As of :func:`describe_tree`, without ``children``. With BigDataViewer's XML, groups of
+        As of :func:`describe_tree`, without ``children``; of the kind ``"more"``, with ``n_more``,
+        in place of nodes that are left out. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
     project, opened, node_path, node = _open(store, path, storage_options)
-    walk = Walk(opened.container.nodes, opened.ask, depth)
+    walk = Walk(opened.container.nodes, opened.ask, Selection(depth, limit, match))
     for found, is_last in walk.run(node_path, node):
+        if found.n_more:
+            more: dict[str, JSON] = {"kind": "more", "n_more": found.n_more}
+            yield Described(found.level, is_last, more)
+            continue
         name = found.name if found.level else join(str(opened), node_path)
         description = {"name": name, **_describe_node(opened, found, size=size)}
         if project is not None and (setup := setup_of(found.name)) is not None:
@@ -330,77 +368,3 @@ def _kind(node: Node | Broken | Unreadable | None) -> str:
         return "foreign"
     is_object = isinstance(node.error, N5UnsupportedError) and node.error.kind == "data-type"
     return "object" if is_object else "broken"
-
-
-def find_damage(
-    store: Location,
-    path: str = "",
-    *,
-    storage_options: Mapping[str, object] | None = None,
-) -> Iterator[Exception]:
-    """Decode every stored block of a dataset, or of all datasets below a group; yield the errors.
-
-    Parameters
-    ----------
-    store : path, URL or zarr store
-        A container, or a location in one.
-    path : str, optional
-        Node below ``store``.
-    storage_options : dict, optional
-        For fsspec, with a URL.
-
-    Yields
-    ------
-    Exception
-        One for each damaged block and each broken node, whose message names the block or node; that
-        of storage for each node that it refuses to read.
-
-    Raises
-    ------
-    FileNotFoundError
-        The container or node does not exist.
-    N5Error
-        The node itself is broken or not supported.
-    """
-    _, opened, node_path, node = _open(store, path, storage_options)
-    for found, _ in Walk(opened.container.nodes, opened.ask).run(node_path, node):
-        if isinstance(found.node, DatasetView):
-            yield from _damage(opened, found.path, found.node)
-        elif isinstance(found.node, Broken | Unreadable) and _kind(found.node) in _DAMAGED:
-            yield found.node.error
-
-
-def _damage(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Error]:
-    """Yield the errors of the blocks of a dataset, for :func:`find_damage`."""
-    for position in opened.ask(opened.container.nodes.grid_positions(path, view)):
-        block = opened.ask(read_key(join(path, block_path(position))))
-        if block is None:  # removed since it was listed
-            continue
-        try:
-            stored_chunk(memoryview(block), view)
-        except N5Error as err:
-            yield err.located(opened.container.chunks.block_name(path, position))
-
-
-def find_leftovers(store: Location) -> list[str]:
-    """List the unfinished files that killed writers left in a local container.
-
-    They are never read, and may be removed while no program is writing.
-
-    Parameters
-    ----------
-    store : path, URL or zarr store
-        A container, or a location in one.
-
-    Returns
-    -------
-    list of str
-        Paths below the root of the container; empty if it is not on a local file system.
-    """
-    project = _project(store, None)
-    opened, _ = open_container(store if project is None else project.container)
-    root = getattr(opened, "root", None)
-    if root is None:
-        return []
-    unfinished = (path for path in root.rglob("*.partial") if is_unfinished(path.name))
-    return sorted(path.relative_to(root).as_posix() for path in unfinished)

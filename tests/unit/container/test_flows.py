@@ -20,6 +20,7 @@ from n5zarr.errors import (
 )
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.requests import (
+    Ends,
     Entry,
     Exists,
     FileThatNames,
@@ -108,6 +109,9 @@ class Answers:
                 return function()
             case Warn(message):
                 self.warnings.append(message)
+            case Ends(key, first, last):
+                value = self.values.get(key)
+                return None if value is None else (len(value), value[:first], value[-last:])
             case FileThatNames():
                 pass
         return None

@@ -10,7 +10,7 @@ import pytest
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Broken, Nodes
 from n5zarr.container.options import ViewOptions
-from n5zarr.container.walk import Unreadable, Walk
+from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.requests import Entry, Get, List
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -59,7 +59,7 @@ class Server:
 
 
 def walk(server: Server, depth: int | None = None) -> Iterator[tuple[Found, bool]]:
-    return Walk(Nodes(ViewOptions(), Memory()), server, depth).run("", ROOT)
+    return Walk(Nodes(ViewOptions(), Memory()), server, Selection(depth)).run("", ROOT)
 
 
 def deep(n_groups: int, n_datasets: int) -> dict[str, bytes]:

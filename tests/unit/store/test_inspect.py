@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import n5zarr
-from n5zarr.store.inspect import describe, describe_tree, find_damage
+from n5zarr.storage import files
+from n5zarr.store.inspect import describe, describe_each, describe_tree
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 
@@ -76,15 +77,68 @@ def test_a_tree_can_be_cut() -> None:
     assert all("children" not in child for child in found["children"])
 
 
-def test_damaged_blocks_are_found_and_named(tmp_path: Path) -> None:
-    shutil.copytree(n5zarr.sample_path(), tmp_path / "c.n5")
-    assert list(find_damage(tmp_path / "c.n5", "em/s0")) == []
-    block = tmp_path / "c.n5" / "em" / "s0" / "2" / "0" / "1"
-    block.write_bytes(block.read_bytes()[:-20])
-    (damage,) = find_damage(tmp_path / "c.n5", "em/s0")
-    assert isinstance(damage, n5zarr.N5Error)
-    assert damage.where == f"{tmp_path / 'c.n5'}: em/s0: block 2/0/1"
-    assert damage.kind == "payload"
-    for above in ("em", ""):
-        assert [str(err) for err in find_damage(tmp_path / "c.n5", above)] == [str(damage)]
-    assert list(find_damage(tmp_path / "c.n5", "labels")) == []
+def cells(root: Path, n: int) -> Path:
+    """Make a group with many datasets, and files beside them."""
+    document = {"dimensions": [5, 7], "blockSize": [3, 4], "dataType": "uint8"}
+    for i in range(n):
+        folder = root / "g" / f"cell_{i:03}"
+        folder.mkdir(parents=True)
+        text = json.dumps({**document, "compression": {"type": "raw"}})
+        (folder / "attributes.json").write_text(text)
+    (root / "attributes.json").write_text('{"n5":"4.0.0"}')
+    (root / "g" / "notes.txt").write_text("no node")
+    return root
+
+
+def test_a_limit_leaves_nodes_out_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = cells(tmp_path / "c.n5", 200)
+    read: list[str] = []
+    read_file = files.read
+
+    def note(path: str, **options: Any) -> bytes | None:
+        read.append(path)
+        return read_file(path, **options)
+
+    monkeypatch.setattr(files, "read", note)
+    found: Any = describe_tree(root, limit=3)
+    (group,) = found["children"]
+    assert [child["name"] for child in group["children"]] == ["cell_000", "cell_001", "cell_002"]
+    assert group["n_more"] == 197
+    assert "n_more" not in found
+    lines = [(level, is_last, d["kind"]) for level, is_last, d in describe_each(root, limit=3)]
+    assert lines[-2:] == [(2, False, "array"), (2, True, "more")]
+    assert len({path for path in read if "cell_" in path}) == 3
+
+
+@pytest.mark.parametrize(
+    ("match", "names"),
+    [
+        ("g/cell_01?", [f"cell_01{i}" for i in range(10)]),
+        ("*/cell_1[13]7", ["cell_117", "cell_137"]),
+        ("g/nothing", []),
+        ("h", None),
+    ],
+)
+def test_a_pattern_selects_paths_name_by_name(
+    tmp_path: Path, match: str, names: list[str] | None
+) -> None:
+    found: Any = describe_tree(cells(tmp_path / "c.n5", 150), match=match)
+    groups = found["children"]
+    shown = [child["name"] for group in groups for child in group["children"]]
+    assert (shown if groups else None) == names
+
+
+def test_what_is_below_a_match_is_shown() -> None:
+    found: Any = describe_tree(n5zarr.sample_path(), match="e*")
+    (em,) = found["children"]
+    assert [child["name"] for child in em["children"]] == ["s0", "s1", "s2"]
+
+
+def test_of_a_large_group_only_names_and_their_number_are_read(tmp_path: Path) -> None:
+    root = cells(tmp_path / "c.n5", 30)
+    few: Any = describe(root, "g", limit=4)
+    assert (few["n_children"], few["children"]) == (30, [f"cell_00{i}" for i in range(4)])
+    assert "children_by_kind" not in few
+    every: Any = describe(root, "g")
+    assert (every["n_children"], len(every["children"])) == (30, 30)
+    assert every["children_by_kind"] == {"array": 30}

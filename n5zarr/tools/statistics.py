@@ -1,0 +1,339 @@
+"""``n5zarr.block_statistics``: range, mean, histogram and empty blocks of a dataset."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import batched
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.order import N5Tuple, to_c
+from n5zarr.format.path import join
+from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.requests import read_each
+from n5zarr.store.location import open_container
+from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.zarr_view.chunks import stored_chunk
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+
+__all__ = ["BlockStatistics", "block_statistics"]
+
+_BLOCKS = 8  # in a task
+_BINS = 256  # at least half of it, of what is counted for each block
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockStatistics:
+    """What :func:`block_statistics` found, in the elements inside the dataset.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset, below the root of the container.
+    n_blocks : int
+        Number of blocks in the grid.
+    n_stored : int
+        How many of them exist; the others read as 0.
+    n_read : int
+        How many were read: all, or a sample.
+    n_zero : int
+        How many of those that were read hold nothing but 0.
+    n_elements : int
+        Number of elements in the blocks that were read.
+    n_nan, n_infinite : int
+        How many of them are not a number, and how many are infinite.
+    minimum, maximum : float, int or None
+        Of the finite elements; None if there are none.
+    mean : float or None
+        Of the finite elements.
+    bin_edges : tuple of float
+        Boundaries of the histogram, one more than it has bins; empty without finite elements.
+    histogram : tuple of int
+        How many finite elements are in each bin, its lower boundary included.
+    n_bytes : int
+        Size of the blocks that were read, decoded.
+    n_bytes_stored : int
+        Their size as stored.
+    """
+
+    path: str
+    n_blocks: int
+    n_stored: int
+    n_read: int
+    n_zero: int
+    n_elements: int
+    n_nan: int
+    n_infinite: int
+    minimum: float | None
+    maximum: float | None
+    mean: float | None
+    bin_edges: tuple[float, ...]
+    histogram: tuple[int, ...]
+    n_bytes: int
+    n_bytes_stored: int
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether not all blocks were read."""
+        return self.n_read < self.n_stored
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether the elements are integers."""
+        return isinstance(self.minimum, int)
+
+    @property
+    def compression_ratio(self) -> float | None:
+        """How many times smaller the blocks are stored; None without blocks."""
+        return self.n_bytes / self.n_bytes_stored if self.n_bytes_stored else None
+
+    @property
+    def empty_share(self) -> float | None:
+        """Share of the grid that is missing or holds only 0, as far as the sample tells."""
+        if not self.n_blocks:
+            return None
+        zero = self.n_zero / self.n_read if self.n_read else 0.0
+        return 1 - self.n_stored / self.n_blocks * (1 - zero)
+
+
+def block_statistics(  # noqa: PLR0913 - as its neighbours
+    store: Location,
+    path: str = "",
+    *,
+    n_blocks: int | None = 64,
+    seed: int = 0,
+    storage_options: Mapping[str, object] | None = None,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> BlockStatistics:
+    """Compute range, mean and histogram of a dataset, and how many of its blocks are empty.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, or a location in one.
+    path : str, optional
+        Dataset below ``store``.
+    n_blocks : int or None, optional
+        How many of the stored blocks to read, chosen at random; None for all.
+    seed : int, optional
+        Of the choice: the same blocks are chosen each time.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    scheduler : optional
+        ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
+    n_workers : int, optional
+        How many threads or processes.
+    progress : callable, optional
+        Told the bytes of the blocks that are read.
+
+    Returns
+    -------
+    BlockStatistics
+        Of the elements as Zarr shows them: of label multisets, the most frequent labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        No dataset is there.
+    N5UnsupportedError
+        The elements are no real numbers (``kind="data-type"``).
+    N5BlockError
+        A block is damaged; :func:`n5zarr.validate` finds all of them.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> found = n5zarr.block_statistics(n5zarr.sample_path(), "em/s2")
+    >>> found.minimum, found.maximum, found.n_elements
+    (42, 217, 7680)
+    """
+    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
+    view = _dataset(opened, node)
+    stored = opened.ask(opened.container.nodes.grid_positions(node, view))
+    chosen = stored
+    if n_blocks is not None and n_blocks < len(stored):
+        chosen = sorted(random.Random(seed).sample(stored, n_blocks))  # noqa: S311 - a sample
+    total = len(chosen) * view.full_n_bytes
+    tally = _Tally()
+    work = partial(_count, opened, node, view)
+    tasks = batched(chosen, _BLOCKS)
+    for part in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
+        tally.add(part)
+        if progress is not None:
+            progress("statistics", tally.n_read * view.full_n_bytes, total)
+    return tally.result(node, math.prod(view.grid), len(stored))
+
+
+def _dataset(opened: N5Store, node: str) -> DatasetView:
+    """Read the dataset, which must hold real numbers."""
+    view = opened.node(node)
+    if view is None:
+        raise not_found(opened, node, "a dataset")
+    if not isinstance(view, DatasetView):
+        below = datasets_below(opened, node)
+        where = f"{opened}: {node or '/'}"
+        raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
+    if view.content not in (Content.NUMBERS, Content.LABELS) or view.kind.dtype.kind not in "biuf":
+        message = f"statistics: expected real numbers, got {view.kind.dtype}"
+        raise N5UnsupportedError(message, kind="data-type", where=f"{opened}: {node or '/'}")
+    return view
+
+
+class _Histogram(NamedTuple):
+    """Numbers of elements in bins of width ``2**exponent``, by ``floor(element / width)``.
+
+    Bins of two histograms lie within each other, so that histograms of blocks can be added without
+    knowing the range of all.
+    """
+
+    exponent: int
+    counts: Mapping[int, int]
+
+    @classmethod
+    def of(cls, finite: np.ndarray, low: float, high: float) -> _Histogram:
+        """Count the elements of a block, in 128 to 256 bins unless there are fewer integers."""
+        exponent = _exponent(low, high)
+        if finite.dtype.kind == "f":
+            if low == high:  # as narrow as floats of this size: other blocks decide
+                exponent = math.frexp(low)[1] - 52 if low else -1074
+            numbers = np.floor(np.ldexp(finite.astype("f8"), -exponent))
+        else:
+            exponent = max(0, exponent)
+            numbers = finite >> exponent
+            if numbers.dtype.kind == "i":
+                numbers = numbers.astype("i8")  # the difference of two int8 may be none
+        first = numbers.min()
+        counts = np.bincount((numbers - first).astype(np.intp))
+        return cls(exponent, {int(first) + int(i): int(counts[i]) for i in counts.nonzero()[0]})
+
+    def coarser(self, exponent: int) -> Mapping[int, int]:
+        """Return the counts in wider bins."""
+        counts: Counter[int] = Counter()
+        for number, count in self.counts.items():
+            counts[number >> (exponent - self.exponent)] += count
+        return counts
+
+
+@dataclass
+class _Tally:
+    """What is known of some blocks; can be added up."""
+
+    n_read: int = 0
+    n_zero: int = 0
+    n_elements: int = 0
+    n_nan: int = 0
+    n_infinite: int = 0
+    n_bytes: int = 0
+    n_bytes_stored: int = 0
+    sums: list[float] = field(default_factory=list)
+    lows: list[float] = field(default_factory=list)
+    highs: list[float] = field(default_factory=list)
+    histograms: list[_Histogram] = field(default_factory=list)
+
+    def add_block(self, elements: np.ndarray, n_bytes_stored: int) -> None:
+        """Count the elements of one block."""
+        self.n_read += 1
+        self.n_elements += elements.size
+        self.n_bytes += elements.nbytes
+        self.n_bytes_stored += n_bytes_stored
+        self.n_zero += not elements.any()
+        finite = elements.ravel()
+        if elements.dtype.kind == "f":
+            self.n_nan += int(np.isnan(finite).sum())
+            self.n_infinite += int(np.isinf(finite).sum())
+            finite = finite[np.isfinite(finite)]
+        if finite.size:
+            low, high = finite.min().item(), finite.max().item()
+            self.lows.append(low)
+            self.highs.append(high)
+            self.sums.append(float(finite.sum(dtype="f8")))
+            self.histograms.append(_Histogram.of(finite, low, high))
+
+    def add(self, other: _Tally) -> None:
+        """Add what is known of other blocks."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+        self.lows, self.highs = self.lows and [min(self.lows)], self.highs and [max(self.highs)]
+        if self.histograms:
+            self.histograms = [_joined(self.histograms, self.lows[0], self.highs[0])]
+
+    def result(self, path: str, n_blocks: int, n_stored: int) -> BlockStatistics:
+        n_finite = self.n_elements - self.n_nan - self.n_infinite
+        edges, counts = _bins(self.histograms[0]) if self.histograms else ((), ())
+        return BlockStatistics(
+            path=path,
+            n_blocks=n_blocks,
+            n_stored=n_stored,
+            n_read=self.n_read,
+            n_zero=self.n_zero,
+            n_elements=self.n_elements,
+            n_nan=self.n_nan,
+            n_infinite=self.n_infinite,
+            minimum=self.lows[0] if self.lows else None,
+            maximum=self.highs[0] if self.highs else None,
+            mean=math.fsum(self.sums) / n_finite if n_finite else None,
+            bin_edges=edges,
+            histogram=counts,
+            n_bytes=self.n_bytes,
+            n_bytes_stored=self.n_bytes_stored,
+        )
+
+
+def _exponent(low: float, high: float) -> int:
+    """Return the binary logarithm of the width of 128 to 256 bins from one value to the other."""
+    width = float(high) / _BINS - float(low) / _BINS  # without overflow
+    return math.frexp(width)[1] if width > 0 else -1074
+
+
+def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histogram:
+    """Add histograms, in the bins that suit the range of all."""
+    exponent = max(_exponent(low, high), *(each.exponent for each in histograms))
+    counts: Counter[int] = Counter()
+    for each in histograms:
+        counts.update(each.coarser(exponent))
+    return _Histogram(exponent, counts)
+
+
+def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return boundaries and counts, those of empty bins between others included."""
+    first, last = min(histogram.counts), max(histogram.counts)
+    edges = tuple(math.ldexp(number, histogram.exponent) for number in range(first, last + 2))
+    return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))
+
+
+def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> _Tally:
+    """Read some blocks, and count their elements."""
+    tally = _Tally()
+    dataset = view.dataset
+    data = opened.ask(read_each([join(path, block_path(position)) for position in positions]))
+    for position, block in zip(positions, data, strict=True):
+        if block is None:  # removed since it was listed
+            continue
+        extent = block_extent(dataset.dimensions, dataset.block_size, position)
+        try:
+            chunk = stored_chunk(memoryview(block), view)[tuple(map(slice, to_c(extent)))]
+        except N5Error as err:
+            where = opened.container.chunks.block_name(path, position)
+            raise err.located(where) from err.__cause__
+        elements = view.kind.from_stored(chunk)
+        native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"
+        tally.add_block(elements.astype(native), len(block))
+    return tally

@@ -1,0 +1,348 @@
+"""``n5zarr.validate``: check every document and every block of a container."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import batched
+from typing import TYPE_CHECKING, get_args
+
+from n5zarr.container.nodes import Broken, read_document
+from n5zarr.container.walk import Found, Unreadable, Walk
+from n5zarr.errors import N5Error
+from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
+from n5zarr.format.grid import is_block_name
+from n5zarr.storage.requests import list_each
+from n5zarr.store.looking import not_found
+from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.validate.documents import (
+    check_broken,
+    check_group,
+    check_is_object,
+    check_version_form,
+)
+from n5zarr.tools.validate.files import ask_quietly, blocks_of, check_group_files, open_to_check
+from n5zarr.tools.validate.findings import Finding, Severity, Validation, finding
+from n5zarr.tools.validate.parts import Done, Part, check_parts
+from n5zarr.tools.validate.state import open_state
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.validate.state import State
+
+__all__ = ["find_problems", "validate"]
+
+_BLOCKS = 256  # in a task
+_LARGEST = 2**56  # bytes of an array that are counted for the progress
+_ORDER = get_args(Severity.__value__)
+
+
+def validate(  # noqa: PLR0913 - as its neighbours
+    store: Location,
+    path: str = "",
+    *,
+    deep: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> Validation:
+    """Check every document and every block of a container, or of a part of it.
+
+    Of each block, its header, its sizes at its position and what the ends of its payload show are
+    checked: length, checks of length at the end, blosc's and zstd's headers. Blocks that these do
+    not show to be whole, and those of lz4 and strings, are decoded.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        A container, a location in one, or BigDataViewer's XML.
+    path : str, optional
+        Node below ``store``: a group or dataset.
+    deep : bool, optional
+        Whether to decode every block, which also compares the checksums of gzip, xz and bzip2.
+    state : path, optional
+        A local file that remembers what is done: the same call goes on with an interrupted check.
+        It is removed when the check is complete.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    scheduler : optional
+        ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
+    n_workers : int, optional
+        How many threads or processes.
+    progress : callable, optional
+        Told the bytes of the arrays that are checked, of those in the container.
+
+    Returns
+    -------
+    Validation
+        The findings, the worst first, and how much was checked. ``ok`` is true if there is nothing
+        worse than a note.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    N5Error
+        It is no N5, the server does not list, or ``state`` is of another check.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> result = n5zarr.validate(n5zarr.sample_path(), deep=True)
+    >>> result.ok, result.n_datasets, result.n_blocks
+    (True, 4, 63)
+    """
+    start = time.monotonic()
+    check = _Check.of(store, path, storage_options, deep=deep)
+    findings = list(check.run(state, scheduler, n_workers, progress))
+    findings.sort(key=_rank)
+    return Validation(
+        container=str(check.opened),
+        path=check.path,
+        findings=tuple(findings),
+        n_groups=check.counts["groups"],
+        n_datasets=check.counts["datasets"],
+        n_blocks=check.counts["blocks"],
+        n_bytes=check.counts["bytes"],
+        seconds=time.monotonic() - start,
+        deep=deep,
+    )
+
+
+def find_problems(  # noqa: PLR0913 - as its neighbours
+    store: Location,
+    path: str = "",
+    *,
+    deep: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    scheduler: Scheduler = None,
+    n_workers: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Finding]:
+    """Check a container as :func:`validate` does, and yield each finding as soon as it is known.
+
+    Parameters and errors are those of :func:`validate`.
+
+    Yields
+    ------
+    Finding
+        A problem of a document, block or file.
+    """
+    check = _Check.of(store, path, storage_options, deep=deep)
+    yield from check.run(None, scheduler, n_workers, progress)
+
+
+def _rank(each: Finding) -> tuple[object, ...]:
+    return _ORDER.index(each.severity), each.path, each.kind, each.block or (), each.file or ""
+
+
+@dataclass
+class _Check:
+    """A check of a container, while it runs."""
+
+    opened: N5Store
+    path: str
+    deep: bool
+    counts: Counter[str] = field(default_factory=Counter)
+    found: list[Finding] = field(default_factory=list)  # and not yet yielded
+    # of the blocks at the end of each dataset, see `Done`
+    n_usual: Counter[str] = field(default_factory=Counter)
+    padded: dict[str, list[N5Tuple]] = field(default_factory=dict)
+    odd: dict[str, list[N5Tuple]] = field(default_factory=dict)
+    datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        store: Location,
+        path: str,
+        storage_options: Mapping[str, object] | None,
+        *,
+        deep: bool,
+    ) -> _Check:
+        opened, node = open_to_check(store, path, storage_options, read_only=True)
+        return cls(opened, node, deep)
+
+    def run(
+        self,
+        state: str | os.PathLike[str] | None,
+        scheduler: Scheduler,
+        n_workers: int | None,
+        progress: Progress | None,
+    ) -> Iterator[Finding]:
+        """Check nodes, then blocks, then those blocks that the others make suspicious."""
+        self._check_nodes(self._top())
+        yield from self._flush()
+        total = sum(map(_n_bytes, self.datasets.values()))
+        job: dict[str, JSON] = {"container": str(self.opened), "path": self.path, "deep": self.deep}
+        n_done = 0
+        with open_state(state, job) as known:
+            for parts in (self._parts(), self._suspicious_parts()):
+                tasks = self._tasks(parts, known)
+                work = partial(check_parts, self.opened, deep=self.deep)
+                for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
+                    for each in done:
+                        known.note(each)
+                        self._take(each)
+                        n_done += each.n_blocks * self._block_bytes(each.path)
+                    yield from self._flush()
+                    if progress is not None and total:
+                        progress("validate", min(n_done, total), total)
+                yield from self._flush()
+        yield from self._judge_odd()
+        if progress is not None and total:
+            progress("validate", total, total)
+
+    def _flush(self) -> Iterator[Finding]:
+        found, self.found = self.found, []
+        yield from found
+
+    def _block_bytes(self, path: str) -> int:
+        dataset = self.datasets[path]
+        return math.prod(dataset.block_size) * dataset.data_type.item_size
+
+    # ------------------------------------------------------------------ nodes
+
+    def _top(self) -> GroupAttributes | DatasetView | Broken:
+        """Read the node to begin with; one whose document is broken is a finding."""
+        try:
+            node = self.opened.node(self.path)
+        except N5Error as err:
+            if err.kind in ("foreign", "listing", "option", "path"):
+                raise
+            return Broken(err)
+        if node is None:
+            raise not_found(self.opened, self.path)
+        return node
+
+    def _check_nodes(self, top: GroupAttributes | DatasetView | Broken) -> None:
+        """Check the documents of all nodes, and remember the datasets."""
+        if not self.path:
+            with suppress(N5Error):  # found below
+                self.found += check_version_form(ask_quietly(self.opened, read_document("")))
+        walk = Walk(self.opened.container.nodes, partial(ask_quietly, self.opened))
+        for found, _ in walk.run(self.path, top):
+            self._check_node(found)
+
+    def _check_node(self, found: Found) -> None:
+        ask, path, node = partial(ask_quietly, self.opened), found.path, found.node
+        if isinstance(node, Broken | Unreadable):
+            self.found += check_broken(path, node)
+            self._check_below_broken(path, node)
+        elif isinstance(node, DatasetView):
+            self.counts["datasets"] += 1
+            self.datasets[path] = node.dataset
+        elif isinstance(node, GroupAttributes):
+            self.counts["groups"] += 1
+            names = None if found.children is None else [child.name for child in found.children]
+            self.found += check_group(path, node, names)
+            self.found += check_group_files(ask, path)
+            if not node.attributes:
+                self.found += check_is_object(path, ask(read_document(path)))
+
+    def _check_below_broken(self, path: str, node: Broken | Unreadable) -> None:
+        """Check what is below a node without a sound document, if it may be known."""
+        if isinstance(node, Unreadable) or node.error.kind in ("foreign", "path"):
+            return
+        ask = partial(ask_quietly, self.opened)
+        try:
+            parsed = parse_attributes(ask(read_document(path)))
+        except N5Error as err:
+            parsed = None
+            if err.kind != "json":
+                return  # a dataset: its blocks cannot be told without its keys
+        if isinstance(parsed, DatasetAttributes):  # of objects, which are no array
+            self.counts["datasets"] += 1
+            self.datasets[path] = parsed
+            return
+        names = [e.name for e in ask(list_each([path]))[0] if e.is_dir is not False]
+        if node.error.kind == "json" and not all(map(is_block_name, names)):
+            walk = Walk(self.opened.container.nodes, ask)
+            below = iter(walk.run(path, GroupAttributes(attributes={})))
+            next(below)
+            for found, _ in below:
+                self._check_node(found)
+
+    # ------------------------------------------------------------------ blocks
+
+    def _parts(self) -> Iterator[Part]:
+        """List the blocks of all datasets; problems of other files go into the findings."""
+        ask = partial(ask_quietly, self.opened)
+        for path, dataset in self.datasets.items():
+            positions: list[N5Tuple] = []
+            is_first = True
+            for each in blocks_of(ask, path, dataset.grid):
+                if isinstance(each, Finding):
+                    self.found.append(each)
+                    continue
+                positions.append(each)
+                if len(positions) == _BLOCKS:
+                    yield Part(path, dataset, tuple(positions), is_first)
+                    positions, is_first = [], False
+            if positions or is_first:
+                yield Part(path, dataset, tuple(positions), is_first)
+
+    def _suspicious_parts(self) -> Iterator[Part]:
+        """Return the padded blocks of datasets in which others are truncated."""
+        for path, positions in self.padded.items():
+            if self.n_usual[path]:
+                for some in batched(positions, _BLOCKS):
+                    yield Part(path, self.datasets[path], some, outside=True)
+
+    def _tasks(self, parts: Iterator[Part], known: State) -> Iterator[Sequence[Part]]:
+        """Put parts together into tasks, and take the results of those that are done."""
+        task: list[Part] = []
+        size = 0
+        for part in parts:
+            done = known.done.get(part.key)
+            if done is not None:
+                self._take(done)
+                continue
+            task.append(part)
+            size += len(part.positions) + 8  # about as long as a document takes
+            if size >= _BLOCKS:
+                yield task
+                task, size = [], 0
+        if task:
+            yield task
+
+    def _take(self, done: Done) -> None:
+        path = done.path
+        self.found += done.findings
+        self.counts["blocks"] += done.n_blocks
+        self.counts["bytes"] += done.n_bytes
+        self.n_usual[path] += done.n_usual
+        for positions, kept in ((done.padded, self.padded), (done.odd, self.odd)):
+            if positions:
+                kept.setdefault(path, []).extend(positions)
+
+    def _judge_odd(self) -> Iterator[Finding]:
+        """Say which blocks have values outside of the dataset; some programs write all so."""
+        for path, positions in self.odd.items():
+            is_rare = len(positions) <= self.n_usual[path]
+            for position in positions:
+                message = (
+                    "expected nothing, or one value, outside of the dataset, got others: a block "
+                    "of another position, or the dataset was made smaller"
+                )
+                severity: Severity | None = None if is_rare else "note"
+                yield finding("misplaced-block", path, message, block=position, severity=severity)
+
+
+def _n_bytes(dataset: DatasetAttributes) -> int:
+    n_bytes = math.prod(dataset.dimensions) * dataset.data_type.item_size
+    return n_bytes if n_bytes < _LARGEST else 0

@@ -1,0 +1,269 @@
+"""Check the documents of groups and datasets: what they say, and what contradicts itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, get_args
+
+from n5zarr.container.axes import read_placed
+from n5zarr.container.walk import Unreadable
+from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.conventions.model import level_of, resolution_in
+from n5zarr.conventions.units import ratio
+from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError
+from n5zarr.format.attributes import dataset_keys, missing_dataset_keys
+from n5zarr.format.data_type import DataType
+from n5zarr.format.path import join
+from n5zarr.format.version import VERSION_KEY
+from n5zarr.storage.requests import each_once
+from n5zarr.tools.validate.findings import KindOfFinding, finding
+from n5zarr.zarr_view.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from n5zarr.container.axes import Placed
+    from n5zarr.container.nodes import Broken, Nodes
+    from n5zarr.format.attributes import GroupAttributes
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.tools.validate.files import Ask
+    from n5zarr.tools.validate.findings import Finding, Severity
+    from n5zarr.zarr_view.dataset_view import DatasetView
+
+__all__ = ["check_broken", "check_dataset", "check_group", "check_is_object", "check_version_form"]
+
+_KINDS = get_args(KindOfFinding.__value__)
+_FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
+_SAME = 0.01  # relative difference of voxel sizes that rounding explains
+_SPELLINGS = {"blocksize": "blockSize", "datatype": "dataType", "compressiontype": "compression"}
+_SPELLINGS |= {"dimensions": "dimensions", "compression": "compression"}
+
+
+def check_broken(path: str, node: Broken | Unreadable) -> Iterator[Finding]:
+    """Say what is wrong with a node that cannot be read."""
+    error = node.error
+    if isinstance(node, Unreadable) or not isinstance(error, N5Error):
+        yield finding("unreadable", path, f"{type(error).__name__}: {error}")
+    elif isinstance(error, N5AttributesError):
+        for problem in error.problems:
+            kind = problem.kind if problem.kind in _KINDS else "member"
+            yield finding(kind, path, f"attributes.json: {problem}")  # type: ignore[arg-type]
+    elif error.kind == "foreign":
+        yield finding("foreign", path, error.message)
+    elif error.kind == "version":
+        yield finding("version", path, f"attributes.json: {error.message}")
+    elif error.kind == "path":
+        yield finding("name", path, error.message)
+    elif isinstance(error, N5UnsupportedError):
+        yield finding("unsupported", path, f"attributes.json: {error.message}")
+    else:
+        yield finding("member", path, f"attributes.json: {error.message}")
+
+
+def check_version_form(document: JSON) -> Iterator[Finding]:
+    """Check that Java can parse the version of a container; the document is the root's.
+
+    N5 spec, "File-system specification", item 3. Java: ``N5Reader.Version``.
+    """
+    if not isinstance(document, Mapping) or VERSION_KEY not in document:
+        return
+    version = document[VERSION_KEY]
+    text = version if isinstance(version, str) else None
+    # Java takes text without digits as no version
+    if text is None or (re.search("[0-9]", text) and not _FULL_VERSION.search(text)):
+        message = f'n5: expected three numbers in quotes, such as "4.0.0", got {version!r:.40}: '
+        yield finding("version", "", f"{message}Java fails to open it", severity="warning")
+
+
+# ---------------------------------------------------------------------- datasets
+
+
+def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Iterator[Finding]:
+    """Check the document of a dataset that can be read, and what it says of the axes.
+
+    Parameters
+    ----------
+    ask : callable
+        Runs a flow.
+    nodes : Nodes
+        The container.
+    path : str
+        Of the dataset.
+    view : DatasetView
+        The dataset.
+    """
+    dataset = view.dataset
+    misses = [*_near_misses(path, dataset.attributes)]
+    yield from misses
+    if not (dataset.has_block_size or misses):
+        message = f"attributes.json: expected blockSize, got none: read as {dataset.block_size}"
+        yield finding("no-block-size", path, f"{message}; Java N5 4 takes it for a group: add it")
+    try:
+        placed = ask(each_once(read_placed(nodes, path, view)))
+    except N5Error as err:
+        yield finding("axes", path, f"attributes.json: {err.message}")
+        return
+    for problem in placed.problems:
+        is_unusual = problem.startswith("the registration") or problem.endswith("is known")
+        severity: Severity | None = "note" if is_unusual else None
+        yield finding("axes", path, f"attributes.json: {problem}", severity=severity)
+    if not placed.problems:
+        yield from _contradictions(ask, nodes, placed)
+
+
+def _near_misses(path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]:
+    """Find attributes that are spelled like keys of datasets."""
+    for key, value in attributes.items():
+        meant = _meant(key, value)
+        if meant is not None:
+            message = f"attributes.json: expected the key {meant!r}, got {key!r}: correct it"
+            yield finding("near-miss", path, message)
+
+
+def _meant(key: str, value: JSON) -> str | None:
+    """Return the key of a dataset that an attribute looks like; None for other attributes.
+
+    Examples
+    --------
+    >>> _meant("blocksize", [64, 64]), _meant("data_type", "uint8"), _meant("data_type", "Image")
+    ('blockSize', 'dataType', None)
+    """
+    meant = _SPELLINGS.get(key.casefold().replace("_", ""))
+    if meant in (None, key) or key == "compressionType":
+        return None
+    fits = {
+        "dimensions": isinstance(value, list),
+        "blockSize": isinstance(value, list),
+        "dataType": isinstance(value, str) and value.lower() in DataType,
+        "compression": isinstance(value, str | Mapping),
+    }
+    return meant if fits[meant or ""] else None
+
+
+def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]:
+    """Compare the voxel size of the convention that is followed with those of all others."""
+    chosen = placed.geometry
+    if chosen is None or chosen.convention == "names":
+        return
+    mine = _sizes(placed)
+    names = {name for name, _ in CONVENTIONS} - {chosen.convention, "names"}
+    for name in sorted(names):
+        other = ask(each_once(read_placed(nodes, placed.path, placed.view, name)))
+        if other.geometry is None or other.problems or len(other.geometry.axes) != len(mine):
+            continue
+        theirs = _sizes(other)
+        # n5-viewer multiplies by the factors what others, such as COSEM, state for each level
+        stated = resolution_in(placed.view.dataset.attributes) if name == "n5viewer" else None
+        if _agree(mine, theirs) or (stated and _agree(mine, [(s, mine[0][1]) for s in stated])):
+            continue
+        yield finding(
+            "contradiction",
+            placed.path,
+            f"attributes.json: {chosen.convention} states voxels of {_text(mine)}, {name} of "
+            f"{_text(theirs)}, x first; n5zarr.set_geometry writes one of them",
+        )
+
+
+type _Size = tuple[float, str | None]
+
+
+def _sizes(placed: Placed) -> list[_Size]:
+    axes = () if placed.geometry is None else placed.geometry.axes
+    return [(axis.scale, axis.unit) for axis in axes]
+
+
+def _agree(mine: Sequence[_Size], theirs: Sequence[_Size]) -> bool:
+    """Whether sizes are equal where units compare, and elsewhere have the same proportions."""
+    ratios = []
+    for (one, unit), (two, other) in zip(mine, theirs, strict=True):
+        factor = ratio(unit, other)
+        if factor is None or None in (unit, other):
+            ratios.append(one / two)
+        elif not math.isclose(one * factor, two, rel_tol=_SAME):
+            return False
+    return all(math.isclose(each, ratios[0], rel_tol=_SAME) for each in ratios)
+
+
+def _text(sizes: Sequence[_Size]) -> str:
+    return " x ".join(f"{size:g}{f' {unit}' if unit else ''}" for size, unit in sizes)
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def check_is_object(path: str, document: JSON) -> Iterator[Finding]:
+    """Check that the document of a group is an object, if there is one."""
+    if document is not None and not isinstance(document, dict):
+        message = f"attributes.json: expected an object, got {document!r:.40}: a group without"
+        yield finding("not-an-object", path, f"{message} attributes")
+
+
+def check_group(
+    path: str, group: GroupAttributes, children: Sequence[str] | None
+) -> Iterator[Finding]:
+    """Check the attributes of a group.
+
+    Parameters
+    ----------
+    path : str
+        Of the group.
+    group : GroupAttributes
+        The group.
+    children : sequence of str or None
+        Names of what is in it; None if it was not listed.
+    """
+    attributes = group.attributes
+    present = [key for key in dataset_keys(attributes) if key != "codecs"]
+    missing = missing_dataset_keys(attributes)
+    recorded = Record.from_json(group.record).attributes.keys()
+    if len(present) >= 2:
+        misses = [*_near_misses(path, attributes)]
+        yield from misses
+        if not misses and len(present) >= 3 and missing and not set(missing) & recorded:
+            message = (
+                f"attributes.json: expected a dataset, got a group: it has {', '.join(present)}, "
+                f"but no {', '.join(missing)}"
+            )
+            yield finding("near-miss", path, message)
+    if children is not None:
+        yield from _levels(path, attributes, children)
+
+
+def _levels(
+    path: str, attributes: Mapping[str, JSON], children: Sequence[str]
+) -> Iterator[Finding]:
+    """Find levels that a group lists and that do not exist."""
+    for name in dict.fromkeys(_listed(attributes)):
+        if name.partition("/")[0] not in children and name.strip("./"):
+            message = f"attributes.json: multiscales lists {name!r}, which does not exist"
+            yield finding("levels", path, f"{message}: {_there(children)}")
+    factors = [attributes.get(key) for key in ("downsamplingFactors", "scales")]
+    numbers = [int(name[1:]) for name in children if level_of(name) is not None]
+    if not numbers:
+        return  # of BigDataViewer's setups: the levels are below the time points
+    for key, value in zip(("downsamplingFactors", "scales"), factors, strict=True):
+        is_list = isinstance(value, list) and all(isinstance(v, list) for v in value)
+        n = len(value) if is_list and isinstance(value, list) else 0
+        lacking = [f"s{k}" for k in range(n) if k not in numbers]
+        if lacking:
+            message = f"attributes.json: {key} has {n} levels, but no {', '.join(lacking)}"
+            yield finding("levels", path, f"{message}: {_there(children)}")
+
+
+def _there(children: Sequence[str]) -> str:
+    return f"there are {', '.join(sorted(children)[:8]) or 'none'}"
+
+
+def _listed(attributes: Mapping[str, JSON]) -> Iterator[str]:
+    """Yield the paths of levels in ``multiscales``, also in OME-NGFF 0.5's ``ome``."""
+    ome = attributes.get("ome")
+    for holder in (attributes, ome if isinstance(ome, Mapping) else {}):
+        images = holder.get("multiscales")
+        for image in images if isinstance(images, list) else []:
+            levels = image.get("datasets") if isinstance(image, Mapping) else None
+            for level in levels if isinstance(levels, list) else []:
+                name = level.get("path") if isinstance(level, Mapping) else None
+                if isinstance(name, str):
+                    yield join(*name.removeprefix("/").split("/"))

@@ -1,0 +1,256 @@
+"""List what lies in a group or dataset: blocks, and files that are none."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5BlockError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.block import BlockHeader, BlockMode
+from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.format.grid import is_block_name, parse_block_path
+from n5zarr.format.path import join
+from n5zarr.storage.files import is_unfinished
+from n5zarr.storage.requests import Ends, List, Steps
+from n5zarr.store.bdv_xml import named_by, read_project, xml_file
+from n5zarr.store.location import open_container
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
+from n5zarr.tools.validate.blocks import ENDS
+from n5zarr.tools.validate.findings import finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.interface import Storage
+    from n5zarr.storage.place import Location
+    from n5zarr.storage.requests import Entry
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.validate.findings import Finding, Severity
+
+__all__ = [
+    "Ask",
+    "ask_quietly",
+    "ask_storage",
+    "blocks_of",
+    "check_group_files",
+    "open_to_check",
+    "read_ends",
+]
+
+_LISTINGS = 64  # directories that are listed together
+_LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)
+# of Zarr beside N5 (n5zarr's own, zarr-n5's), of operating systems, and of object stores
+_HARMLESS = re.compile(r"\.zattrs|\.zmetadata|\.DS_Store|\._.*|Thumbs\.db|\.nfs.*|\.n5zarr.*")
+
+
+class Ask(Protocol):
+    """Runs a flow."""
+
+    def __call__[T](self, steps: Steps[T], /) -> T:
+        """Return the result of the flow."""
+
+
+def _list(paths: Sequence[str]) -> Steps[Sequence[Sequence[Entry] | None]]:
+    answers: Sequence[Sequence[Entry] | None] = yield [List(p, unfinished=True) for p in paths]
+    return answers
+
+
+def _is_harmless(name: str) -> bool:
+    return name in ZARR_DOCUMENTS or _HARMLESS.fullmatch(name) is not None
+
+
+def _leftover(path: str, file: str) -> Finding | None:
+    """Recognise what killed writers leave, in groups and among blocks."""
+    name = file.rpartition("/")[2]
+    if is_unfinished(name):
+        message = "expected no unfinished file, got one that a killed writer left; --clean removes"
+        return finding("unfinished-file", path, f"{message} it", file=file)
+    if name.endswith(".__lock"):
+        message = "expected no lock file, got one that a killed tensorstore left; --clean removes"
+        return finding("lock-file", path, f"{message} it", file=file)
+    if name == INCOMPLETE_JSON:
+        message = (
+            "expected a complete result, got the mark of an interrupted run; --resume goes on, "
+            "--overwrite begins anew"
+        )
+        return finding("incomplete", path, message, file=file)
+    return None
+
+
+def open_to_check(
+    store: Location,
+    path: str,
+    storage_options: Mapping[str, object] | None,
+    *,
+    read_only: bool = False,
+) -> tuple[N5Store, str]:
+    """Open the container of a location, or the one that BigDataViewer's XML names."""
+    file = xml_file(store, storage_options)
+    if file is None:
+        return open_container(store, path, storage_options=storage_options, read_only=read_only)
+    project = read_project(file)
+    with named_by(project):
+        return open_container(
+            project.container, path, storage_options=project.storage_options, read_only=read_only
+        )
+
+
+def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
+    """Run a flow; its warnings are findings here."""
+    return ask_storage(opened.storage, steps)
+
+
+def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
+    """Run a flow on storage without warnings."""
+    if storage.supports_sync:
+        return storage.run(steps, _ignore)
+    return sync(storage.run_async(steps, _ignore))
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+# ---------------------------------------------------------------------- datasets
+
+
+def blocks_of(ask: Ask, path: str, grid: N5Tuple) -> Iterator[N5Tuple | Finding]:
+    """Yield the grid positions of the stored blocks of a dataset in order, and all stray files.
+
+    N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
+
+    Parameters
+    ----------
+    ask : callable
+        Runs a flow.
+    path : str
+        The dataset.
+    grid : tuple of int
+        Number of blocks along each axis, N5 order.
+
+    Yields
+    ------
+    tuple of int or Finding
+        A position in N5 order, or the problem of a file or directory.
+    """
+    folders = [""]
+    for level in range(max(1, len(grid))):
+        is_last = level == max(1, len(grid)) - 1
+        below: list[str] = []
+        for start in range(0, len(folders), _LISTINGS):
+            some = folders[start : start + _LISTINGS]
+            listings = ask(_list([join(path, folder) for folder in some]))
+            for folder, entries in zip(some, listings, strict=True):
+                names = _block_names(entries or (), is_last=is_last)
+                for entry in entries or ():
+                    if entry.name not in names:
+                        yield from _stray(path, folder, entry, is_last=is_last)
+                inside = [join(folder, name) for name in sorted(names, key=_index)]
+                if is_last:
+                    yield from _positions(path, inside, grid)
+                else:
+                    below += inside
+        folders = below
+
+
+def _index(name: str) -> tuple[int, str]:
+    return len(name), name  # no leading zeros: shorter is smaller
+
+
+def _block_names(entries: Sequence[Entry], *, is_last: bool) -> set[str]:
+    return {e.name for e in entries if is_block_name(e.name) and e.is_dir in (None, not is_last)}
+
+
+def _positions(path: str, names: Sequence[str], grid: N5Tuple) -> Iterator[N5Tuple | Finding]:
+    for name in names:
+        position = parse_block_path(name, grid)
+        if position is None:
+            message = f"expected a position below {grid}, got {name.replace('/', ', ')}"
+            message += "; it is never read: remove it, or correct dimensions"
+            yield finding("outside-grid", path, message, file=join(path, name))
+        else:
+            yield position
+
+
+def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[Finding]:
+    """Tell what something in the directory of a dataset is that is no block."""
+    name, file = entry.name, join(path, folder, entry.name)
+    if name == ATTRIBUTES_JSON and not folder:
+        return
+    leftover = None if entry.is_dir else _leftover(path, file)
+    if leftover is not None:
+        yield leftover
+    elif _LEADING_ZERO.fullmatch(name):
+        message = f"expected a name without leading zeros, got {name!r}: no program reads it; "
+        message += f"rename it to {name.lstrip('0') or '0'!r} if there is no such block"
+        yield finding("leading-zero", path, message, file=file)
+    elif is_block_name(name):
+        wanted = "a block" if is_last else "a directory of blocks"
+        got = "a directory" if is_last else "a file"
+        message = f"expected {wanted}, got {got}; no program reads it"
+        yield finding("stray-file", path, message, file=file)
+    elif entry.is_dir and not folder:
+        message = "a directory in a dataset: it is not listed, and is opened by its path only"
+        yield finding("stray-file", path, message, file=file, severity="note")
+    else:
+        message = "expected blocks only, got a file that is none; remove it if it is not needed"
+        severity: Severity | None = "note" if not folder or _is_harmless(name) else None
+        yield finding("stray-file", path, message, file=file, severity=severity)
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
+    """Find the leftovers and files in a group, and blocks whose dataset has no document.
+
+    Parameters
+    ----------
+    ask : callable
+        Runs a flow.
+    path : str
+        The group.
+    """
+    (entries,) = ask(_list([path]))
+    for entry in entries or ():
+        file = join(path, entry.name)
+        if entry.is_dir or entry.name == ATTRIBUTES_JSON:
+            continue
+        leftover = _leftover(path, file)
+        if leftover is not None:
+            yield leftover
+        elif is_block_name(entry.name):
+            yield from _orphan(ask, file)
+        elif entry.is_dir is False and not _is_harmless(entry.name):
+            message = "a file in a group: programs of N5 do not see it"
+            yield finding("stray-file", path, message, file=file, severity="note")
+
+
+def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
+    """Tell whether a file is a block, by its header: the rank is that of its path, or higher."""
+    (ends,) = ask(read_ends([file]))
+    if ends is None:
+        return
+    try:
+        header = BlockHeader.from_bytes(ends[1])
+    except N5BlockError:
+        return
+    n_dims = len(header.block_shape)
+    names = file.split("/")
+    if header.mode is BlockMode.OBJECT or not 1 <= n_dims <= len(names):
+        return
+    if all(map(is_block_name, names[-n_dims:])):
+        message = (
+            f"expected no blocks in a group, got one of {n_dims} dimensions; write the document of "
+            "its dataset again, or remove it"
+        )
+        yield finding("orphan-block", join(*names[:-n_dims]), message, file=file)
+
+
+def read_ends(keys: Sequence[str]) -> Steps[Sequence[tuple[int, bytes, bytes] | None]]:
+    """Read size, first and last bytes of some keys; None for each missing one."""
+    answers: Sequence[tuple[int, bytes, bytes] | None] = yield [Ends(k, ENDS, ENDS) for k in keys]
+    return answers

@@ -1,0 +1,98 @@
+"""``n5zarr.clean_leftovers``: remove what killed writers left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.storage.requests import Remove, Stamp, Steps
+from n5zarr.tools.validate.files import open_to_check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from n5zarr.storage.place import Location
+    from n5zarr.tools.validate.findings import Finding
+
+__all__ = ["Cleaned", "clean_leftovers"]
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaned:
+    """What :func:`n5zarr.clean_leftovers` did.
+
+    Parameters
+    ----------
+    removed : tuple of str
+        The files that are gone, below the root of the container.
+    kept : mapping of str to str
+        Why others were kept, by file.
+    """
+
+    removed: tuple[str, ...]
+    kept: Mapping[str, str]
+
+
+def clean_leftovers(
+    store: Location,
+    findings: Iterable[Finding],
+    *,
+    min_age: float = _HOUR,
+    storage_options: Mapping[str, object] | None = None,
+) -> Cleaned:
+    """Remove the leftovers that a check has found: unfinished files, and lock files of tensorstore.
+
+    Nobody reads them. A file that was written a short time ago is kept: a writer may be about to
+    give it its name. Empty blocks are no leftovers: :func:`n5zarr.quarantine_blocks` moves them.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        The container, or a location in it.
+    findings : iterable of Finding
+        Of :func:`n5zarr.validate`. Those of other kinds are ignored.
+    min_age : float, optional
+        Seconds since the last change of a local file; younger ones are kept. On servers no writer
+        makes such files, so that they are copies, and removed.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> result = n5zarr.validate(n5zarr.sample_path())
+    >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
+    ()
+    """
+    opened, _ = open_to_check(store, "", storage_options)
+    removed: list[str] = []
+    kept: dict[str, str] = {}
+    for each in findings:
+        if each.repair != "clean" or each.file is None:
+            continue
+        age = _age(opened.ask(_stamp(each.file)))
+        if age is not None and age < min_age:
+            kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
+        else:
+            opened.ask(_remove(each.file))
+            removed.append(each.file)
+    return Cleaned(removed=tuple(removed), kept=kept)
+
+
+def _age(stamp: object) -> float | None:
+    """Return the seconds since a local file was written; None where that is not known."""
+    if not isinstance(stamp, tuple):
+        return None
+    return max(0.0, time.time() - int(stamp[1]) / 1e9)
+
+
+def _stamp(key: str) -> Steps[object]:
+    (answer,) = yield [Stamp(key)]
+    return answer
+
+
+def _remove(key: str) -> Steps[None]:
+    yield [Remove(key)]

@@ -1,0 +1,216 @@
+"""Check some blocks of a dataset together, in a worker."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from n5zarr.codecs.block import decode_numeric
+from n5zarr.errors import N5BlockError
+from n5zarr.format.block import BlockHeader
+from n5zarr.format.data_type import DataType
+from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.order import N5Tuple
+from n5zarr.format.path import join
+from n5zarr.storage.requests import read_each, read_key
+from n5zarr.tools.validate.blocks import (
+    StoredBlock,
+    check_block,
+    form_of,
+    has_values_outside,
+    whole,
+)
+from n5zarr.tools.validate.documents import check_dataset
+from n5zarr.tools.validate.files import ask_quietly, read_ends
+from n5zarr.tools.validate.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from n5zarr.format.attributes import DatasetAttributes
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.validate.blocks import Form
+
+__all__ = ["Done", "Part", "check_parts"]
+
+_AT_A_TIME = 32  # blocks that storage is asked for together
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some blocks of a dataset, to be checked together.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset.
+    dataset : DatasetAttributes
+        What its document says.
+    positions : tuple of tuple of int
+        Grid positions of the blocks, N5 order.
+    is_first : bool
+        Whether to check the document of the dataset, too.
+    outside : bool
+        Whether to look only at what the blocks have outside of the dataset.
+    """
+
+    path: str
+    dataset: DatasetAttributes
+    positions: tuple[N5Tuple, ...]
+    is_first: bool = False
+    outside: bool = False
+
+    @property
+    def key(self) -> str:
+        """What tells a part from others, and from one of a dataset that was changed."""
+        dataset = self.dataset
+        form = (dataset.dimensions, dataset.block_size, dataset.type_name, dataset.compression)
+        what = (form, self.positions, self.outside)
+        return f"{self.path}:{zlib.crc32(repr(what).encode()):08x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What came of a part.
+
+    Parameters
+    ----------
+    key : str
+        Of the part.
+    findings : tuple of Finding
+        The problems.
+    n_blocks, n_bytes : int
+        How many blocks were there, and their size as stored.
+    n_usual : int
+        How many blocks at the end of the dataset are truncated, or padded with one value.
+    padded : tuple of tuple of int
+        Grid positions of those that are padded with what has not been looked at.
+    odd : tuple of tuple of int
+        Grid positions of those that have other values outside of the dataset.
+    """
+
+    key: str
+    findings: tuple[Finding, ...]
+    n_blocks: int
+    n_bytes: int
+    n_usual: int
+    padded: tuple[N5Tuple, ...]
+    odd: tuple[N5Tuple, ...]
+
+    @property
+    def path(self) -> str:
+        """Path of the dataset."""
+        return self.key.rpartition(":")[0]
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return all members as plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> Done:
+        """Make what :meth:`to_json` returned."""
+        findings = tuple(map(Finding.from_json, members["findings"]))
+        padded, odd = (
+            tuple(N5Tuple(tuple(position)) for position in members[name])
+            for name in ("padded", "odd")
+        )
+        return cls(**{**members, "findings": findings, "padded": padded, "odd": odd})
+
+
+def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[Done]:
+    """Check some blocks.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    parts : sequence of Part
+        The blocks, by dataset.
+    deep : bool
+        Whether to decode all of them.
+    """
+    return [_check_part(opened, part, deep=deep) for part in parts]
+
+
+def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
+    findings = [*_check_document(opened, part.path)] if part.is_first else []
+    padded: list[N5Tuple] = []
+    odd: list[N5Tuple] = []
+    n_usual = n_blocks = n_bytes = 0
+    for position, block in _read(opened, part, deep=deep):
+        form: Form | None = "padded"
+        if not part.outside:
+            n_blocks += 1
+            n_bytes += block.size
+            found = list(check_block(block, part.dataset, part.path, position, deep=deep))
+            form = _form(block, part, position, found)
+            findings += found
+        if form == "padded" and not (deep or part.outside):
+            padded.append(position)
+        elif form == "padded" and _is_odd(block, part, position):
+            odd.append(position)
+        else:
+            n_usual += form in ("padded", "truncated")
+    return Done(
+        key=part.key,
+        findings=tuple(findings),
+        n_blocks=n_blocks,
+        n_bytes=n_bytes,
+        n_usual=n_usual,
+        padded=tuple(padded),
+        odd=tuple(odd),
+    )
+
+
+def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
+    ask, nodes = partial(ask_quietly, opened), opened.container.nodes
+    view = ask(nodes.datasets([path])).get(path)
+    if view is not None:  # None for datasets that are no arrays
+        yield from check_dataset(ask, nodes, path, view)
+
+
+def _read(opened: N5Store, part: Part, *, deep: bool) -> Iterator[tuple[N5Tuple, StoredBlock]]:
+    """Read blocks as far as they are needed; leave out those that are removed meanwhile."""
+    for positions in batched(part.positions, _AT_A_TIME):
+        keys = [join(part.path, block_path(position)) for position in positions]
+        if deep or part.outside:
+            each = ask_quietly(opened, read_each(keys))
+            for position, data in zip(positions, each, strict=True):
+                if data is not None:
+                    yield position, whole(data)
+            continue
+        ends = ask_quietly(opened, read_ends(keys))
+        for position, key, found in zip(positions, keys, ends, strict=True):
+            if found is not None:
+                yield position, StoredBlock(*found, partial(_read_whole, opened, key))
+
+
+def _read_whole(opened: N5Store, key: str) -> bytes | None:
+    return ask_quietly(opened, read_key(key))
+
+
+def _form(
+    block: StoredBlock, part: Part, position: N5Tuple, found: Sequence[Finding]
+) -> Form | None:
+    """Tell how a block at the end of a dataset is stored, if it is sound and of numbers."""
+    dataset = part.dataset
+    is_sound = all(each.severity != "error" for each in found)
+    is_numeric = dataset.data_type not in (DataType.STRING, DataType.OBJECT)
+    if not (is_sound and is_numeric) or dataset.is_label_multiset:
+        return None
+    return form_of(BlockHeader.from_bytes(block.outline).block_shape, dataset, position)
+
+
+def _is_odd(block: StoredBlock, part: Part, position: N5Tuple) -> bool:
+    """Whether a padded block has values outside of the dataset that are no padding."""
+    dataset = part.dataset
+    extent = block_extent(dataset.dimensions, dataset.block_size, position)
+    try:
+        elements = decode_numeric(block.whole, dataset.ndim, dataset.data_type, dataset.compression)
+    except N5BlockError:  # found by the check of the block, or changed since
+        return False
+    return has_values_outside(elements, extent)

@@ -1,0 +1,229 @@
+"""``n5zarr.quarantine_blocks``: move damaged blocks out of a container, and back.
+
+N5 takes every directory of a container for a group, so that the blocks go beside it: from
+``em.n5/raw/0/1/2`` to ``em.n5.quarantine/<time>/raw/0/1/2``. A block is removed only after its copy
+and the list of all copies are written, and only if it still has the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zarr.storage import FsspecStore
+
+from n5zarr.container.nodes import read_document
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.attributes import DatasetAttributes, parse_attributes
+from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
+from n5zarr.format.path import join
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.requests import Put, Remove, Steps, Update, read_key
+from n5zarr.tools.validate.blocks import check_block, whole
+from n5zarr.tools.validate.files import ask_storage, open_to_check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.validate.findings import Finding
+
+__all__ = ["Quarantined", "Restored", "quarantine_blocks", "restore_blocks"]
+
+_LIST = "quarantine.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quarantined:
+    """What :func:`n5zarr.quarantine_blocks` did.
+
+    Parameters
+    ----------
+    place : str
+        The directory that holds the blocks now, for :func:`n5zarr.restore_blocks`; empty if no
+        block was moved.
+    moved : tuple of str
+        The blocks, below the root of the container.
+    kept : mapping of str to str
+        Why others were kept, by block.
+    """
+
+    place: str
+    moved: tuple[str, ...]
+    kept: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restored:
+    """What :func:`n5zarr.restore_blocks` did.
+
+    Parameters
+    ----------
+    moved : tuple of str
+        The blocks that are in the container again.
+    kept : mapping of str to str
+        Why others stay where they are, by block.
+    """
+
+    moved: tuple[str, ...]
+    kept: Mapping[str, str]
+
+
+def quarantine_blocks(
+    store: Location,
+    findings: Iterable[Finding],
+    *,
+    to: Location | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Quarantined:
+    """Move damaged blocks out of a container, so that it can be read, and written again.
+
+    The blocks are missing then, and read as 0. The list ``quarantine.json`` beside them says where
+    each was, and what is wrong with it.
+
+    Parameters
+    ----------
+    store : path, URL or zarr store
+        The container, or a location in it.
+    findings : iterable of Finding
+        Of :func:`n5zarr.validate`. Those of other kinds than ``empty-block``, ``header`` and
+        ``payload`` are ignored.
+    to : path, URL or zarr store, optional
+        Where to move them; by default a directory beside the container, named like it with
+        ``.quarantine``.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Raises
+    ------
+    N5UnsupportedError
+        The container has no place beside it, such as one in memory: give ``to``
+        (``kind="option"``).
+    """
+    opened, _ = open_to_check(store, "", storage_options)
+    damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
+    if not damaged:
+        return Quarantined(place="", moved=(), kept={})
+    folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    storage = open_storage(_beside(opened) if to is None else to)
+    records: dict[str, dict[str, object]] = {}
+    kept: dict[str, str] = {}
+    for each in damaged:
+        key = join(each.path, block_path(N5Tuple(each.block or ())))
+        data = opened.ask(read_key(key))
+        if data is None or not _is_damaged(opened, each, data):
+            kept[key] = "it is gone" if data is None else "it is sound: it was written again"
+            continue
+        ask_storage(storage, _put(f"{folder}/{key}", data))
+        records[key] = {**each.to_json(), "sha256": _digest(data)}
+    if records:
+        listed = {"container": str(opened), "blocks": records}
+        ask_storage(storage, _put(f"{folder}/{_LIST}", json.dumps(listed, indent=2).encode()))
+    moved = []
+    for key, record in records.items():
+        if opened.ask(_remove_same(key, str(record["sha256"]))):
+            moved.append(key)
+        else:
+            kept[key] = "it was written again meanwhile"
+    place = f"{storage}/{folder}" if moved else ""
+    return Quarantined(place=place, moved=tuple(moved), kept=kept)
+
+
+def restore_blocks(
+    place: Location,
+    store: Location,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> Restored:
+    """Move blocks from quarantine back to where they were.
+
+    Parameters
+    ----------
+    place : path, URL or zarr store
+        ``place`` of :class:`Quarantined`.
+    store : path, URL or zarr store
+        The container.
+    storage_options : dict, optional
+        For fsspec, with URLs.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no list of blocks at the place (``kind="option"``).
+    """
+    storage = open_storage(place, storage_options=storage_options)
+    opened, _ = open_to_check(store, "", storage_options)
+    listed = ask_storage(storage, read_key(_LIST))
+    if listed is None:
+        message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got none"
+        raise N5UnrepresentableError(message, kind="option")
+    moved: list[str] = []
+    kept: dict[str, str] = {}
+    for key in json.loads(listed)["blocks"]:
+        data = ask_storage(storage, read_key(key))
+        if data is None:
+            kept[key] = "it is not in quarantine"
+        elif opened.ask(_put_back(key, data)) != data:
+            kept[key] = "there is a block again"
+        else:
+            ask_storage(storage, _remove(key))
+            moved.append(key)
+    if not kept:
+        ask_storage(storage, _remove(_LIST))
+    return Restored(moved=tuple(moved), kept=kept)
+
+
+def _beside(opened: N5Store) -> Location:
+    """Return the place beside a container."""
+    root = opened.storage.root
+    if root is not None:
+        return Path(f"{root}.quarantine")
+    store = opened.store
+    if isinstance(store, FsspecStore) and store.path:
+        path = f"{store.path.rstrip('/')}.quarantine"
+        return FsspecStore(store.fs, path=path, allowed_exceptions=store.allowed_exceptions)
+    message = f"{opened}: expected a place beside the container, got none: say where to move blocks"
+    raise N5UnsupportedError(f"{message} (to=)", kind="option")
+
+
+def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:
+    """Whether a block is still damaged, as it is now."""
+    dataset = parse_attributes(opened.ask(read_document(each.path)))
+    if not isinstance(dataset, DatasetAttributes):
+        return False
+    position = N5Tuple(each.block or ())
+    found = check_block(whole(data), dataset, each.path, position, deep=True)
+    return any(problem.repair == "quarantine" for problem in found)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _put(key: str, data: bytes) -> Steps[None]:
+    yield [Put(key, data)]
+
+
+def _remove(key: str) -> Steps[None]:
+    yield [Remove(key, prune=True)]
+
+
+def _remove_same(key: str, digest: str) -> Steps[bool]:
+    """Remove a block that still has the same bytes; return whether it is gone."""
+
+    def change(now: bytes | None) -> bytes | None:
+        return None if now is not None and _digest(now) == digest else now
+
+    (left,) = yield [Update(key, change)]
+    return left is None
+
+
+def _put_back(key: str, data: bytes) -> Steps[bytes | None]:
+    (now,) = yield [Update(key, lambda there: data if there is None else there)]
+    return None if now is None else bytes(now)

@@ -1,0 +1,91 @@
+"""Remember what of a check is done, in a file, so that an interrupted check can go on."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.tools.validate.parts import Done
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping
+
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["State", "open_state"]
+
+
+class State:
+    """The parts that are done, and the file that remembers them.
+
+    Parameters
+    ----------
+    done : dict
+        By key.
+    note : callable
+        Remembers one more.
+    """
+
+    def __init__(self, done: dict[str, Done], note: Callable[[Done], None]) -> None:
+        self.done = done
+        self.note = note
+
+
+@contextmanager
+def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> Iterator[State]:
+    """Read the state of an interrupted check, and go on with it; remove the file at the end.
+
+    Parameters
+    ----------
+    file : path or None
+        A local file, which need not exist; None to remember nothing.
+    job : mapping
+        What is checked, and how.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The file is not of this check (``kind="option"``); it stays as it is.
+    """
+    if file is None:
+        yield State({}, lambda _: None)
+        return
+    path = Path(file)
+    done = _read(path, job) if path.exists() else {}
+    with path.open("a", encoding="utf-8") as lines:
+        # the line before may have been cut
+        lines.write(f"\n{json.dumps(job)}\n")
+
+        def note(part: Done) -> None:
+            lines.write(json.dumps(part.to_json()) + "\n")
+            lines.flush()
+
+        yield State(done, note)
+    path.unlink()
+
+
+def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, Done]:
+    done: dict[str, Done] = {}
+    is_of_job = False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            document = json.loads(line) if line.strip() else None
+        except ValueError:  # cut, as the check was killed
+            continue
+        if document is None:
+            continue
+        if not is_of_job and document != job:
+            break
+        if document == job:
+            is_of_job = True
+        else:
+            part = Done.from_json(document)
+            done[part.key] = part
+    if not is_of_job and path.stat().st_size:
+        message = f"state: {path}: expected the state of this check, {job}, got another file"
+        raise N5UnrepresentableError(f"{message}; remove it, or give another name", kind="option")
+    return done

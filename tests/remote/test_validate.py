@@ -1,0 +1,34 @@
+"""A check of a container on a server is that of the same files, and reads parts of blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import n5zarr
+from n5zarr.errors import N5UnsupportedError
+from tests.remote.conftest import S3
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.remote.conftest import Place
+
+
+def test_the_findings_are_those_of_the_files(place: Place, local: Path) -> None:
+    if place.name not in (*S3, "lists"):
+        with pytest.raises(N5UnsupportedError, match="listing: ") as refused:
+            n5zarr.validate(place.open())
+        assert refused.value.kind == "listing"
+        return
+    there, here = n5zarr.validate(place.open()), n5zarr.validate(local)
+    assert there.ok
+    assert there.findings == here.findings
+    assert (there.n_groups, there.n_datasets, there.n_blocks, there.n_bytes) == (
+        here.n_groups,
+        here.n_datasets,
+        here.n_blocks,
+        here.n_bytes,
+    )
+    assert here.n_blocks > 0

@@ -1,0 +1,154 @@
+"""The commands that look at whole containers: validate, info --stats, tree with limits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr.cli import findings
+from n5zarr.cli.app import app
+from n5zarr.cli.findings import print_validation
+from n5zarr.cli.statistics import histogram_lines
+
+if TYPE_CHECKING:
+    from typer.testing import Result
+
+SAMPLE = n5zarr.sample_path()
+JAVA = Path(__file__).parents[2] / "data" / "java"
+
+
+def run(*arguments: object, status: int = 0, answer: str | None = None) -> Result:
+    result = CliRunner().invoke(app, [*map(str, arguments)], input=answer)
+    assert result.exit_code == status, result.output
+    return result
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A container with a cut block, an empty one, and an old unfinished file."""
+    root = Path(shutil.copytree(SAMPLE, tmp_path / "c.n5"))
+    block = root / "em/s0/0/1/2"
+    block.write_bytes(block.read_bytes()[:-9])
+    for file in (root / "em/s0/1/1/1", root / f"em/s1/0.{'cd' * 16}.partial"):
+        file.write_bytes(b"")
+        os.utime(file, (1_000_000_000,) * 2)
+    return root
+
+
+def test_exit_statuses(root: Path, tmp_path: Path) -> None:
+    assert run("validate", SAMPLE).stdout.startswith("no problems: 3 groups, 4 datasets, 63 blocks")
+    assert "2 errors, 1 warning" in run("validate", root, status=1).stdout
+    run("validate", root, "--deep", "--all", status=1)
+    assert "note" in run("validate", JAVA / "varlen.n5").stdout  # notes are no problems
+    assert "does not exist" in run("validate", tmp_path / "no.n5", status=2).stderr
+    run("validate", root, "--scheduler", "nonsense", status=2)
+
+
+def test_json_has_everything(root: Path) -> None:
+    found = json.loads(run("validate", "--json", root, status=1).stdout)
+    assert found["by_kind"] == {"empty-block": 1, "payload": 1, "unfinished-file": 1}
+    assert (found["ok"], found["n_blocks"], found["deep"]) == (False, 63, False)
+    places = {(f["path"], tuple(f["block"] or ())) for f in found["findings"]}
+    assert places == {("em/s0", (0, 1, 2)), ("em/s0", (1, 1, 1)), ("em/s1", ())}
+
+
+def test_repairs_ask_first(root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    question = "Move 2 files (em/s0/1/1/1, em/s0/0/1/2) beside the container"
+    assert question in run("validate", root, "--quarantine", status=1, answer="n\n").stderr
+    assert "--yes does not ask" in run("validate", root, "--quarantine", status=2).stderr
+    assert sorted(root.rglob("*")) == before
+    run("validate", root, "--quarantine", status=1, answer="y\n")
+    (moved,) = root.with_name("c.n5.quarantine").glob("*/em/s0/1/1/1")
+    assert moved.read_bytes() == b""
+
+
+def test_what_repairs_take_care_of_is_no_failure(root: Path) -> None:
+    result = run("validate", root, "--clean", "--quarantine", "--yes")
+    assert "removed: 1 file" in result.stderr
+    assert "moved to" in result.stderr
+    assert run("validate", root).stdout.startswith("no problems")
+    place = next(root.with_name("c.n5.quarantine").iterdir())
+    assert "moved back: 2 files" in run("validate", root, "--restore", place, status=1).stderr
+
+
+def test_edges_are_repaired(root: Path) -> None:
+    result = run("validate", root / "em" / "s2", "--repair-edges", "pad", "-y")
+    assert "0 blocks written again, 0 were so already" in result.stderr
+    result = run("validate", root / "labels", "--repair-edges", "pad", "-y")
+    assert "19 blocks written again, 0 were so already" in result.stderr
+    assert run("validate", root / "labels", "--deep").stdout.startswith("no problems")
+
+
+def test_alike_problems_share_a_row_of_80_columns(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = n5zarr.create_array(root, path="many", shape=(3000,), chunks=(3,), dtype="u1")
+    array[:] = 1
+    for name in range(1000):
+        (root / "many" / str(name)).write_bytes(b"\0\0\0")
+    result = n5zarr.validate(root)
+    assert result.by_kind["header"] == 1000
+    screen = io.StringIO()
+    terminal = Console(file=screen, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(findings, "console", lambda: terminal)
+    print_validation(result, show_all=False)
+    lines = screen.getvalue().splitlines()
+    assert len(lines) < 20
+    assert max(map(len, lines)) <= 80
+    assert "many: 1000 blocks: 0, 1, 2, ..." in screen.getvalue()
+    screen.truncate(0)
+    print_validation(result, show_all=True)
+    assert screen.getvalue().count("many: block ") == 1000
+
+
+def test_info_shows_statistics() -> None:
+    output = run("info", "--stats", f"{SAMPLE}/em/s0").stdout
+    assert "all 27 of 27 stored blocks" in output
+    assert "21 to 203" in output
+    found = json.loads(run("info", "--stats", "--json", f"{SAMPLE}/em/s0").stdout)
+    assert found["statistics"]["n_elements"] == 40 * 96 * 128
+    assert "expected a dataset" in run("info", "--stats", SAMPLE, status=2).stderr
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_histogram_fits_and_is_in_proportion(width: int, ascii_only: bool) -> None:
+    found = n5zarr.block_statistics(SAMPLE, "em/s0")
+    lines = list(histogram_lines(found, width, ascii_only=ascii_only))
+    assert 8 <= len(lines) <= 16
+    assert max(map(len, lines)) <= width
+    assert ascii_only == "".join(lines).isascii()
+    shares = [float(line.split()[-1].rstrip("%")) for line in lines]
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+    bars = [sum(line.count(c) for c in "#█") for line in lines]
+    longest = max(bars)
+    for bar, share in zip(bars, shares, strict=True):
+        assert abs(bar - share / max(shares) * longest) <= 1
+
+
+def test_a_tree_of_many_nodes_is_cut(tmp_path: Path) -> None:
+    for i in range(120):
+        folder = tmp_path / "c.n5" / "g" / f"n{i:03}"
+        folder.mkdir(parents=True)
+        (folder / "attributes.json").write_text("{}")
+    lines = run("tree", tmp_path / "c.n5").stdout.splitlines()
+    assert lines[-1] == "    └── ... and 20 more (--limit 0 shows all)"
+    assert len(lines) == 103
+    assert len(run("tree", "--limit", 0, tmp_path / "c.n5").stdout.splitlines()) == 122
+    whole = json.loads(run("tree", "--json", tmp_path / "c.n5").stdout)
+    assert len(whole["children"][0]["children"]) == 120
+    few = json.loads(run("tree", "--json", "--limit", 2, tmp_path / "c.n5").stdout)
+    assert few["children"][0]["n_more"] == 118
+    matching = run("tree", "--match", "g/n00[12]", tmp_path / "c.n5").stdout.splitlines()
+    assert [line.split()[-1] for line in matching[2:]] == ["n001", "n002"]
+    assert "n000, n001" in run("info", tmp_path / "c.n5" / "g").stdout

@@ -1,0 +1,493 @@
+"""Each defect is found with its kind and place, and nothing in sound containers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore as ts
+from zarr.buffer import cpu
+from zarr.storage import MemoryStore
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage import files
+from n5zarr.tools.validate.findings import KINDS, Finding
+from n5zarr.tools.validate.state import open_state
+from tests.contract.bigstitcher import write_project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from n5zarr.tools.validate.findings import KindOfFinding
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
+JAVA = DATA / "java"
+UNSOUND = {"10.0.0.n5", "5.0.0.n5", "codecs.n5", "zarr2_types.n5"}
+SOUND = sorted(
+    {p for p in DATA.rglob("*.n5") if p.is_dir() and p.name not in UNSOUND}
+    | {Path(n5zarr.sample_path())}
+)
+PARTIAL = f"2.{'ab' * 16}.partial"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A copy of the sample: `em/s0` to `s2` of truncated blocks, grid 3 x 3 x 3, 2 x 2 x 2, 1."""
+    return Path(shutil.copytree(n5zarr.sample_path(), tmp_path / "c.n5"))
+
+
+def found(root: Path, **options: Any) -> set[tuple[str, str]]:
+    """Kind and place of each finding that is no note."""
+    result = n5zarr.validate(root, **options)
+    return {(f.kind, f.where) for f in result.findings if f.severity != "note"}
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["ends", "deep"])
+@pytest.mark.parametrize("path", SOUND, ids=lambda path: path.name)
+def test_nothing_is_found_in_sound_containers(path: Path, deep: bool) -> None:
+    result = n5zarr.validate(path, deep=deep)
+    assert [str(f) for f in result.findings if f.severity != "note"] == []
+    assert result.ok
+
+
+def test_nothing_is_found_in_documents_of_the_field(tmp_path: Path) -> None:
+    """Levels that a group lists are missing here, as the documents are alone."""
+    documents = sorted((DATA / "attributes").glob("[0-9]*"))
+    for file in documents:
+        write(tmp_path / "c.n5", f"{file.stem}/s0/attributes.json", file.read_bytes())
+    result = n5zarr.validate(tmp_path / "c.n5")
+    assert result.n_datasets >= 8
+    assert [str(f) for f in result.findings if f.kind != "levels"] == []
+
+
+def test_what_is_checked_is_counted() -> None:
+    result = n5zarr.validate(n5zarr.sample_path())
+    blocks = [p for p in Path(n5zarr.sample_path()).rglob("*") if p.is_file() and not p.suffix]
+    assert (result.n_groups, result.n_datasets) == (3, 4)
+    assert result.n_blocks == len(blocks)
+    assert result.n_bytes == sum(p.stat().st_size for p in blocks)
+
+
+# ---------------------------------------------------------------------- defects
+
+
+def rewrite(root: Path, path: str, **changes: Any) -> None:
+    """Change members of a document; those that become None are removed."""
+    file = root / path / "attributes.json"
+    document = {**(json.loads(file.read_text()) if file.exists() else {}), **changes}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({k: v for k, v in document.items() if v is not None}))
+
+
+def copy(root: Path, source: str, target: str) -> None:
+    (root / target).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(root / source, root / target)
+
+
+def write(root: Path, target: str, data: bytes) -> Path:
+    (root / target).parent.mkdir(parents=True, exist_ok=True)
+    (root / target).write_bytes(data)
+    os.utime(root / target, (1_000_000_000,) * 2)  # nobody is writing it now
+    return root / target
+
+
+def change(root: Path, target: str, by: Callable[[bytes], bytes]) -> None:
+    write(root, target, by((root / target).read_bytes()))
+
+
+EMPTY = ("em/s0/0/0/0", b"")
+DATASET = {"dimensions": [5, 7], "dataType": "uint8", "compression": {"type": "raw"}}
+DEFECTS: dict[str, tuple[Callable[[Path], object], set[tuple[str, str]]]] = {
+    "empty": (
+        lambda r: write(r, "em/s0/1/2/0", b""),
+        {("empty-block", "em/s0: block 1/2/0")},
+    ),
+    "cut": (
+        lambda r: change(r, "em/s0/2/2/2", lambda b: b[: len(b) // 2]),
+        {("payload", "em/s0: block 2/2/2")},
+    ),
+    "one byte lost": (
+        lambda r: change(r, "labels/s0/0/2/1", lambda b: b[:-1]),
+        {("payload", "labels/s0: block 0/2/1")},
+    ),
+    "mode": (
+        lambda r: change(r, "em/s0/1/0/0", lambda b: b"\0\7" + b[2:]),
+        {("header", "em/s0: block 1/0/0")},
+    ),
+    "a full block at the end": (
+        lambda r: copy(r, "em/s0/1/1/1", "em/s0/2/1/0"),
+        {("misplaced-block", "em/s0: block 2/1/0")},
+    ),
+    "a block of the end inside": (
+        lambda r: copy(r, "em/s0/2/0/0", "em/s0/1/0/0"),
+        {("misplaced-block", "em/s0: block 1/0/0")},
+    ),
+    "a block of one end at another": (
+        lambda r: copy(r, "em/s0/2/0/0", "em/s0/0/2/0"),
+        {("misplaced-block", "em/s0: block 0/2/0")},
+    ),
+    "outside of the grid": (
+        lambda r: copy(r, "em/s0/0/0/0", "em/s0/3/0/0"),
+        {("outside-grid", "em/s0: em/s0/3/0/0")},
+    ),
+    "leading zero": (
+        lambda r: copy(r, "em/s0/0/0/0", "em/s0/1/01/0"),
+        {("leading-zero", "em/s0: em/s0/1/01")},
+    ),
+    "leading zero of a block": (
+        lambda r: copy(r, "em/s0/0/0/0", "em/s0/1/1/00"),
+        {("leading-zero", "em/s0: em/s0/1/1/00")},
+    ),
+    "stray file": (
+        lambda r: write(r, "em/s0/1/notes.txt", b"x"),
+        {("stray-file", "em/s0: em/s0/1/notes.txt")},
+    ),
+    "unfinished": (
+        lambda r: write(r, f"em/s0/0/0/{PARTIAL}", b"x"),
+        {("unfinished-file", f"em/s0: em/s0/0/0/{PARTIAL}")},
+    ),
+    "unfinished document": (
+        lambda r: write(r, f"em/{PARTIAL}", b"x"),
+        {("unfinished-file", f"em: em/{PARTIAL}")},
+    ),
+    "lock file": (
+        lambda r: write(r, "em/s0/0/0/1.__lock", b""),
+        {("lock-file", "em/s0: em/s0/0/0/1.__lock")},
+    ),
+    "interrupted run": (
+        lambda r: write(r, "em/n5zarr-incomplete.json", b"{}"),
+        {("incomplete", "em: em/n5zarr-incomplete.json")},
+    ),
+    "no document": (
+        lambda r: (r / "em/s2/attributes.json").unlink(),
+        {("orphan-block", "em/s2: em/s2/0/0/0")},
+    ),
+    "document cut": (
+        lambda r: change(r, "em/s1/attributes.json", lambda b: b[:30]),
+        {("json", "em/s1")},
+    ),
+    "group cut, with datasets below": (
+        lambda r: [write(r, *each) for each in (("em/attributes.json", b"{"), EMPTY)],
+        {("json", "em"), ("empty-block", "em/s0: block 0/0/0")},
+    ),
+    "root cut": (
+        lambda r: [write(r, *each) for each in (("attributes.json", b"{"), EMPTY)],
+        {("json", "/"), ("empty-block", "em/s0: block 0/0/0")},
+    ),
+    "no block size": (lambda r: rewrite(r, "a", **DATASET), {("no-block-size", "a")}),
+    "blocksize": (
+        lambda r: rewrite(r, "a", **DATASET, blocksize=[2, 3]),
+        {("near-miss", "a")},
+    ),
+    "datatype": (
+        lambda r: rewrite(r, "a", **{**DATASET, "dataType": None}, datatype="uint8"),
+        {("near-miss", "a")},
+    ),
+    "no compression": (
+        lambda r: rewrite(r, "a", **{**DATASET, "compression": None}, blockSize=[2, 3]),
+        {("near-miss", "a")},
+    ),
+    "version in two parts": (lambda r: rewrite(r, "", n5="4.0"), {("version", "/")}),
+    "version as a number": (lambda r: rewrite(r, "", n5=4), {("version", "/")}),
+    "later version": (lambda r: rewrite(r, "", n5="5.0.0"), {("version", "/")}),
+    "levels that do not exist": (
+        lambda r: rewrite(r, "em", multiscales=[{"datasets": [{"path": "s0"}, {"path": "s9"}]}]),
+        {("levels", "em")},
+    ),
+    "factors of levels that do not exist": (
+        lambda r: rewrite(r, "em", downsamplingFactors=[[2**k] * 3 for k in range(4)]),
+        {("levels", "em")},
+    ),
+    "two voxel sizes": (
+        lambda r: rewrite(r, "em/s0", pixelResolution={"unit": "nm", "dimensions": [8, 8, 30]}),
+        {("contradiction", "em/s0")},
+    ),
+    "axes that cannot be meant": (
+        lambda r: rewrite(r, "em/s0", transform={"axes": ["z", "y", "x"], "scale": ["4", 4, 4]}),
+        {("axes", "em/s0")},
+    ),
+}
+
+
+@pytest.mark.parametrize(("plant", "expected"), DEFECTS.values(), ids=DEFECTS)
+def test_a_defect_is_found_where_it_is(
+    root: Path, plant: Callable[[Path], object], expected: set[tuple[str, str]]
+) -> None:
+    assert found(root) == set()
+    plant(root)
+    assert found(root) == expected
+    assert not n5zarr.validate(root).ok
+
+
+def test_a_block_that_is_flipped_inside_is_found_by_decoding(root: Path) -> None:
+    file = root / "em/s0/0/1/0"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    assert found(root) == set()
+    assert found(root, deep=True) == {("payload", "em/s0: block 0/1/0")}
+
+
+def test_padded_blocks_with_values_are_odd_only_among_others(tmp_path: Path) -> None:
+    """tensorstore pads with 0; a block that was moved here brings its own values."""
+    shutil.copytree(JAVA / "tensorstore.n5" / "gzip", tmp_path / "t.n5")
+    path = next(p.parent for p in (tmp_path / "t.n5").rglob("attributes.json"))
+    document = json.loads((path / "attributes.json").read_text())
+    assert document["dimensions"][0] % document["blockSize"][0]
+    last = -(-document["dimensions"][0] // document["blockSize"][0]) - 1
+    zeros = ["0"] * (len(document["dimensions"]) - 1)
+    shutil.copyfile(path.joinpath("0", *zeros), path.joinpath(str(last), *zeros))
+    where = path.relative_to(tmp_path / "t.n5").as_posix()
+    block = "/".join([str(last), *zeros])
+    assert found(tmp_path / "t.n5", deep=True) == {("misplaced-block", f"{where}: block {block}")}
+
+
+@pytest.mark.parametrize(
+    ("path", "kinds"),
+    [
+        ("blocks.n5/larger-block", {"larger-block"}),
+        ("blocks.n5/smaller-block", {"short-block"}),
+        ("blocks.n5/trailing-bytes", {"trailing-bytes"}),
+        ("varlen.n5/u16", {"varlength"}),
+        ("varlen.n5/object", {"unsupported"}),
+        ("tree.n5/array-root", {"not-an-object"}),
+        ("tree.n5/a", {"stray-file"}),
+    ],
+)
+def test_what_is_legal_but_unusual_is_a_note(path: str, kinds: set[str]) -> None:
+    result = n5zarr.validate(JAVA / path)
+    assert result.ok
+    assert {(f.kind, f.severity) for f in result.findings} == {(k, "note") for k in kinds}
+
+
+def test_a_zarr_hierarchy_in_a_container_is_a_note(root: Path) -> None:
+    write(root, "z/zarr.json", b'{"zarr_format":3,"node_type":"group"}')
+    (each,) = n5zarr.validate(root).findings
+    assert (each.kind, each.severity, each.path) == ("foreign", "note", "z")
+
+
+def test_each_finding_tells_how_it_is_repaired() -> None:
+    repairs = {kind for kind, rule in KINDS.items() if rule.repair}
+    damaged = {"empty-block", "header", "payload"}
+    assert repairs == damaged | {"unfinished-file", "lock-file"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_in_the_page(kind: KindOfFinding) -> None:
+    rule = KINDS[kind]
+    repair = f"; `--{rule.repair}`" if rule.repair else ""
+    row = f"| `{kind}` | {rule.severity} | {rule.meaning} | {rule.way_out}{repair} |"
+    assert row in (ROOT / "docs" / "validate.md").read_text().splitlines()
+
+
+def test_only_the_ends_of_blocks_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = files.read
+
+    def documents_only(path: str, **options: Any) -> bytes | None:
+        assert str(path).endswith("attributes.json")
+        return read(path, **options)
+
+    monkeypatch.setattr(files, "read", documents_only)
+    assert n5zarr.validate(root).n_blocks == 63
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_workers_find_the_same(root: Path, scheduler: str) -> None:
+    DEFECTS["empty"][0](root)
+    DEFECTS["a full block at the end"][0](root)
+    expected = DEFECTS["empty"][1] | DEFECTS["a full block at the end"][1]
+    assert found(root, scheduler=scheduler, n_workers=1) == expected
+
+
+def test_a_container_in_another_store_is_checked(root: Path) -> None:
+    DEFECTS["empty"][0](root)
+    DEFECTS["cut"][0](root)
+    keys = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file()}
+    memory = MemoryStore({k: cpu.Buffer.from_bytes(p.read_bytes()) for k, p in keys.items()})
+    result = n5zarr.validate(memory)
+    assert result.n_blocks == 63
+    assert {(f.kind, f.where) for f in result.findings} == DEFECTS["empty"][1] | DEFECTS["cut"][1]
+
+
+def test_bigdataviewers_xml_is_a_place(tmp_path: Path) -> None:
+    write_project(tmp_path, (0, 1))
+    result = n5zarr.validate(tmp_path / "dataset.xml")
+    assert result.n_datasets > 1
+    assert result.ok
+
+
+def test_a_part_of_a_container_is_checked(root: Path) -> None:
+    DEFECTS["empty"][0](root)
+    assert n5zarr.validate(root, "labels").ok
+    assert {f.where for f in n5zarr.find_problems(root / "em" / "s0")} == {"em/s0: block 1/2/0"}
+    with pytest.raises(FileNotFoundError):
+        n5zarr.validate(root, "nothing")
+
+
+# ---------------------------------------------------------------------- interruption
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_an_interrupted_check_goes_on(root: Path, tmp_path: Path) -> None:
+    array = n5zarr.create_array(root, path="many", shape=(7 * 300,), chunks=(7,), dtype="u1")
+    array[:] = 1
+    for name in ("3", "299"):
+        write(root, f"many/{name}", b"")
+    state = tmp_path / "state"
+    calls: list[int] = []
+
+    def stop(*_: object) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        n5zarr.validate(root, state=state, progress=stop, n_workers=1)
+    with state.open("a") as lines:
+        lines.write('{"key": "cut')  # as a killed process leaves it
+    everything = found(root)
+    assert found(root, state=state) == everything
+    assert everything == {("empty-block", f"many: block {name}") for name in ("3", "299")}
+    assert not state.exists()
+
+
+def test_done_blocks_are_not_checked_again(root: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def stop(*_: object) -> None:
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        n5zarr.validate(root, "labels", state=state, progress=stop)
+    write(root, "labels/s0/0/0/0", b"")  # after it was checked: it is not looked at again
+    assert found(root, path="labels", state=state) == set()
+    assert found(root, path="labels") == {("empty-block", "labels/s0: block 0/0/0")}
+
+
+def test_the_state_of_another_check_is_refused(root: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with pytest.raises(StoppedError), open_state(state, {"container": "other"}):
+        raise StoppedError
+    before = state.read_text()
+    with pytest.raises(N5UnrepresentableError, match="expected the state of this check"):
+        n5zarr.validate(root, state=state)
+    assert state.read_text() == before
+
+
+def test_findings_survive_json() -> None:
+    each = Finding(severity="error", kind="payload", path="a", message="m", block=(1, 2))
+    assert Finding.from_json(json.loads(json.dumps(each.to_json()))) == each
+
+
+# ---------------------------------------------------------------------- repairs
+
+
+def age(root: Path, seconds: float) -> None:
+    for file in root.rglob("*"):
+        if file.suffix in (".partial", ".__lock"):
+            os.utime(file, (time.time() - seconds,) * 2)
+
+
+def test_old_leftovers_are_removed_and_young_ones_kept(root: Path) -> None:
+    for name in ("unfinished", "lock file"):
+        DEFECTS[name][0](root)
+    age(root, 600)
+    result = n5zarr.validate(root)
+    kept = n5zarr.clean_leftovers(root, result.findings)
+    assert (kept.removed, len(kept.kept)) == ((), 2)
+    age(root, 7200)
+    cleaned = n5zarr.clean_leftovers(root, result.findings)
+    assert sorted(cleaned.removed) == ["em/s0/0/0/1.__lock", f"em/s0/0/0/{PARTIAL}"]
+    assert n5zarr.validate(root).findings == ()
+
+
+def test_damaged_blocks_go_beside_the_container_and_back(root: Path) -> None:
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    for name in ("empty", "cut", "mode"):
+        DEFECTS[name][0](root)
+    damaged = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    result = n5zarr.validate(root)
+    moved = n5zarr.quarantine_blocks(root, result.findings)
+    assert sorted(moved.moved) == ["em/s0/1/0/0", "em/s0/1/2/0", "em/s0/2/2/2"]
+    assert Path(moved.place).parent == root.with_name("c.n5.quarantine")
+    assert n5zarr.validate(root).findings == ()
+    n5zarr.write_block(root, "em/s0", (1, 0, 0), np.full((16, 40, 50), 7))  # written again
+    back = n5zarr.restore_blocks(moved.place, root)
+    assert sorted(back.moved) == ["em/s0/1/2/0", "em/s0/2/2/2"]
+    assert list(back.kept) == ["em/s0/1/0/0"]
+    after = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    again = root / "em/s0/1/0/0"
+    assert after.keys() == before.keys()
+    assert {p: b for p, b in after.items() if p != again} == {
+        p: b for p, b in damaged.items() if p != again
+    }
+
+
+def test_a_block_that_was_written_again_is_not_moved(root: Path) -> None:
+    sound = (root / "em/s0/1/2/0").read_bytes()
+    DEFECTS["empty"][0](root)
+    result = n5zarr.validate(root)
+    write(root, "em/s0/1/2/0", sound)
+    moved = n5zarr.quarantine_blocks(root, result.findings)
+    assert (moved.moved, list(moved.kept)) == ((), ["em/s0/1/2/0"])
+    assert (root / "em/s0/1/2/0").read_bytes() == sound
+
+
+def read_all(path: Path) -> np.ndarray:
+    """Read a dataset by tensorstore."""
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
+    return np.asarray(ts.open(spec).result().read().result())
+
+
+def sizes_of(path: Path) -> set[tuple[int, ...]]:
+    """Sizes in the headers of all blocks, by the specification."""
+    blocks = [p.read_bytes() for p in path.rglob("*") if p.is_file() and not p.suffix]
+    return {tuple(np.frombuffer(b, ">u4", int(b[3]), 4).tolist()) for b in blocks}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "dtypes.n5/uint16/3d",
+        "dtypes.n5/float64/4d",
+        "zarr2.n5/blosc/uint16",
+        "tensorstore.n5/xz/u16",
+    ],
+)
+def test_edges_are_padded_and_truncated_without_loss(tmp_path: Path, path: str) -> None:
+    dataset = Path(shutil.copytree(JAVA / path, tmp_path / "c.n5"))
+    document = json.loads((dataset / "attributes.json").read_text())
+    full = tuple(document["blockSize"])
+    pairs = list(zip(document["dimensions"], full, strict=True))
+    assert any(d % b for d, b in pairs)
+    expected = read_all(dataset)
+    n5zarr.repair_edges(dataset, to="pad")
+    assert sizes_of(dataset) == {full}
+    np.testing.assert_array_equal(read_all(dataset), expected)
+    done = n5zarr.repair_edges(dataset, to="truncate")
+    assert (done.n_with_values, done.skipped) == (0, {})
+    np.testing.assert_array_equal(read_all(dataset), expected)
+    lengths = [{min(b, d - k) for k in range(0, d, b)} for d, b in pairs]
+    for sizes in sizes_of(dataset):
+        assert all(size in length for size, length in zip(sizes, lengths, strict=True))
+    assert n5zarr.repair_edges(dataset, to="truncate").n_rewritten == 0
+
+
+def test_truncating_says_what_it_drops_and_leaves_alone(root: Path) -> None:
+    DEFECTS["a full block at the end"][0](root)
+    DEFECTS["cut"][0](root)
+    DEFECTS["a block of one end at another"][0](root)
+    done = n5zarr.repair_edges(root, "em", to="truncate")
+    assert (done.n_rewritten, done.n_with_values) == (1, 1)
+    assert list(done.skipped) == ["em/s0/0/2/0"]
