@@ -163,7 +163,7 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     >>> import n5zarr
     >>> found = n5zarr.block_statistics(n5zarr.sample_path(), "em/s2")
     >>> found.minimum, found.maximum, found.n_elements
-    (42, 217, 7680)
+    (46, 184, 7680)
     """
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
     view = _dataset(opened, node)

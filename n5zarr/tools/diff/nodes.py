@@ -134,7 +134,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     >>> n5zarr.compare(f"{sample}/em", f"{sample}/em").is_equal
     True
     >>> [d.what for d in n5zarr.compare(f"{sample}/em/s0", f"{sample}/em/s1").differences]
-    ['shape', 'axes', 'axes', 'attribute', 'attribute']
+    ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
     sides = open_side(first, storage_options), open_side(second, storage_options)
     walk = _Walk(with_attributes=attributes)

@@ -182,7 +182,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     >>> out = pathlib.Path(tempfile.mkdtemp(), "sample.json")
     >>> written = n5zarr.virtualize(n5zarr.sample_path(), out)
     >>> written.n_arrays, written.n_referenced, written.n_inlined
-    (4, 17, 48)
+    (4, 18, 45)
     """
     target = _Target(str(out), _format(str(out), format), out_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
