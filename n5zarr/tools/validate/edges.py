@@ -24,7 +24,7 @@ from n5zarr.storage.requests import Steps, Update
 from n5zarr.store.looking import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
-from n5zarr.tools.validate.files import ask_quietly, blocks_of, open_to_check, read_ends
+from n5zarr.tools.validate.files import ask_quietly, blocks_of, open_to_repair, read_ends
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -115,7 +115,7 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
         It cannot be written.
     """
     check_option("to", to, ("pad", "truncate"))
-    opened, node_path = open_to_check(store, path, storage_options)
+    opened, node_path = open_to_repair(store, path, storage_options)
     datasets, skipped = _writable_datasets(opened, node_path)
     counts: Counter[str] = Counter()
     work = partial(_repair_part, opened, to=to)

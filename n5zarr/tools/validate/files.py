@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from n5zarr._zarr_private import sync
-from n5zarr.errors import N5BlockError
+from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.foreign import ZARR_DOCUMENTS
@@ -37,6 +37,7 @@ __all__ = [
     "blocks_of",
     "check_group_files",
     "open_to_check",
+    "open_to_repair",
     "read_ends",
 ]
 
@@ -96,6 +97,17 @@ def open_to_check(
         return open_container(
             project.container, path, storage_options=project.storage_options, read_only=read_only
         )
+
+
+def open_to_repair(
+    store: Location, path: str, storage_options: Mapping[str, object] | None
+) -> tuple[N5Store, str]:
+    """Open a container to change files in it; raise if it is to be read only."""
+    opened, node = open_to_check(store, path, storage_options)
+    if opened.read_only:
+        message = "expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
+    return opened, node
 
 
 def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from n5zarr.storage.requests import Remove, Stamp, Steps
-from n5zarr.tools.validate.files import open_to_check
+from n5zarr.tools.validate.files import open_to_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,6 +60,11 @@ def clean_leftovers(
     storage_options : dict, optional
         For fsspec, with a URL.
 
+    Raises
+    ------
+    N5UnsupportedError
+        The container can only be read (``kind="read-only"``).
+
     Examples
     --------
     >>> import n5zarr
@@ -67,7 +72,7 @@ def clean_leftovers(
     >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
     ()
     """
-    opened, _ = open_to_check(store, "", storage_options)
+    opened, _ = open_to_repair(store, "", storage_options)
     removed: list[str] = []
     kept: dict[str, str] = {}
     for each in findings:

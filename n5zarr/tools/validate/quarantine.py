@@ -25,7 +25,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Put, Remove, Steps, Update, read_key
 from n5zarr.tools.validate.blocks import check_block, whole
-from n5zarr.tools.validate.files import ask_storage, open_to_check
+from n5zarr.tools.validate.files import ask_storage, open_to_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,9 +104,9 @@ def quarantine_blocks(
     ------
     N5UnsupportedError
         The container has no place beside it, such as one in memory: give ``to``
-        (``kind="option"``).
+        (``kind="option"``), or can only be read (``kind="read-only"``).
     """
-    opened, _ = open_to_check(store, "", storage_options)
+    opened, _ = open_to_repair(store, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
         return Quarantined(place="", moved=(), kept={})
@@ -156,9 +156,11 @@ def restore_blocks(
     ------
     N5UnrepresentableError
         There is no list of blocks at the place (``kind="option"``).
+    N5UnsupportedError
+        The container can only be read (``kind="read-only"``).
     """
     storage = open_storage(place, storage_options=storage_options)
-    opened, _ = open_to_check(store, "", storage_options)
+    opened, _ = open_to_repair(store, "", storage_options)
     listed = ask_storage(storage, read_key(_LIST))
     if listed is None:
         message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got none"

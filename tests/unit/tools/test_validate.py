@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import tensorstore as ts
 from zarr.buffer import cpu
-from zarr.storage import MemoryStore
+from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage import files
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
@@ -491,3 +491,21 @@ def test_truncating_says_what_it_drops_and_leaves_alone(root: Path) -> None:
     done = n5zarr.repair_edges(root, "em", to="truncate")
     assert (done.n_rewritten, done.n_with_values) == (1, 1)
     assert list(done.skipped) == ["em/s0/0/2/0"]
+
+
+@pytest.mark.parametrize("repair", ["clean", "quarantine", "pad"])
+def test_a_store_that_is_read_only_is_not_repaired(root: Path, repair: str) -> None:
+    write(root, "em/s0/0/0/0", b"")
+    os.utime(write(root, f"em/s0/{PARTIAL}", b"x"), (1, 1))
+    before = {p: p.read_bytes() for p in root.parent.rglob("*") if p.is_file()}
+    store = LocalStore(root, read_only=True)
+    findings = n5zarr.validate(store).findings
+    assert {f.repair for f in findings} >= {"clean", "quarantine"}
+    with pytest.raises(N5UnsupportedError, match="read only"):
+        if repair == "clean":
+            n5zarr.clean_leftovers(store, findings)
+        elif repair == "quarantine":
+            n5zarr.quarantine_blocks(store, findings)
+        else:
+            n5zarr.repair_edges(store, to="pad")
+    assert {p: p.read_bytes() for p in root.parent.rglob("*") if p.is_file()} == before
