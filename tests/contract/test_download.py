@@ -121,6 +121,15 @@ def test_what_is_there_is_not_mixed_with_something_else(tmp_path: Path) -> None:
     assert not (target / "em" / "s2" / "0" / "0" / "0").exists()  # of the old dataset
 
 
+@pytest.mark.parametrize("place", [".", "em", "../link"])
+def test_a_container_is_not_downloaded_into_itself(place: str, tmp_path: Path) -> None:
+    source = Path(shutil.copytree(SAMPLE, tmp_path / "s.n5"))
+    (tmp_path / "link").symlink_to(source)
+    with pytest.raises(N5UnrepresentableError, match="apart from the source"):
+        n5zarr.download(source / "em", source / place, overwrite=True)
+    assert n5zarr.compare(source, SAMPLE).is_equal
+
+
 def test_axes_that_other_levels_describe_are_told(tmp_path: Path) -> None:
     with pytest.warns(N5Warning, match="/ngff-0.3/s1: its axes are not those of the source"):
         n5zarr.download(JAVA / "metadata.n5", tmp_path / "d.n5", paths=["ngff-0.3/s1"])

@@ -123,11 +123,12 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     FileNotFoundError
         The container or a path does not exist.
     N5UnrepresentableError
-        The box does not fit, no dataset is selected, or something else is in the directory
-        (``kind="option"``).
+        The box does not fit, no dataset is selected, something else is in the directory, or it is
+        in the source, or the source in it (``kind="option"``).
     """
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory)
+    _check_apart(source, target)
     datasets = dict(_datasets(source, node, paths, select))
     boxes = boxes_of(source, datasets, box)
     documents = _documents(source, datasets)
@@ -264,6 +265,14 @@ def _target(directory: str | os.PathLike[str]) -> N5Store:
         message = f"directory: expected a local path, got {path!r}"
         raise N5UnrepresentableError(message, kind="option")
     return N5Store(path)
+
+
+def _check_apart(source: N5Store, target: N5Store) -> None:
+    """Raise if one container is in the other, whose files would be replaced, or removed."""
+    root, here = source.storage.root, target.root
+    if root is not None and (root.is_relative_to(here) or here.is_relative_to(root)):
+        message = f"expected a directory apart from the source, got {here}"
+        raise N5UnrepresentableError(message, kind="option", where=str(source))
 
 
 def _check_target(
