@@ -30,6 +30,7 @@ from n5zarr.tools.validate.files import ask_storage, open_to_repair
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
@@ -105,6 +106,8 @@ def quarantine_blocks(
     N5UnsupportedError
         The container has no place beside it, such as one in memory: give ``to``
         (``kind="option"``), or can only be read (``kind="read-only"``).
+    N5UnrepresentableError
+        ``to`` is in the container, where directories are groups (``kind="option"``).
     """
     opened, _ = open_to_repair(store, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
@@ -112,6 +115,10 @@ def quarantine_blocks(
         return Quarantined(place="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     storage = open_storage(_beside(opened) if to is None else to)
+    root, there = opened.storage.root, storage.root
+    if root is not None and there is not None and there.is_relative_to(root):
+        message = f"to: expected a place outside of the container, got {there}"
+        raise N5UnrepresentableError(message, kind="option", where=str(opened))
     records: dict[str, dict[str, object]] = {}
     kept: dict[str, str] = {}
     for each in damaged:
@@ -161,13 +168,9 @@ def restore_blocks(
     """
     storage = open_storage(place, storage_options=storage_options)
     opened, _ = open_to_repair(store, "", storage_options)
-    listed = ask_storage(storage, read_key(_LIST))
-    if listed is None:
-        message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got none"
-        raise N5UnrepresentableError(message, kind="option")
     moved: list[str] = []
     kept: dict[str, str] = {}
-    for key in json.loads(listed)["blocks"]:
+    for key in _listed(storage):
         data = ask_storage(storage, read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
@@ -179,6 +182,21 @@ def restore_blocks(
     if not kept:
         ask_storage(storage, _remove(_LIST))
     return Restored(moved=tuple(moved), kept=kept)
+
+
+def _listed(storage: Storage) -> list[str]:
+    """Return the keys of quarantined blocks."""
+    data = ask_storage(storage, read_key(_LIST))
+    try:
+        document = json.loads(data or b"null")
+    except ValueError:
+        document = None
+    blocks = document.get("blocks") if isinstance(document, dict) else None
+    if not isinstance(blocks, dict):
+        got = "none" if data is None else "another file of this name"
+        message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got {got}"
+        raise N5UnrepresentableError(message, kind="option")
+    return list(blocks)
 
 
 def _beside(opened: N5Store) -> Location:

@@ -65,13 +65,14 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
             lines.flush()
 
         yield State(done, note)
-    path.unlink()
+    path.unlink(missing_ok=True)  # another run of the same check may be done first
 
 
 def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, Done]:
     done: dict[str, Done] = {}
     is_of_job = False
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # any file may be given by mistake
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             document = json.loads(line) if line.strip() else None
         except ValueError:  # cut, as the check was killed

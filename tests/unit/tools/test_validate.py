@@ -385,6 +385,20 @@ def test_the_state_of_another_check_is_refused(root: Path, tmp_path: Path) -> No
     assert state.read_text() == before
 
 
+def test_a_state_that_is_no_text_is_refused(root: Path) -> None:
+    image = write(root.parent, "image.png", b"\x89PNG\r\n\x1a\n\xff")
+    with pytest.raises(N5UnrepresentableError, match="expected the state of this check"):
+        n5zarr.validate(root, state=image)
+    assert image.read_bytes() == b"\x89PNG\r\n\x1a\n\xff"
+
+
+def test_two_runs_of_a_check_may_share_a_state(tmp_path: Path) -> None:
+    with open_state(tmp_path / "state", {"container": "c"}):
+        with open_state(tmp_path / "state", {"container": "c"}):
+            pass
+        assert not (tmp_path / "state").exists()
+
+
 def test_findings_survive_json() -> None:
     each = Finding(severity="error", kind="payload", path="a", message="m", block=(1, 2))
     assert Finding.from_json(json.loads(json.dumps(each.to_json()))) == each
@@ -432,6 +446,21 @@ def test_damaged_blocks_go_beside_the_container_and_back(root: Path) -> None:
     assert {p: b for p, b in after.items() if p != again} == {
         p: b for p, b in damaged.items() if p != again
     }
+
+
+def test_a_place_in_the_container_is_no_quarantine(root: Path) -> None:
+    DEFECTS["empty"][0](root)
+    findings = n5zarr.validate(root).findings
+    with pytest.raises(N5UnrepresentableError, match="outside of the container"):
+        n5zarr.quarantine_blocks(root, findings, to=root / "em" / "s0")
+    assert n5zarr.validate(root).findings == findings
+
+
+@pytest.mark.parametrize("listed", [b"{", b"[]", b"{}", b'{"blocks": [1]}'])
+def test_another_list_is_not_restored(listed: bytes, root: Path, tmp_path: Path) -> None:
+    write(tmp_path, "q/quarantine.json", listed)
+    with pytest.raises(N5UnrepresentableError, match="got another file of this name"):
+        n5zarr.restore_blocks(tmp_path / "q", root)
 
 
 def test_a_block_that_was_written_again_is_not_moved(root: Path) -> None:
