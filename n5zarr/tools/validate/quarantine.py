@@ -19,7 +19,7 @@ from zarr.storage import FsspecStore
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
-from n5zarr.format.grid import block_path
+from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
@@ -162,7 +162,7 @@ def restore_blocks(
     Raises
     ------
     N5UnrepresentableError
-        There is no list of blocks at the place (``kind="option"``).
+        There is no list of blocks at the place, or one of other files (``kind="option"``).
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
@@ -196,6 +196,11 @@ def _listed(storage: Storage) -> list[str]:
         got = "none" if data is None else "another file of this name"
         message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got {got}"
         raise N5UnrepresentableError(message, kind="option")
+    for key in blocks:
+        names = key.split("/")
+        if not is_block_name(names[-1]) or not {"", ".", ".."}.isdisjoint(names):
+            message = f"{storage}: {_LIST}: expected paths of blocks, got {key!r}"
+            raise N5UnrepresentableError(message, kind="option")
     return list(blocks)
 
 

@@ -463,6 +463,15 @@ def test_another_list_is_not_restored(listed: bytes, root: Path, tmp_path: Path)
         n5zarr.restore_blocks(tmp_path / "q", root)
 
 
+@pytest.mark.parametrize("key", ["../1", "em/../../1", "em/s0/attributes.json"])
+def test_only_blocks_are_restored(key: str, root: Path) -> None:
+    place = write(root.parent, "deep/q/quarantine.json", json.dumps({"blocks": {key: {}}}).encode())
+    files = [write(root.parent, "deep/1", b"mine"), write(place.parent, f"{key}", b"mine")]
+    with pytest.raises(N5UnrepresentableError, match="expected paths of blocks"):
+        n5zarr.restore_blocks(place.parent, root)
+    assert [file.read_bytes() for file in files] == [b"mine"] * 2
+
+
 def test_a_block_that_was_written_again_is_not_moved(root: Path) -> None:
     sound = (root / "em/s0/1/2/0").read_bytes()
     DEFECTS["empty"][0](root)
