@@ -89,7 +89,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     Datasets keep their paths and dimensions. Blocks outside of the box are missing, so that they
     read as the fill value. The documents of the groups above come along. Blocks that are there with
     the size of the source are not loaded again, so that an interrupted run goes on where it
-    stopped, and a second run adds another box. Documents are written last.
+    stopped, and a second run adds another box. That does not show whether values have changed at
+    the source; ``overwrite=True`` loads all again. Documents are written last.
 
     Parameters
     ----------
