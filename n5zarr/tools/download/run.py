@@ -88,9 +88,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
 
     Datasets keep their paths and dimensions. Blocks outside of the box are missing, so that they
     read as the fill value. The documents of the groups above come along. Blocks that are there with
-    the size of the source are not loaded again, so that an interrupted run goes on where it
-    stopped, and a second run adds another box. That does not show whether values have changed at
-    the source; ``overwrite=True`` loads all again. Documents are written last.
+    the size of the source are not loaded again: an interrupted run goes on where it stopped, and a
+    second run adds another box; ``overwrite=True`` if values have changed. Documents come last.
 
     Parameters
     ----------
@@ -128,8 +127,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         in the source, or the source in it (``kind="option"``).
     """
     source, node = open_container(store, storage_options=storage_options, read_only=True)
-    target = _target(directory)
-    _check_apart(source, target)
+    target = _target(directory, source)
     datasets = dict(_datasets(source, node, paths, select))
     boxes = boxes_of(source, datasets, box)
     documents = _documents(source, datasets)
@@ -260,20 +258,18 @@ def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str
 # ---------------------------------------------------------------------- where to
 
 
-def _target(directory: str | os.PathLike[str]) -> N5Store:
+def _target(directory: str | os.PathLike[str], source: N5Store) -> N5Store:
     path = os.fspath(directory)
     if is_url(path):
         message = f"directory: expected a local path, got {path!r}"
         raise N5UnrepresentableError(message, kind="option")
-    return N5Store(path)
-
-
-def _check_apart(source: N5Store, target: N5Store) -> None:
-    """Raise if one container is in the other, whose files would be replaced, or removed."""
+    target = N5Store(path)
     root, here = source.storage.root, target.root
+    # files of the source would be replaced, or removed
     if root is not None and (root.is_relative_to(here) or here.is_relative_to(root)):
         message = f"expected a directory apart from the source, got {here}"
         raise N5UnrepresentableError(message, kind="option", where=str(source))
+    return target
 
 
 def _check_target(

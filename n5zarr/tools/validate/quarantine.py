@@ -114,11 +114,7 @@ def quarantine_blocks(
     if not damaged:
         return Quarantined(place="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    storage = open_storage(_beside(opened) if to is None else to)
-    root, there = opened.storage.root, storage.root
-    if root is not None and there is not None and there.is_relative_to(root):
-        message = f"to: expected a place outside of the container, got {there}"
-        raise N5UnrepresentableError(message, kind="option", where=str(opened))
+    storage = _outside(opened, to)
     records: dict[str, dict[str, object]] = {}
     kept: dict[str, str] = {}
     for each in damaged:
@@ -202,6 +198,16 @@ def _listed(storage: Storage) -> list[str]:
             message = f"{storage}: {_LIST}: expected paths of blocks, got {key!r}"
             raise N5UnrepresentableError(message, kind="option")
     return list(blocks)
+
+
+def _outside(opened: N5Store, to: Location | None) -> Storage:
+    """Open the place for blocks, which is not in the container."""
+    storage = open_storage(_beside(opened) if to is None else to)
+    root, there = opened.storage.root, storage.root
+    if root is not None and there is not None and there.is_relative_to(root):
+        message = f"to: expected a place outside of the container, got {there}"
+        raise N5UnrepresentableError(message, kind="option", where=str(opened))
+    return storage
 
 
 def _beside(opened: N5Store) -> Location:
