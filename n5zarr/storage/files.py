@@ -38,7 +38,6 @@ __all__ = [
     "read",
     "read_ends",
     "read_part",
-    "read_start",
     "remove",
     "remove_tree",
     "scan",
@@ -101,11 +100,6 @@ def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryv
         return memoryview(bytes(buffer[:n_read]) + _all_of(file, size - n_read))
 
     return _read_with(path, take, settled=settled)
-
-
-def read_start(path: str, n_bytes: int) -> tuple[bytes, int] | None:
-    """Read the first bytes of a file, or fewer, and its size; None where it is missing."""
-    return _read_with(path, lambda file, size: (os.read(file, n_bytes), size))
 
 
 def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) -> bytes | None:

@@ -27,7 +27,6 @@ from n5zarr.storage.requests import (
     RemoveTree,
     Request,
     Stamp,
-    Start,
     Steps,
     Update,
     Warn,
@@ -162,8 +161,6 @@ class LocalFiles(Storage):
             case Get(key, settled, part):
                 data = files.read(self._prefix + key, settled=settled)
                 return data if data is None or part is None else data[part[0] : sum(part)]
-            case Start(key, n_bytes):
-                return files.read_start(self._prefix + key, n_bytes)
             case Ends(key, first, last):
                 return files.read_ends(self._prefix + key, first, last)
             case Stamp(key):

@@ -30,7 +30,6 @@ __all__ = [
     "RemoveTree",
     "Request",
     "Stamp",
-    "Start",
     "Steps",
     "Update",
     "Warn",
@@ -61,22 +60,12 @@ class Get:
 
 
 @dataclass(slots=True)
-class Start:
-    """Ask for the first bytes of a value and for its size; the answer is both, or None.
-
-    None means that the key is missing. The bytes may be fewer.
-    """
-
-    key: str
-    n_bytes: int
-
-
-@dataclass(slots=True)
 class Ends:
     """Ask for the first and last bytes of a key and its size; the answer is None if it is missing.
 
     The answer is the size, the first bytes and the last ones. If the value is not longer than
-    ``first`` and ``last`` together, all of it may be in the first bytes.
+    ``first`` and ``last`` together, all of it may be in the first bytes. With ``last=0``, most
+    stores answer in the time of one request.
     """
 
     key: str
@@ -202,7 +191,6 @@ class Entry(NamedTuple):
 
 type Request = (
     Get
-    | Start
     | Ends
     | Stamp
     | Exists

@@ -37,7 +37,6 @@ from n5zarr.storage.requests import (
     RemoveTree,
     Request,
     Stamp,
-    Start,
     Steps,
     Update,
     Warn,
@@ -246,7 +245,7 @@ class ZarrStorage(Storage):
                 value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
             case Ends(key, first, last):
-                return await _ends(self._store, key, first, last)
+                return await _ends(_uncached(self._store), key, first, last)
             case Stamp() | FileThatNames():
                 return None
             case Work(function):
@@ -254,8 +253,6 @@ class ZarrStorage(Storage):
             case Put(key, data):
                 async with self._locks.of(key):
                     await self._store.set(key, cpu.Buffer.from_bytes(data))
-            case Start(key, n_bytes):
-                return await _start(_uncached(self._store), key, n_bytes)
             case Exists(key):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
@@ -299,16 +296,19 @@ class ZarrStorage(Storage):
 
 async def _ends(store: Store, key: str, first: int, last: int) -> tuple[int, bytes, bytes] | None:
     """Read the size of a value, and its first and last bytes."""
-    try:
-        size = await store.getsize(key)
-    except FileNotFoundError:
+    found = await _start(store, key, first)
+    if found is None:
+        return None
+    start, size = found
+    if size <= first or not last:
+        return size, start, b""
+    rest = RangeByteRequest(max(first, size - last), size)
+    end = await store.get(key, cpu.buffer_prototype, rest)
+    if end is None:
         return None
     if size <= first + last:
-        whole = await store.get(key, cpu.buffer_prototype)
-        return None if whole is None else (len(whole), whole.to_bytes(), b"")
-    parts = [RangeByteRequest(0, first), RangeByteRequest(size - last, size)]
-    start, end = [await store.get(key, cpu.buffer_prototype, part) for part in parts]
-    return None if start is None or end is None else (size, start.to_bytes(), end.to_bytes())
+        return size, start + end.to_bytes(), b""
+    return size, start, end.to_bytes()
 
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:

@@ -9,7 +9,7 @@ from n5zarr.container import codec_chain
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, Start, Work
+from n5zarr.storage.requests import Ends, Get, Work
 from n5zarr.zarr_view.chunks import (
     START,
     chunk_part,
@@ -77,13 +77,13 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
     """
     keys = {position: join(path, block_path(position)) for position in positions}
     n_start = len(view.full_header) + 4 + START
-    starts = yield [Start(key, n_start) for key in keys.values()]
+    starts = yield [Ends(key, n_start, 0) for key in keys.values()]
     chunks: list[Chunk] = []
     others: list[N5Tuple] = []
     for (position, key), start in zip(keys.items(), starts, strict=True):
         if start is None:
             continue
-        part = _part(memoryview(start[0]), start[1], view, position)
+        part = _part(memoryview(start[1]), start[0], view, position)
         if part is None:
             others.append(position)
         else:

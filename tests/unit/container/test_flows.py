@@ -30,7 +30,6 @@ from n5zarr.storage.requests import (
     Remove,
     RemoveTree,
     Stamp,
-    Start,
     Update,
     Warn,
     Work,
@@ -79,9 +78,6 @@ class Answers:
         match request:
             case Get(key):
                 return self.values.get(key)
-            case Start(key, n_bytes):
-                value = self.values.get(key)
-                return None if value is None else (value[:n_bytes], len(value))
             case Stamp(key):
                 return hash(self.values.get(key))
             case Exists(key):
@@ -111,7 +107,8 @@ class Answers:
                 self.warnings.append(message)
             case Ends(key, first, last):
                 value = self.values.get(key)
-                return None if value is None else (len(value), value[:first], value[-last:])
+                end = b"" if value is None or not last else value[-last:]
+                return None if value is None else (len(value), value[:first], end)
             case FileThatNames():
                 pass
         return None
