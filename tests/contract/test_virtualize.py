@@ -223,6 +223,24 @@ def test_what_is_there_stays_unless_it_may_be_replaced(read: Read, tmp_path: Pat
     assert prefixes == set(repository.config.virtual_chunk_containers or ())
 
 
+def test_overwrite_replaces_references_only(tmp_path: Path, monkeypatch: Any) -> None:
+    copy = tmp_path / "c.n5"
+    shutil.copytree(n5zarr.sample_path(), copy)
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    for out in (copy, copy / "em", f"file://{copy}"):
+        with pytest.raises(FileExistsError, match="got something else"):
+            n5zarr.virtualize(copy, out, format="parquet", overwrite=True)
+    for out in (copy / "attributes.json", copy):
+        with pytest.raises(FileExistsError, match="got something else"):
+            n5zarr.virtualize(copy, out, format="json", overwrite=True)
+    assert before == {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.parq").mkdir()
+    for _ in range(2):
+        n5zarr.virtualize(copy, "~/a.parq", "em/s2", overwrite=True)
+    assert (tmp_path / "a.parq" / ".zmetadata").exists()
+
+
 def test_errors_leave_nothing(tmp_path: Path) -> None:
     copy = tmp_path / "c.n5"
     shutil.copytree(JAVA / "sparse.n5", copy)

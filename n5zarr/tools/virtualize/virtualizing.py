@@ -42,6 +42,10 @@ _SUFFIXES: Mapping[str, ReferenceFormat] = {
 }
 
 
+_PARQUET_DOCUMENT = ".zmetadata"
+_DOCUMENTS = ("attributes.json", "zarr.json")  # of containers, which are never references
+
+
 @dataclass(frozen=True)
 class Virtualized:
     """What :func:`virtualize` wrote.
@@ -143,7 +147,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     message : str, optional
         Of the commit, with Icechunk.
     overwrite : bool, optional
-        Whether to replace what is at ``out``; with Icechunk, by another commit.
+        Whether to replace the references at ``out``; with Icechunk, by another commit. A directory
+        of anything else stays.
     storage_options : dict, optional
         For fsspec, with a URL of a container.
     out_options : dict, optional
@@ -165,7 +170,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     FileNotFoundError
         No node is at the path.
     FileExistsError
-        There is something at ``out``.
+        There is something at ``out``: references, or what is never replaced.
     N5UnrepresentableError
         An option has none of its valid values (``kind="option"``).
     N5UnsupportedError
@@ -184,7 +189,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     >>> written.n_arrays, written.n_referenced, written.n_inlined
     (4, 18, 45)
     """
-    target = _Target(str(out), _format(str(out), format), out_options, message, overwrite)
+    place = str(out) if is_url(str(out)) else str(Path(local_path(str(out))).expanduser())
+    target = _Target(place, _format(place, format), out_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
     opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
     opened = opened.showing(version)
@@ -225,7 +231,7 @@ class _Target:
         source_options: Mapping[str, object] | None,
     ) -> _Writer:
         """Make the writer."""
-        if self.format != "icechunk" and not self.overwrite:
+        if self.format != "icechunk":
             self._check_free()
         match self.format:
             case "json":
@@ -245,16 +251,37 @@ class _Target:
                 )
 
     def _check_free(self) -> None:
-        if is_url(self.out):
-            folder, _, name = self.out.rpartition("/")
-            store = store_of_url(folder, self.options, read_only=True, backend="fsspec")
-            key = name if self.format == "json" else f"{name}/.zmetadata"
-            is_there = sync(tolerant(store).get(key, cpu.buffer_prototype)) is not None
-        else:
-            is_there = Path(local_path(self.out)).exists()
-        if is_there:
+        """Raise if something is there, unless it may be references, to replace."""
+        is_there, may_be_ours = self._look()
+        if is_there and not may_be_ours:
+            kind = "a file" if self.format == "json" else "a directory"
+            message = f"{self.out}: expected nothing or {kind} of references, got something else"
+            raise FileExistsError(message)
+        if is_there and not self.overwrite:
             message = f"{self.out}: exists; overwrite=True (--overwrite) replaces it"
             raise FileExistsError(message)
+
+    def _look(self) -> tuple[bool, bool]:
+        """Tell whether something is there, and whether it may be references."""
+        is_json = self.format == "json"
+        if is_url(self.out):
+            folder, _, name = self.out.rstrip("/").rpartition("/")
+            store = tolerant(store_of_url(folder, self.options, read_only=True, backend="fsspec"))
+            key = name if is_json else f"{name}/{_PARQUET_DOCUMENT}"
+            value = sync(store.get(key, cpu.buffer_prototype))
+            found = None if value is None else value.to_bytes()
+            is_there = found is not None or not (is_json or sync(store.is_empty(name)))
+        else:
+            path = Path(self.out).resolve()
+            name, is_there = path.name, path.exists()
+            if is_json:
+                return is_there, path.is_file() and name not in _DOCUMENTS
+            is_there = path.is_file() or (path.is_dir() and any(path.iterdir()))
+            file = path / _PARQUET_DOCUMENT
+            found = file.read_bytes() if file.is_file() else None
+        if is_json:
+            return is_there, found is not None and name not in _DOCUMENTS
+        return is_there, found is not None and b'"record_size"' in found
 
 
 def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
