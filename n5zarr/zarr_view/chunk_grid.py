@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["ChunkGrid", "grid_document"]
+__all__ = ["LONGEST_AXIS", "ChunkGrid", "grid_document"]
 
 type ChunkGrid = Literal["regular", "rectilinear"]
+
+LONGEST_AXIS = 2**20
+"""Chunks along an axis of a rectilinear grid, at most: zarr keeps the size of each in memory."""
 
 
 def grid_document(

@@ -48,7 +48,7 @@ from n5zarr.format.order import (
     to_c,
     transposition,
 )
-from n5zarr.zarr_view.chunk_grid import ChunkGrid, grid_document
+from n5zarr.zarr_view.chunk_grid import LONGEST_AXIS, ChunkGrid, grid_document
 from n5zarr.zarr_view.compressors import is_portable, keeps_elements, keeps_elements_v2, same_codecs
 from n5zarr.zarr_view.element import Content, Element
 from n5zarr.zarr_view.record import Record
@@ -141,7 +141,8 @@ class DatasetView:
         """Whether the chunks at the end of an axis are truncated."""
         is_plain = self.content is Content.NUMBERS and self.kind.is_native and all(self.shape)
         is_wanted = self.chunk_grid == "rectilinear" and self.zarr_format == 3
-        return is_wanted and is_plain and any(map(mod, self.shape, self.chunk_shape))
+        is_short = max(self.grid, default=1) <= LONGEST_AXIS
+        return is_wanted and is_plain and is_short and any(map(mod, self.shape, self.chunk_shape))
 
     @cached_property
     def whole_blocks(self) -> bool:

@@ -63,6 +63,15 @@ def test_truncated_blocks_are_passed_through() -> None:
     assert array.read_chunk_sizes == ((16, 16, 8), (40, 40, 16), (50, 50, 28))
 
 
+def test_very_long_axes_keep_the_regular_grid(tmp_path: Path) -> None:
+    """Zarr lists the size of each chunk: these would fill 128 GiB."""
+    n = 2**40 + 1
+    written = zarr.create_array(N5Store(tmp_path), shape=(n,), chunks=(64,), dtype="u1")
+    written[n - 3 :] = [3, 5, 7]
+    array: Any = zarr.open_array(N5Store(tmp_path, chunk_grid="rectilinear"), mode="r")
+    assert array[n - 4 :].tolist() == [0, 3, 5, 7]
+
+
 def test_coordinates_may_be_used_with_it() -> None:
     shown = N5Store(n5zarr.sample_path(), chunk_grid="rectilinear", coords=True)
     dataset = xr.open_zarr(shown, group="em/s1", consolidated=False)
