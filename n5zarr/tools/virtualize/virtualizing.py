@@ -147,8 +147,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     message : str, optional
         Of the commit, with Icechunk.
     overwrite : bool, optional
-        Whether to replace the references at ``out``; with Icechunk, by another commit. A directory
-        of anything else stays.
+        Whether to replace references at ``out``; with Icechunk, by another commit.
     storage_options : dict, optional
         For fsspec, with a URL of a container.
     out_options : dict, optional
@@ -170,7 +169,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     FileNotFoundError
         No node is at the path.
     FileExistsError
-        There is something at ``out``: references, or what is never replaced.
+        There is something at ``out``; other than references, it is never replaced.
     N5UnrepresentableError
         An option has none of its valid values (``kind="option"``).
     N5UnsupportedError
@@ -189,8 +188,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     >>> written.n_arrays, written.n_referenced, written.n_inlined
     (4, 18, 45)
     """
-    place = str(out) if is_url(str(out)) else str(Path(local_path(str(out))).expanduser())
-    target = _Target(place, _format(place, format), out_options, message, overwrite)
+    target = _Target(_place(str(out)), _format(str(out), format), out_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
     opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
     opened = opened.showing(version)
@@ -282,6 +280,10 @@ class _Target:
         if is_json:
             return is_there, found is not None and name not in _DOCUMENTS
         return is_there, found is not None and b'"record_size"' in found
+
+
+def _place(out: str) -> str:
+    return out if is_url(out) else str(Path(local_path(out)).expanduser())
 
 
 def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
