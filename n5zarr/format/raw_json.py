@@ -16,7 +16,7 @@ from n5zarr.format.lenient_json import parse_members
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["RawObject"]
+__all__ = ["RawObject", "as_java"]
 
 
 class RawObject:
@@ -75,15 +75,15 @@ class RawObject:
 
 
 def _dump(value: JSON) -> str:
-    return json.dumps(_as_java(value), allow_nan=False, separators=(",", ":"))
+    return json.dumps(as_java(value), allow_nan=False, separators=(",", ":"))
 
 
-def _as_java(value: JSON) -> JSON:
+def as_java(value: JSON) -> JSON:
     """Replace NaN and infinities by strings, as Java does when it rewrites a document."""
     if isinstance(value, Mapping):
-        return {key: _as_java(member) for key, member in value.items()}
+        return {key: as_java(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_java(item) for item in value]
+        return [as_java(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

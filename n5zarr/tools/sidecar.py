@@ -21,6 +21,7 @@ from n5zarr.format.compression import Blosc, Compression, Jpeg, Lz4, Lzma, Xz
 from n5zarr.format.foreign import SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import as_java
 from n5zarr.storage.requests import Put, Remove, read_each
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found
@@ -230,7 +231,7 @@ def _document(node: Node | str) -> bytes:
         document |= {"node_type": "group", "attributes": dict(node.attributes)}
     else:
         document |= _array(node)
-    return json.dumps({**document, SIDECAR: SIDECAR_MARK}, indent=2).encode()
+    return json.dumps(as_java({**document, SIDECAR: SIDECAR_MARK}), indent=2).encode()
 
 
 def _array(view: DatasetView) -> dict[str, JSON]:

@@ -241,6 +241,23 @@ def test_overwrite_replaces_references_only(tmp_path: Path, monkeypatch: Any) ->
     assert (tmp_path / "a.parq" / ".zmetadata").exists()
 
 
+def test_attributes_that_are_not_finite_become_text_in_strict_json(tmp_path: Path) -> None:
+    """Icechunk refuses a document with NaN, as readers of Zarr in Rust do."""
+    copy = tmp_path / "c.n5"
+    shutil.copytree(Path(n5zarr.sample_path(), "em", "s2"), copy)
+    document = json.loads((copy / "attributes.json").read_text()) | {"offset": [1.5, float("nan")]}
+    (copy / "attributes.json").write_text(json.dumps(document))  # as Java writes it, too
+    written = n5zarr.virtualize(copy, tmp_path / "a.icechunk", coords=False)
+    assert written.n_arrays == 1
+
+    def refuse(token: str) -> None:
+        raise AssertionError(token)
+
+    n5zarr.sidecar(copy)
+    side = json.loads((copy / "zarr.json").read_text(), parse_constant=refuse)
+    assert side["attributes"]["offset"] == [1.5, "NaN"]
+
+
 def test_errors_leave_nothing(tmp_path: Path) -> None:
     copy = tmp_path / "c.n5"
     shutil.copytree(JAVA / "sparse.n5", copy)

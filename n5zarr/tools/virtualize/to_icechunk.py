@@ -18,6 +18,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import join, local_path
+from n5zarr.format.raw_json import as_java
 from n5zarr.storage.url import is_url
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
 from n5zarr.tools.virtualize.places import plain_prefix, scheme_of, url_of_block
@@ -92,7 +93,7 @@ class IcechunkWriter:
     def add(self, member: Member) -> None:
         """Add the documents of a member, and the chunk of a coordinate."""
         for name, document in member.documents(3).items():
-            self._set(join(member.path, name), json.dumps(document).encode())
+            self._set(join(member.path, name), json.dumps(as_java(document)).encode())
         if isinstance(member, VirtualCoordinate) and member.chunk is not None:
             self._set(chunk_key(member.path, (0,), 3), member.chunk)
 
@@ -117,7 +118,11 @@ class IcechunkWriter:
             raise N5UnsupportedError(message, kind="option")
 
     def _set(self, key: str, value: bytes) -> None:
-        sync(self._store.set(key, cpu.Buffer.from_bytes(value)))
+        try:
+            sync(self._store.set(key, cpu.Buffer.from_bytes(value)))
+        except self._icechunk.InvalidInputError as err:
+            message = f"{key}: icechunk does not take it: {str(err).partition(chr(10))[0]}"
+            raise N5UnsupportedError(message, kind="option") from err
 
     def finish(self) -> None:
         """Commit."""
@@ -151,7 +156,10 @@ def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> A
             if options:
                 message = f"out_options: expected none with a local path, got {sorted(options)}"
                 raise N5UnrepresentableError(message, kind="option")
-            return icechunk.local_filesystem_storage(str(Path(local_path(out)).absolute()))
+            path = Path(local_path(out)).absolute()
+            if path.is_file():
+                raise FileExistsError(f"{out}: expected nothing or a repository, got a file")
+            return icechunk.local_filesystem_storage(str(path))
         case "s3":
             return icechunk.s3_storage(**place, **options)
         case "gs" | "gcs":
