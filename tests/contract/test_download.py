@@ -151,3 +151,14 @@ def test_the_command(tmp_path: Path) -> None:
     assert "0 of 4 blocks loaded, 0 B, of 2 datasets; 4 were there" in run(SAMPLE, target, *box)
     for wrong in ("1", "1:2:3,:,:", "a:b,:,:", ""):
         assert "expected z0:z1,y0:y1,x0:x1" in run(SAMPLE, target, "--box", wrong, status=2)
+
+
+def test_parts_of_two_containers_are_not_mixed(tmp_path: Path) -> None:
+    for name, value in (("a.n5", 1), ("b.n5", 2)):
+        data = np.full((5, 7), value, "u1")
+        n5zarr.create_array(tmp_path / name, path="v", data=data, compression=None)
+    n5zarr.download(tmp_path / "a.n5", tmp_path / "c.n5")
+    with pytest.raises(N5UnrepresentableError, match=r"expected a part of .*b\.n5, got one of"):
+        n5zarr.download(tmp_path / "b.n5", tmp_path / "c.n5")
+    n5zarr.download(tmp_path / "b.n5", tmp_path / "c.n5", overwrite=True)
+    assert n5zarr.open_array(tmp_path / "c.n5", path="v")[0, 0] == 2

@@ -28,7 +28,7 @@ def files(root: Path) -> dict[str, bytes]:
     return {
         file.relative_to(root).as_posix(): file.read_bytes()
         for file in root.rglob("*")
-        if file.is_file()
+        if file.is_file() and file.name != "n5zarr-download.json"  # names the source
     }
 
 

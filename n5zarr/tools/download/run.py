@@ -7,6 +7,7 @@ them the positions of its elements.
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Downloaded", "download"]
 
+_DOWNLOAD_JSON = "n5zarr-download.json"  # names the source, so that parts of one stay apart
 _BATCH = 512  # blocks between two reports of progress; they are asked for many at a time
 
 
@@ -123,15 +125,15 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     FileNotFoundError
         The container or a path does not exist.
     N5UnrepresentableError
-        The box does not fit, no dataset is selected, something else is in the directory, or it is
-        in the source, or the source in it (``kind="option"``).
+        The box does not fit, no dataset is selected, something else or a part of another source is
+        in the directory, or it is in the source, or the source in it (``kind="option"``).
     """
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory, source)
     datasets = dict(_datasets(source, node, paths, select))
     boxes = boxes_of(source, datasets, box)
     documents = _documents(source, datasets)
-    _check_target(target, documents, datasets, overwrite=overwrite)
+    _check_target(target, str(source), documents, datasets, overwrite=overwrite)
     keys = [
         join(path, block_path(position))
         for path, view in datasets.items()
@@ -274,6 +276,7 @@ def _target(directory: str | os.PathLike[str], source: N5Store) -> N5Store:
 
 def _check_target(
     target: N5Store,
+    source: str,
     documents: Mapping[str, bytes],
     datasets: Mapping[str, DatasetView],
     *,
@@ -281,10 +284,15 @@ def _check_target(
 ) -> None:
     """Raise if something else is in the directory than a part of the same container."""
     root = target.root
-    is_ours = (root / incomplete.INCOMPLETE_JSON).is_file()
-    is_ours = is_ours or any((root / key).is_file() for key in documents)
-    if not is_ours and root.is_dir() and any(root.iterdir()):
+    before = _read_source(root)
+    if before is None and root.is_dir() and any(root.iterdir()):
         message = "expected a new directory, or one of an earlier download, got other files"
+        raise N5UnrepresentableError(message, kind="option", where=str(root))
+    if before not in (None, source) and not overwrite:  # sizes do not tell other blocks
+        message = (
+            f"expected a part of {source}, got one of {before}; overwrite=True (--overwrite) "
+            "removes its datasets first"
+        )
         raise N5UnrepresentableError(message, kind="option", where=str(root))
     for path in () if overwrite else datasets:
         key = join(path, ATTRIBUTES_JSON)
@@ -295,6 +303,17 @@ def _check_target(
                 "has changed; overwrite=True (--overwrite) removes it first"
             )
             raise N5UnrepresentableError(message, kind="option", where=str(here))
+
+
+def _read_source(root: Path) -> str | None:
+    """Return the source of an earlier download; None if there was none."""
+    for name in (_DOWNLOAD_JSON, incomplete.INCOMPLETE_JSON):
+        try:
+            document = json.loads((root / name).read_bytes())
+            return str(document["download"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def _begin(
@@ -315,6 +334,7 @@ def _begin(
     names: list[JSON] = list(datasets)
     job: dict[str, JSON] = {"download": str(source), "datasets": names, "box": ends}
     incomplete.begin(local, "", job, resume=True)
+    (target.root / _DOWNLOAD_JSON).write_text(json.dumps({"download": str(source)}))
 
 
 def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
