@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from concurrent.futures import (
     FIRST_COMPLETED,
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
     wait,
 )
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
@@ -55,7 +59,8 @@ def run_tasks[T, R](
     """Run a function for each task, some at a time, and yield the results as they come.
 
     Tasks are taken as workers become free, so that their number costs no memory. If the caller
-    stops, or a task fails, waiting tasks are dropped and running ones are waited for.
+    stops, or a task fails, waiting tasks are dropped and running ones are waited for; with dask,
+    which does not say which are running, both are waited for: two for each thread at most.
 
     Parameters
     ----------
@@ -78,11 +83,20 @@ def run_tasks[T, R](
     Raises
     ------
     N5UnrepresentableError
-        There is no such scheduler (``kind="option"``).
+        There is no such scheduler, or it has no such number of workers (``kind="option"``).
     N5MissingDependencyError
         The address is one of dask, and ``distributed`` is not installed.
+    ChildProcessError
+        A process ended before its task was done.
+    ConnectionError
+        The scheduler of dask is gone, or somebody has cancelled its tasks.
     """
-    with _executor(scheduler, n_workers or n_cores()) as (executor, n_at_once):
+    if n_workers is not None and n_workers < 1:
+        message = f"n_workers: expected a number above 0, got {n_workers}"
+        raise N5UnrepresentableError(message, kind="option")
+    with _executor(scheduler, n_workers or n_cores()) as (executor, n_at_once, drops):
+        if isinstance(executor, ProcessPoolExecutor):
+            work = partial(_with_errors_that_pickle, work)
         remaining = iter(tasks)
         running: set[Future[R]] = set()
         try:
@@ -95,33 +109,88 @@ def run_tasks[T, R](
                 for future in done:
                     yield future.result()
         finally:
-            for future in running:
-                future.cancel()
+            if drops():
+                for future in running:
+                    future.cancel()
             wait(running)
 
 
+def _with_errors_that_pickle[T, R](work: Callable[[T], R], task: T) -> R:
+    """Run a task; replace an error that would break the pool, as it cannot be sent back."""
+    try:
+        return work(task)
+    except Exception as err:
+        try:
+            pickle.loads(pickle.dumps(err))  # noqa: S301 - our own
+        except Exception:  # whatever its class raises
+            message = f"{type(err).__name__}: {err}"
+        else:
+            raise
+    # not while the other is handled: with tblib, which dask brings, it would be sent along
+    raise RuntimeError(message)
+
+
 @contextmanager
-def _executor(scheduler: Scheduler, n_workers: int) -> Iterator[tuple[Executor, int]]:
-    """Yield what runs the tasks, and how many it runs at once."""
+def _executor(
+    scheduler: Scheduler, n_workers: int
+) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
+    """Yield what runs the tasks, how many at once, and whether it can now drop what waits."""
     client = _active_client() if scheduler is None else scheduler
     if client is None or client == "threads":
         with ThreadPoolExecutor(n_workers, "n5zarr") as threads:
-            yield threads, n_workers
+            yield threads, n_workers, lambda: True
     elif client == "processes":
-        # a fork would copy locks that other threads hold
-        with ProcessPoolExecutor(n_workers, get_context("spawn")) as processes:
-            yield processes, n_workers
-    elif isinstance(client, str):
-        with _connected(client) as connected:
-            yield connected.get_executor(pure=False), _n_threads(connected)
+        with _processes(n_workers) as processes:
+            yield processes, n_workers, lambda: True
+    elif isinstance(client, str) and ":" in client:
+        with _connected(client) as connected, _of_dask(connected) as executor:
+            yield executor
     elif hasattr(client, "get_executor"):
-        yield client.get_executor(pure=False), _n_threads(client)
+        with _of_dask(client) as executor:
+            yield executor
     else:
         message = (
             "scheduler: expected 'threads', 'processes', the address of a dask scheduler or a "
             f"distributed.Client, got {scheduler!r}"
         )
         raise N5UnrepresentableError(message, kind="option")
+
+
+@contextmanager
+def _processes(n_workers: int) -> Iterator[Executor]:
+    try:
+        # a fork would copy locks that other threads hold
+        with ProcessPoolExecutor(n_workers, get_context("spawn")) as processes:
+            yield processes
+    except BrokenProcessPool as err:
+        message = (
+            "a worker process ended before its task was done: it was killed, perhaps for lack of "
+            "memory, or could not import the main program, whose own work belongs below "
+            "`if __name__ == '__main__':`"
+        )
+        raise ChildProcessError(message) from err
+
+
+@contextmanager
+def _of_dask(client: Any) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:  # noqa: ANN401
+    """Yield dask's workers, for :func:`_executor`.
+
+    A future of dask that is cancelled while its task runs is done for us at once, while the task
+    goes on writing; and one that is done at that moment is never told of. So none is cancelled
+    while there are workers.
+    """
+    if getattr(client, "asynchronous", False) or getattr(client, "status", "") != "running":
+        message = f"scheduler: expected a client that is connected, and not asynchronous: {client}"
+        raise N5UnrepresentableError(message, kind="option")
+
+    def has_no_workers() -> bool:  # of a client that is closed, all futures are done
+        return client.status == "running" and not client.nthreads()
+
+    try:
+        yield client.get_executor(pure=False), _n_threads(client), has_no_workers
+    except CancelledError as err:
+        message = f"{client}: the scheduler of dask is gone, or its tasks were cancelled"
+        raise ConnectionError(message) from err
 
 
 def _active_client() -> Any:  # noqa: ANN401 - distributed has no types
@@ -139,9 +208,12 @@ def _active_client() -> Any:  # noqa: ANN401 - distributed has no types
 def _connected(address: str) -> Any:  # noqa: ANN401 - distributed has no types
     try:
         from distributed import Client  # noqa: PLC0415 - the extra may be missing
+        from distributed.comm.addressing import get_address_host_port, parse_address  # noqa: PLC0415
     except ImportError as err:
         raise N5MissingDependencyError("distributed", f"the scheduler {address}", "xarray") from err
     try:
+        if parse_address(address)[0] in ("tcp", "tls"):
+            get_address_host_port(address)  # a client of a wrong address waits a minute to end
         return Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as err:
         message = f"scheduler: expected the address of a dask scheduler, got {address!r}: {err}"
