@@ -211,6 +211,12 @@ def _connected(address: str) -> Any:  # noqa: ANN401 - distributed has no types
         from distributed.comm.addressing import get_address_host_port, parse_address  # noqa: PLC0415
     except ImportError as err:
         raise N5MissingDependencyError("distributed", f"the scheduler {address}", "xarray") from err
+    if ":" not in address:  # dask would try for a minute
+        message = (
+            "scheduler: expected 'threads', 'processes' or an address such as tcp://host:8786, got "
+            f"{address!r}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
     try:
         if parse_address(address)[0] in ("tcp", "tls"):
             get_address_host_port(address)  # a client of a wrong address waits a minute to end
