@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["INCOMPLETE_JSON", "begin", "finish", "keys_below", "read_incomplete"]
+__all__ = ["INCOMPLETE_JSON", "begin", "confirm", "finish", "keys_below", "read_incomplete"]
+
+_RUN = "run"  # which run holds the destination; no part of what is done
 
 
 def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
@@ -48,7 +50,9 @@ def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
     return document if isinstance(document, dict) else {}
 
 
-def begin(store: Store, path: str, job: Mapping[str, JSON], *, resume: bool) -> set[str]:
+def begin(
+    store: Store, path: str, job: Mapping[str, JSON], *, resume: bool, run: str | None = None
+) -> set[str]:
     """Mark a destination as incomplete, or find what an interrupted run has written to it.
 
     Parameters
@@ -61,6 +65,8 @@ def begin(store: Store, path: str, job: Mapping[str, JSON], *, resume: bool) -> 
         What is done, and how: an interrupted run is resumed by the same job only.
     resume : bool
         Whether to go on with an interrupted run.
+    run : str, optional
+        A name of this run, which :func:`confirm` asks for.
 
     Returns
     -------
@@ -74,6 +80,8 @@ def begin(store: Store, path: str, job: Mapping[str, JSON], *, resume: bool) -> 
         (``kind="option"``).
     """
     before = read_incomplete(store, path)
+    if before is not None:
+        before.pop(_RUN, None)
     where = join(str(store).removeprefix("file://"), path)
     if before is not None and not resume:
         message = (
@@ -90,11 +98,26 @@ def begin(store: Store, path: str, job: Mapping[str, JSON], *, resume: bool) -> 
             f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) begins anew"
         )
         raise N5UnrepresentableError(message, kind="option")
-    if before is not None:
-        return keys_below(store, path)
-    data = cpu.Buffer.from_bytes(json.dumps(job, indent=2).encode())
-    sync(store.set(join(path, INCOMPLETE_JSON), data))
-    return set()
+    if before is None or run is not None:
+        named = job if run is None else {**job, _RUN: run}
+        data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
+        sync(store.set(join(path, INCOMPLETE_JSON), data))
+    return set() if before is None else keys_below(store, path)
+
+
+def confirm(store: Store, path: str, run: str) -> None:
+    """Check that no other run has begun in the same destination: it may have removed blocks.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        One has (``kind="option"``).
+    """
+    now = read_incomplete(store, path)
+    if now is None or now.get(_RUN) != run:
+        where = join(str(store).removeprefix("file://"), path)
+        message = f"{where}: expected one run at a time, but another one has begun to write there"
+        raise N5UnrepresentableError(message, kind="option")
 
 
 def finish(store: Store, path: str) -> None:
