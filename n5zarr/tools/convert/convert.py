@@ -7,21 +7,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
+from n5zarr.codecs.compress import check_writable
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
+from n5zarr.tools.convert.checks import (
+    check_above,
+    check_apart,
+    check_found,
+    check_options,
+    check_sizes,
+    scheduler_for,
+)
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
 from n5zarr.tools.convert.from_n5 import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
-from n5zarr.tools.convert.opaque import copy_opaque, opaque_paths
-from n5zarr.tools.convert.places import check_apart, open_destination, open_source
-from n5zarr.tools.convert.target import N5Destination, ZarrDestination
+from n5zarr.tools.convert.opaque import copy_opaque
+from n5zarr.tools.convert.places import open_destination, open_source
+from n5zarr.tools.convert.target import N5Destination
 from n5zarr.tools.convert.verify import verify_copy
 from n5zarr.tools.convert.way import way_of
-from n5zarr.tools.jobs.incomplete import begin, finish
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish
 from n5zarr.tools.jobs.run import n_cores, run_tasks
 
 if TYPE_CHECKING:
@@ -206,26 +216,42 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     target = open_destination(destination, to, destination_options)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)
+    wanted_labels = [labels] if isinstance(labels, str) else list(labels)
+    check_options(
+        target,
+        ome=ome,
+        labels=wanted_labels,
+        coords=coords,
+        shards=shards,
+        overwrite=overwrite,
+        resume=resume,
+        n_workers=n_workers,
+    )
+    layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
     if coords:
-        _check_for_coords(target, ome=ome)
         found = coords_tree(source, storage_options=storage_options)
     else:
         found = open_source(source, target.zarr_format, storage_options)
     found = found.only(patterns, excluded, level)
-    _check(found, target, patterns)
+    is_chosen = bool(patterns or excluded or level is not None)
+    check_found(found, target, patterns, is_chosen=is_chosen)
     check_apart(found, target)
-    wanted_labels = [labels] if isinstance(labels, str) else list(labels)
+    check_above(target)
     found = as_wanted(found, target, ome=ome, labels=wanted_labels)
-    layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
+    check_sizes(found, layout)
     is_remote = not (found.is_local and target.storage.supports_sync)
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
     copies = _plan(found, target, layout, max(1, max_memory // (2 * n_at_once)))
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
+    if not overwrite:
+        target.check_free()
     if dry_run:
         return result
-    target.prepare(overwrite=overwrite)
+    scheduler = scheduler_for(found, target, scheduler, n_workers)
+    if overwrite:
+        target.remove()
     job: dict[str, JSON] = {
         "select": patterns,
         "exclude": excluded,
@@ -235,23 +261,49 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         "labels": wanted_labels,
         **_described_job(found, target, layout),
     }
-    done = begin(target.store, target.path, job, resume=resume)
-    written = {join(target.path, key) for key in done}
-    try:
-        counts = _copy(copies, written, scheduler, n_workers, progress)
-        copy_opaque(found, target, written)
-        for copy in copies if verify else ():
-            verify_copy(copy, scheduler, n_workers, progress)
-        target.commit()
-        finish(target.store, target.path)
-    except Exception as err:
-        err.add_note(f"{target} stays incomplete; resume=True (--resume) goes on")
-        raise
+    workers = _Workers(scheduler, n_workers, progress)
+    counts = _run(copies, found, target, job, workers, resume=resume, verify=verify)
     arrays = tuple(
         replace(array, n_written=n_units, n_bytes_written=n_bytes)
         for array, (n_units, n_bytes) in zip(arrays, counts, strict=True)
     )
     return replace(result, arrays=arrays, seconds=time.monotonic() - began, verified=verify)
+
+
+class _Workers(NamedTuple):
+    """What runs the tasks, and what is told how far it is."""
+
+    scheduler: Scheduler
+    n_workers: int | None
+    progress: Progress | None
+
+
+def _run(  # noqa: PLR0913 - all that is needed to write
+    copies: Sequence[ArrayCopy],
+    found: SourceTree,
+    target: Destination,
+    job: Mapping[str, JSON],
+    workers: _Workers,
+    *,
+    resume: bool,
+    verify: bool,
+) -> list[tuple[int, int]]:
+    """Write the destination; return units and bytes written, for each array."""
+    run = uuid4().hex
+    done = begin(target.store, target.path, job, resume=resume, run=run)
+    written = {join(target.path, key) for key in done}
+    try:
+        counts = _copy(copies, written, workers)
+        copy_opaque(found, target, written)
+        for copy in copies if verify else ():
+            verify_copy(copy, *workers)
+        confirm(target.store, target.path, run)
+        target.commit()
+        finish(target.store, target.path)
+    except Exception as err:
+        err.add_note(f"{target} stays incomplete; resume=True (--resume) goes on")
+        raise
+    return counts
 
 
 def _described_job(found: SourceTree, target: Destination, layout: Layout) -> dict[str, JSON]:
@@ -285,25 +337,9 @@ def _sizes(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | No
 def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
     if given is None:
         return None
-    return parse_compression({"type": given} if isinstance(given, str) else given)
-
-
-def _check(found: SourceTree, target: Destination, patterns: Sequence[str]) -> None:
-    """Raise if a node cannot be read, or nothing is selected."""
-    opaque = opaque_paths(found, target)
-    for path, err in found.refused.items():
-        if path not in opaque:
-            err.add_note(f"exclude={path!r} (--exclude {path}) leaves it out")
-            raise err
-    if not found.arrays and patterns:
-        message = f"{found.name}: expected arrays like {', '.join(patterns)}, got none"
-        raise N5UnrepresentableError(message, kind="option")
-
-
-def _check_for_coords(target: Destination, *, ome: bool) -> None:
-    if ome or not isinstance(target, ZarrDestination) or target.zarr_format != 3:
-        message = f"{target}: coords=True (--coords): expected Zarr v3 as destination, without ome"
-        raise N5UnrepresentableError(message, kind="option")
+    compression = parse_compression({"type": given} if isinstance(given, str) else given)
+    check_writable(compression)
+    return compression
 
 
 def _plan(
@@ -329,14 +365,9 @@ def _described(path: str, copy: ArrayCopy) -> ConvertedArray:
     return ConvertedArray(path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes)
 
 
-def _copy(
-    copies: Sequence[ArrayCopy],
-    done: set[str],
-    scheduler: Scheduler,
-    n_workers: int | None,
-    progress: Progress | None,
-) -> list[tuple[int, int]]:
+def _copy(copies: Sequence[ArrayCopy], done: set[str], workers: _Workers) -> list[tuple[int, int]]:
     """Copy all arrays; return units and bytes written, for each."""
+    scheduler, n_workers, progress = workers
     counts = [(0, 0) for _ in copies]
     total, n_done = sum(copy.n_bytes for copy in copies), 0
     tasks = chain.from_iterable(copy.tasks(done) for copy in copies)

@@ -67,7 +67,15 @@ def n5_tree(
             arrays[below] = n5_array(shown, found.path, found.node, zarr_format)
         elif found.node is not None:
             groups[below] = dict(found.node.attributes)
-    return SourceTree(join(str(opened), path), arrays, groups, refused, shown, path)
+    return SourceTree(
+        join(str(opened), path),
+        arrays,
+        groups,
+        refused,
+        container=shown,
+        path=path,
+        storage=shown.storage,
+    )
 
 
 def coords_tree(
@@ -84,7 +92,7 @@ def coords_tree(
     if opened.node(path) is None:
         raise not_found(opened, path)
     store = N5Store(opened.storage.store, codecs="portable", coords=True)
-    tree = zarr_tree(StorePath(store, path))
+    tree = zarr_tree(StorePath(store, path), store.storage)
     return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
 
 

@@ -8,45 +8,46 @@ from typing import TYPE_CHECKING, Any
 
 import zarr
 
+from n5zarr.format.path import join
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from zarr.storage import StorePath
     from zarr.types import AnyArray
+
+    from n5zarr.storage.interface import Storage
 
 __all__ = ["zarr_array", "zarr_tree"]
 
 _NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
 
 
-def zarr_tree(location: Any, *, storage_options: Mapping[str, object] | None = None) -> SourceTree:  # noqa: ANN401 - what zarr.open takes
-    """Find all arrays and groups at a location in a Zarr hierarchy.
+def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
+    """Find all arrays and groups at a place in a Zarr hierarchy.
 
     Parameters
     ----------
-    location : path, URL or zarr store
-        What ``zarr.open`` takes.
-    storage_options : dict, optional
-        For fsspec, with a URL.
+    place : StorePath
+        An array or a group.
+    storage : Storage
+        The keys behind it.
 
     Raises
     ------
     FileNotFoundError
         There is nothing of Zarr.
     """
-    options = None if storage_options is None else dict(storage_options)
-    node = zarr.open(location, mode="r", storage_options=options)
-    name = str(node.store_path)
+    node = zarr.open(place, mode="r")
+    name = join(str(storage), place.path)
     if isinstance(node, zarr.Array):
-        return SourceTree(name, {"": zarr_array(node)}, {})
+        return SourceTree(name, {"": zarr_array(node)}, {}, storage=storage)
     arrays, groups = {}, {"": node.attrs.asdict()}
-    for path, member in sorted(_members(node), key=itemgetter(0)):
+    for below, member in sorted(_members(node), key=itemgetter(0)):
         if isinstance(member, zarr.Array):
-            arrays[path] = zarr_array(member)
+            arrays[below] = zarr_array(member)
         else:
-            groups[path] = member.attrs.asdict()
-    return SourceTree(name, arrays, groups)
+            groups[below] = member.attrs.asdict()
+    return SourceTree(name, arrays, groups, storage=storage)
 
 
 def _members(group: zarr.Group) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:

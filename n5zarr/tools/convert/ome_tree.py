@@ -58,15 +58,12 @@ def as_wanted(
     Raises
     ------
     N5UnrepresentableError
-        ``ome`` is for N5 to Zarr v3 (``kind="option"``).
+        ``ome`` is for N5 as source (``kind="option"``).
     """
     if isinstance(target, N5Destination) and not ome:
         return from_ome(tree) if tree.container is None else tree
     if not ome:
         return tree
-    if isinstance(target, N5Destination) or target.zarr_format != 3:
-        message = f"{target}: ome=True (--ome): expected Zarr v3 as destination, to='zarr'"
-        raise N5UnrepresentableError(message, kind="option")
     return as_ome(tree, labels=labels)
 
 

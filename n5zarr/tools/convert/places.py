@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from zarr.abc.store import Store
+from zarr.storage import StorePath
 
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
@@ -20,6 +21,7 @@ from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_n5 import n5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
@@ -29,6 +31,7 @@ from n5zarr.tools.convert.target import Destination, N5Destination, ZarrDestinat
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
     from n5zarr.tools.convert.source import SourceTree
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 _HDF5 = (".h5", ".hdf5", ".hdf", ".he5", ".nwb", ".mat")
 
-__all__ = ["Format", "check_apart", "open_destination", "open_source"]
+__all__ = ["Format", "open_destination", "open_source"]
 
 type Format = Literal["zarr", "zarr2", "n5"]
 
@@ -62,8 +65,9 @@ def open_source(
         return tiff_tree(file)
     if file and Path(file).suffix in _HDF5:
         return hdf5_tree(file, inner)
-    if _is_zarr(location, storage_options):
-        return zarr_tree(location, storage_options=storage_options)
+    found = _zarr_node(location, storage_options)
+    if found is not None:
+        return zarr_tree(*found)
     return n5_tree(location, zarr_format, storage_options=storage_options)
 
 
@@ -71,7 +75,7 @@ def _file_in(location: Location) -> tuple[str, str]:
     """Split a local path at the file in it, and return the file and what comes behind it."""
     if not isinstance(location, str | os.PathLike) or is_url(location):
         return "", ""
-    path = Path(local_path(os.fspath(location))).expanduser()
+    path = Path(local_path(os.fspath(location))).expanduser().absolute()
     if _is_tiff(str(path)):
         return str(path), ""
     for above in (path, *path.parents):
@@ -85,19 +89,23 @@ def _is_tiff(file: str) -> bool:
     return file.lower().endswith((".tif", ".tiff", ".btf", ".tf8"))
 
 
-def _is_zarr(location: Location, storage_options: Mapping[str, object] | None) -> bool:
-    """Whether a location is a node of Zarr."""
+def _zarr_node(
+    location: Location, storage_options: Mapping[str, object] | None
+) -> tuple[StorePath, Storage] | None:
+    """Return the place of a node of Zarr, and the keys behind it; None if a location is none."""
     if isinstance(location, N5Store):
-        return False
+        return None
     place = place_of(location, storage_options)
     if isinstance(place.location, Store):
         storage = open_storage(place.location, storage_options=place.storage_options)
-        return ask(storage, _has_document(place.path))
-    text = os.fspath(place.location)
-    if any(name.endswith(".n5") for name in text.split("/")):
-        return False
-    storage = open_storage(place.location, storage_options=place.storage_options, read_only=True)
-    return ask(storage, _has_document(place.path))
+    elif any(name.endswith(".n5") for name in os.fspath(place.location).split("/")):
+        return None
+    else:
+        options = place.storage_options
+        storage = open_storage(place.location, storage_options=options, read_only=True)
+    if not ask(storage, _has_document(place.path)):
+        return None
+    return StorePath(storage.store, normalize_path(place.path)), storage
 
 
 def _has_document(path: str) -> Steps[bool]:
@@ -116,12 +124,23 @@ def open_destination(
     ------
     N5UnrepresentableError
         The format is not said (``kind="option"``).
+    N5UnsupportedError
+        It cannot be written (``kind="read-only"``).
     """
     check_option("to", to, (None, *get_args(Format.__value__)))
+    found = _open_destination(location, to, storage_options)
+    container = found.container if isinstance(found, N5Destination) else None
+    check_writable(found.storage, container)
+    return found
+
+
+def _open_destination(
+    location: Location, to: Format | None, storage_options: Mapping[str, object] | None
+) -> Destination:
     if isinstance(location, N5Store):
         return N5Destination(location.storage, "", container=location)
-    root, path, options = _split(location, storage_options)
-    form = to or _format(root)
+    root, path, options = _split(location, to, storage_options)
+    form = to or _format(root, path)
     if form == "n5":
         opened, inner = open_container(location, storage_options=storage_options)
         return N5Destination(opened.storage, inner, container=opened)
@@ -130,7 +149,7 @@ def open_destination(
 
 
 def _split(
-    location: Location, storage_options: Mapping[str, object] | None
+    location: Location, to: Format | None, storage_options: Mapping[str, object] | None
 ) -> tuple[Any, str, Mapping[str, object] | None]:
     """Split a location into the root of a hierarchy of Zarr, and the node in it."""
     place = place_of(location, storage_options)
@@ -140,33 +159,25 @@ def _split(
     if not is_url(text):
         text = str(Path(local_path(text)).expanduser().absolute())
     names = text.split("/")
-    ends = (n for n, name in enumerate(names, 1) if name.endswith((".zarr", ".n5")))
-    n_root = next(ends, len(names))
+    zarr = [n for n, name in enumerate(names, 1) if name.endswith(".zarr")]
+    n5 = [n for n, name in enumerate(names, 1) if name.endswith(".n5")]
+    ends = sorted([*zarr, *n5]) if to is None else [*zarr, *n5]
+    n_root = ends[0] if ends else len(names)
     inner = normalize_path("/".join(names[n_root:]))
     return "/".join(names[:n_root]), join(inner, place.path), place.storage_options
 
 
-def _format(root: object) -> Format:
+def _format(root: object, path: str) -> Format:
+    """Return the format that the suffix of a root tells."""
     text = str(root).rstrip("/")
-    for suffix, form in ((".n5", "n5"), (".zarr", "zarr")):
+    got = ""
+    for suffix, other, form in ((".n5", ".zarr", "n5"), (".zarr", ".n5", "zarr")):
         if text.endswith(suffix):
-            return form  # type: ignore[return-value] # one of the literals
+            if not any(name.endswith(other) for name in path.split("/")):
+                return form  # type: ignore[return-value] # one of the literals
+            got = f", got {path} in it"
     message = (
-        f"{text}: expected a destination that ends in .n5 or .zarr, or the format of it; "
+        f"{text}: expected a destination that ends in .n5 or .zarr, or the format of it{got}; "
         "to='n5', 'zarr' or 'zarr2' (--to) says it"
     )
     raise N5UnrepresentableError(message, kind="option")
-
-
-def check_apart(source: SourceTree, target: Destination) -> None:
-    """Check that source and destination do not lie in each other.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        They do (``kind="option"``).
-    """
-    one, other = source.name.removeprefix("file://"), str(target)
-    if one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/"):
-        message = f"destination: expected another place than the source, got {other} and {one}"
-        raise N5UnrepresentableError(message, kind="option")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.interface import Storage
     from n5zarr.store.bdv_xml import Project
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.zarr_view.dataset_view import DatasetView
@@ -167,6 +168,8 @@ class SourceTree:
         The XML of BigDataViewer that names the container, if the source was named by it.
     files : mapping, optional
         Other files to write, by path.
+    storage : Storage, optional
+        The keys of the source; none of a file in another format.
     """
 
     name: str
@@ -177,6 +180,7 @@ class SourceTree:
     path: str = ""
     project: Project | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
+    storage: Storage | None = None
 
     @property
     def is_local(self) -> bool:

@@ -224,25 +224,25 @@ class Destination(ABC):
         """The keys as they are stored, for writing."""
         return self.storage.store.with_read_only(read_only=False)
 
-    def prepare(self, *, overwrite: bool) -> None:
-        """Check that nothing is there but the result of an interrupted run, or remove it.
+    def check_free(self) -> None:
+        """Check that nothing is there but the result of an interrupted run.
 
         Raises
         ------
         N5UnrepresentableError
-            Something is there, and it may not be removed (``kind="option"``).
+            Something is there (``kind="option"``).
         """
-        if overwrite:
-            ask(self.storage, _remove(self.path))
-        elif (
-            not sync(self.store.is_empty(self.path))
-            and read_incomplete(self.store, self.path) is None
-        ):
+        is_free = sync(self.store.is_empty(self.path))
+        if not is_free and read_incomplete(self.store, self.path) is None:
             message = (
                 f"{self}: expected a destination that does not exist, got one; overwrite=True "
                 "(--overwrite) removes it first"
             )
             raise N5UnrepresentableError(message, kind="option")
+
+    def remove(self) -> None:
+        """Remove what is there."""
+        ask(self.storage, _remove(self.path))
 
     def add_file(self, path: str, data: bytes) -> None:
         """Add a file that is written with the documents."""

@@ -1,0 +1,241 @@
+"""Check that a conversion can be done as it is asked for, before anything is removed or written."""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import TYPE_CHECKING
+
+from zarr.storage import FsspecStore
+
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.format.path import join
+from n5zarr.storage.requests import read_each
+from n5zarr.storage.url import is_url
+from n5zarr.tools.convert.opaque import opaque_paths
+from n5zarr.tools.convert.target import N5Destination, ask
+from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.zarr_view.dataset_view import DatasetView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from n5zarr.storage.interface import Storage
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.convert.layout import Layout
+    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.jobs.run import Scheduler
+
+__all__ = [
+    "check_above",
+    "check_apart",
+    "check_found",
+    "check_options",
+    "check_sizes",
+    "check_writable",
+    "scheduler_for",
+]
+
+
+def check_options(  # noqa: PLR0913 - the options of convert that exclude each other
+    target: Destination,
+    *,
+    ome: bool,
+    labels: Sequence[str],
+    coords: bool,
+    shards: object,
+    overwrite: bool,
+    resume: bool,
+    n_workers: int | None,
+) -> None:
+    """Check the options that say nothing, or contradict each other, with this destination.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        An option does not apply (``kind="option"``).
+    """
+    is_v3 = not isinstance(target, N5Destination) and target.zarr_format == 3
+    wrong = None
+    if coords and (ome or not is_v3):
+        wrong = "coords=True (--coords): expected Zarr v3 as destination, without ome"
+    elif ome and not is_v3:
+        wrong = "ome=True (--ome): expected Zarr v3 as destination, to='zarr'"
+    elif labels and not ome:
+        wrong = "labels (--labels): expected only with ome=True (--ome)"
+    elif shards is not None and not is_v3:
+        wrong = "shards (--shards): expected Zarr v3 as destination, which alone has shards"
+    elif overwrite and resume:
+        wrong = "expected either overwrite (--overwrite) or resume (--resume), got both"
+    elif n_workers is not None and n_workers < 1:
+        wrong = f"n_workers (--workers): expected a number above 0, got {n_workers}"
+    if wrong is not None:
+        raise N5UnrepresentableError(f"{target}: {wrong}", kind="option")
+
+
+def check_found(
+    found: SourceTree, target: Destination, select: Sequence[str], *, is_chosen: bool
+) -> None:
+    """Check that all nodes can be read, and that something is selected.
+
+    Parameters
+    ----------
+    found, target : SourceTree, Destination
+        What is selected, and where it goes.
+    select : sequence of str
+        Patterns of what to copy.
+    is_chosen : bool
+        Whether the user has selected anything, or left anything out.
+    """
+    opaque = opaque_paths(found, target)
+    for path, err in found.refused.items():
+        if path not in opaque:
+            err.add_note(f"exclude={path!r} (--exclude {path}) leaves it out")
+            raise err
+    if is_chosen and not found.arrays and not opaque:
+        wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
+        message = f"{found.name}: expected {wanted}, got none"
+        raise N5UnrepresentableError(message, kind="option")
+
+
+def check_sizes(found: SourceTree, layout: Layout) -> None:
+    """Check that sizes for each axis are for the axes of some array.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are not (``kind="option"``).
+    """
+    n_axes = {len(array.shape) for array in found.arrays.values()}
+    for name, sizes in (("chunks", layout.chunks), ("shards", layout.shards)):
+        if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:
+            there = " or ".join(map(str, sorted(n_axes)))
+            message = f"{name}: expected one number, or one for each of {there} axes, got {sizes}"
+            raise N5UnrepresentableError(message, kind="option")
+
+
+def check_above(target: Destination) -> None:
+    """Check that no array, and no group of another format, lies above the destination.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        One does (``kind="option"``).
+    """
+    names = target.path.split("/")[:-1] if target.path else None
+    if names is None:
+        return
+    for n in range(len(names) + 1):
+        above = "/".join(names[:n])
+        got = _unfit(target, above)
+        if got is not None:
+            message = f"{target}: expected groups of its format above it, got {got} at /{above}"
+            raise N5UnrepresentableError(message, kind="option")
+
+
+def _unfit(target: Destination, path: str) -> str | None:
+    """Return what is at a path, if the destination cannot lie in it."""
+    if isinstance(target, N5Destination):
+        node = None if target.container is None else target.container.node(path)
+        return "a dataset" if isinstance(node, DatasetView) else None
+    keys = [join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
+    v3, *v2 = ask(target.storage, read_each(keys))
+    if v3 is not None and b'"array"' in bytes(v3):
+        return "an array"
+    if v2[0] is not None:
+        return "an array"
+    if target.zarr_format == 3 and v3 is None and v2[1] is not None:
+        return "a group of Zarr v2"
+    return "a group of Zarr v3" if target.zarr_format == 2 and v3 is not None else None
+
+
+def check_writable(storage: Storage, container: N5Store | None) -> None:
+    """Check that a destination can be written, and that blocks in it are always whole.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the destination.
+    container : N5Store or None
+        The container, if it is one.
+
+    Raises
+    ------
+    N5UnsupportedError
+        It can only be read (``kind="read-only"``).
+    N5UnrepresentableError
+        Its blocks are written in place (``kind="option"``).
+    """
+    got = None
+    if storage.read_only or (container is not None and container.read_only):
+        got = "one that can only be read"
+    elif not storage.store.supports_deletes:
+        got = "an archive, from which nothing can be removed; write to a directory, then pack it"
+    if got is not None:
+        message = f"{storage}: expected a destination that can be written, got {got}"
+        raise N5UnsupportedError(message, kind="read-only")
+    if storage.durability == "overwrite":
+        message = (
+            f"{storage}: durability: expected 'atomic' or 'durable', so that blocks are whole if "
+            "the run is interrupted, got 'overwrite'"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+
+
+def scheduler_for(
+    source: SourceTree, target: Destination, scheduler: Scheduler, n_workers: int | None
+) -> Scheduler:
+    """Return what runs the tasks: threads, where other processes do not see the places.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It cannot be used here, or does not answer (``kind="option"``).
+    """
+    storage = target.storage
+    hidden = [str(target)] if not storage.is_shared else []
+    if source.storage is not None and not _is_seen(source.storage):
+        hidden.append(source.name)
+    if hidden and scheduler not in (None, "threads"):
+        message = (
+            f"scheduler: expected 'threads', as other processes do not see {hidden[0]}, got "
+            f"{scheduler!r}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    wanted = "threads" if hidden else scheduler
+    # raises now if nobody can be asked
+    next(run_tasks(str, (), scheduler=wanted, n_workers=n_workers), None)
+    return wanted
+
+
+def _is_seen(storage: Storage) -> bool:
+    """Whether other processes read the same; zarr's own stores in memory go along with a task."""
+    return storage.is_shared or not isinstance(storage.store, FsspecStore)
+
+
+def check_apart(source: SourceTree, target: Destination) -> None:
+    """Check that source and destination do not lie in each other.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They do (``kind="option"``).
+    """
+    other = _real(str(target))
+    for one in map(_real, _places(source.name)):
+        if f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"):
+            message = f"destination: expected another place than the source, got {other} and {one}"
+            raise N5UnrepresentableError(message, kind="option")
+
+
+def _places(name: str) -> Iterator[str]:
+    """Yield the name of a source; of a pattern of files, those of the files."""
+    yield name
+    if not is_url(name):
+        yield from glob.iglob(name)  # noqa: PTH207 - the pattern may be absolute
+
+
+def _real(name: str) -> str:
+    """Return the name of a place in the one form that all of its names share."""
+    return name.rstrip("/") if is_url(name) else os.path.realpath(name.removeprefix("file://"))

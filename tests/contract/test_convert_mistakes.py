@@ -1,0 +1,181 @@
+"""``n5zarr.convert`` and ``rechunk`` where users ask for what cannot be done: nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import tifffile
+import zarr
+from zarr.storage import LocalStore, MemoryStore, ZipStore
+
+import n5zarr
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SAMPLE = Path(n5zarr.sample_path())
+VALUES = np.arange(1, 144, dtype="u2").reshape(11, 13)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+# ------------------------------------------------------- the destination is, or holds, the source
+
+
+def make_zarr(folder: Path) -> None:
+    zarr.create_array(folder / "a.zarr", name="v", data=VALUES, chunks=(5, 7))
+
+
+def make_hdf5(folder: Path) -> None:
+    (folder / "a.zarr").mkdir()
+    with h5py.File(folder / "a.zarr/x.h5", "w") as file:
+        file["raw"] = VALUES
+
+
+def make_tiff(folder: Path) -> None:
+    (folder / "a.zarr").mkdir()
+    for k in (1, 2):
+        tifffile.imwrite(folder / f"a.zarr/{k}.tif", VALUES)
+
+
+@pytest.mark.parametrize(
+    ("make", "source", "destination"),
+    [
+        (make_zarr, "a.zarr", "a.zarr"),
+        (make_zarr, "./a.zarr/v", "a.zarr"),
+        (make_zarr, "a.zarr", "file://{here}/a.zarr"),
+        (make_zarr, "link.zarr", "a.zarr"),
+        (make_zarr, "{here}/link.zarr", "a.zarr/v/inner"),
+        (make_hdf5, "a.zarr/x.h5/raw", "a.zarr"),
+        (make_tiff, "a.zarr/1.tif", "a.zarr"),
+        (make_tiff, "?.zarr/*.tif", "a.zarr"),
+    ],
+)
+def test_a_source_is_never_overwritten_by_itself(
+    make: Callable[[Path], None],
+    source: str,
+    destination: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path)
+    (tmp_path / "link.zarr").symlink_to("a.zarr")
+    before = files_in(tmp_path)
+    one, other = (text.format(here=tmp_path) for text in (source, destination))
+    with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
+        n5zarr.convert(one, other, chunks=4, overwrite=True)
+    assert files_in(tmp_path) == before
+
+
+def test_a_source_in_memory_is_never_overwritten_by_itself() -> None:
+    zarr.create_array("memory://itself.zarr", name="v", data=VALUES, chunks=(5, 7))
+    with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
+        n5zarr.convert("memory://itself.zarr", "memory:///itself.zarr", chunks=4, overwrite=True)
+    read: Any = zarr.open_array("memory://itself.zarr", path="v", mode="r")
+    np.testing.assert_array_equal(read[...], VALUES)
+
+
+# ---------------------------------------------------------- found before anything is removed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression": "jpeg"},
+        {"scheduler": "nobody"},
+        {"n_workers": 0},
+        {"resume": True},
+        {"shards": 64},
+        {"labels": "labels/*"},
+        {"level": 9},
+        {"exclude": "*"},
+        {"chunks": (16, 16)},
+    ],
+    ids=str,
+)
+def test_a_wrong_option_removes_nothing(options: dict[str, Any], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(SAMPLE, tmp_path / "out.n5"))
+    before = files_in(out)
+    with pytest.raises(N5Error):
+        n5zarr.convert(SAMPLE / "em", out, overwrite=True, **options)
+    assert files_in(out) == before
+
+
+@pytest.mark.parametrize(
+    ("destination", "options"),
+    [
+        ("a.zarr/v/inner", {}),
+        ("a.zarr/inner", {"to": "zarr2"}),
+        ("a.zarr/inner.n5", {}),
+        ("a.n5/em/s0/inner", {}),
+    ],
+)
+def test_nothing_is_written_where_no_program_finds_it(
+    destination: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    make_zarr(tmp_path)
+    shutil.copytree(SAMPLE, tmp_path / "a.n5")
+    before = files_in(tmp_path)
+    with pytest.raises(N5UnrepresentableError):
+        n5zarr.convert(SAMPLE / "em/s1", tmp_path / destination, **options)
+    assert files_in(tmp_path) == before
+
+
+def test_a_dry_run_tells_that_the_destination_exists(tmp_path: Path) -> None:
+    make_zarr(tmp_path)
+    with pytest.raises(N5UnrepresentableError, match="expected a destination that does not exist"):
+        n5zarr.convert(SAMPLE, tmp_path / "a.zarr", dry_run=True)
+
+
+def test_a_run_does_not_finish_what_another_one_has_begun_anew(tmp_path: Path) -> None:
+    out = tmp_path / "a.zarr"
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def begin_another(_: str, n_done: int, n_bytes: int) -> None:
+        if n_done == n_bytes:
+            with pytest.raises(KeyboardInterrupt):
+                n5zarr.convert(SAMPLE / "em", out, chunks=16, overwrite=True, progress=stop)
+
+    with pytest.raises(N5UnrepresentableError, match="expected one run at a time"):
+        n5zarr.convert(SAMPLE / "em", out, chunks=20, progress=begin_another)
+    assert not (out / "zarr.json").exists()
+    n5zarr.convert(SAMPLE / "em", out, chunks=16, resume=True)
+    read: Any = zarr.open_array(out, path="s0", mode="r")
+    wanted: Any = n5zarr.open_array(SAMPLE, path="em/s0")
+    np.testing.assert_array_equal(read[...], wanted[...])
+
+
+def test_what_can_only_be_read_is_not_written(tmp_path: Path) -> None:
+    make_zarr(tmp_path)
+    before = files_in(tmp_path)
+    kept = LocalStore(tmp_path / "a.zarr", read_only=True)
+    with pytest.raises(N5UnsupportedError, match="got one that can only be read"):
+        n5zarr.convert(SAMPLE, kept, to="zarr", overwrite=True)
+    assert files_in(tmp_path) == before
+    with pytest.raises(N5UnsupportedError, match="got an archive"):
+        n5zarr.convert(SAMPLE, ZipStore(tmp_path / "a.zip", mode="w"), to="zarr")
+
+
+@pytest.mark.parametrize("where", ["store", "url", "source"])
+def test_processes_are_not_asked_for_what_they_cannot_see(where: str, tmp_path: Path) -> None:
+    url = f"memory://hidden-{os.getpid()}-{where}.zarr"
+    make_zarr(tmp_path)
+    source: Any = tmp_path / "a.zarr"
+    destination: Any = MemoryStore() if where == "store" else url
+    if where == "source":
+        n5zarr.convert(source, url)
+        source, destination = url, tmp_path / "b.zarr"
+    with pytest.raises(N5UnrepresentableError, match="other processes do not see"):
+        n5zarr.convert(source, destination, to="zarr", scheduler="processes")
