@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.path import join
 from n5zarr.store.location import open_container
 from n5zarr.tools.convert.convert import Conversion, convert
 from n5zarr.tools.convert.from_n5 import n5_tree
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["rechunk"]
+
+_WRITTEN = "written.json"  # the datasets that are ready to take the place of the old ones
 
 
 def rechunk(  # noqa: PLR0913 - the options of convert
@@ -66,9 +71,11 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     FileNotFoundError
         The container or node does not exist.
     N5UnsupportedError
-        The container is not in local files, or a dataset holds other nodes (``kind="option"``).
+        The container is not in local files, or a dataset is a link or holds other nodes
+        (``kind="option"``).
     N5UnrepresentableError
-        Neither blocks nor a compression are given (``kind="option"``).
+        Neither blocks nor a compression are given, or an interrupted run is to be resumed first
+        (``kind="option"``).
 
     Examples
     --------
@@ -90,34 +97,70 @@ def rechunk(  # noqa: PLR0913 - the options of convert
         raise N5UnsupportedError(message, kind="option")
     beside = root.parent / f".{root.name}.rechunk"
     new = beside / "new.n5"
-    is_written = resume and new.exists() and not (new / INCOMPLETE_JSON).exists()
-    if is_written:  # all but the renames
-        paths = list(n5_tree(new).arrays)
+    written = _written(beside, node, resume=resume)
+    if written is not None:  # all but the renames
         done = Conversion(str(root / node), str(new), (), 0, 0.0, verified=True)
     else:
         for array in n5_tree(root / node).arrays:
             _check_alone(root / node / array)
+        is_begun = resume and (new / node / INCOMPLETE_JSON).exists()
         done = convert(
             root / node,
-            new,
+            new / node,
             chunks=chunks,
             compression=compression,
-            overwrite=not resume,
-            resume=resume,
+            overwrite=not is_begun,
+            resume=is_begun,
             verify=True,
             scheduler=scheduler,
             n_workers=n_workers,
             progress=progress,
         )
-        paths = [array.path for array in done.arrays]
-    for array in paths:
-        _replace(root / node / array, new / array, beside / "replaced")
+        written = [join(node, array.path) for array in done.arrays]
+        _note_written(beside, node, written)
+    for array in written:
+        if (new / array).exists():
+            _replace(root / array, new / array, beside / "replaced")
     shutil.rmtree(beside)
     return done
 
 
+def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
+    """Return the datasets that an interrupted run has written and not all put in place, if any.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There are some, and the run is not resumed (``kind="option"``).
+    """
+    try:
+        found = json.loads((beside / _WRITTEN).read_bytes())
+    except FileNotFoundError:
+        return None
+    if not resume or found["path"] != node:
+        message = (
+            f"{beside}: holds datasets of an interrupted run in /{found['path']}, which are to be "
+            f"put in place first; path={found['path']!r}, resume=True (--resume) does it"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    datasets: list[str] = found["datasets"]
+    return datasets
+
+
+def _note_written(beside: Path, node: str, datasets: Sequence[str]) -> None:
+    """Note that all datasets are written: from now on, the old ones are replaced."""
+    part = beside / f"{_WRITTEN}.partial"
+    part.write_text(json.dumps({"path": node, "datasets": list(datasets)}))
+    os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
+
+
 def _check_alone(dataset: Path) -> None:
-    """Check that a directory holds nothing but a dataset: all of it is replaced."""
+    """Check that a directory is no link and holds nothing but a dataset: all of it is replaced."""
+    if dataset.resolve() != dataset:
+        message = (
+            f"{dataset}: expected a directory, got a link to {dataset.resolve()}; rechunk that"
+        )
+        raise N5UnsupportedError(message, kind="option")
     for entry in dataset.iterdir():
         if entry.name != ATTRIBUTES_JSON and not is_block_name(entry.name):
             message = f"{dataset}: expected only blocks in a dataset, got {entry.name!r}; move it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -179,3 +180,59 @@ def test_processes_are_not_asked_for_what_they_cannot_see(where: str, tmp_path: 
         source, destination = url, tmp_path / "b.zarr"
     with pytest.raises(N5UnrepresentableError, match="other processes do not see"):
         n5zarr.convert(source, destination, to="zarr", scheduler="processes")
+
+
+# ------------------------------------------------------------------------------------- rechunk
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SAMPLE, tmp_path / "mine.n5"))
+
+
+@pytest.mark.parametrize(
+    ("path", "options"), [("em", {"chunks": 8}), ("labels", {"chunks": 9, "resume": True})], ids=str
+)
+@pytest.mark.parametrize("n_renames", [0, 1, 2])
+def test_a_killed_rechunk_is_finished_before_another_one(
+    n_renames: int,
+    path: str,
+    options: dict[str, Any],
+    mine: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rename, n_done = Path.rename, iter(range(99))
+
+    def stop(self: Path, target: Path) -> Path:
+        if next(n_done) >= n_renames:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", stop)
+        with pytest.raises(KeyboardInterrupt):
+            n5zarr.rechunk(mine, "em", chunks=9)
+    with pytest.raises(N5UnrepresentableError, match=r"interrupted run in /em.*path='em', resume"):
+        n5zarr.rechunk(mine, path, **options)
+    n5zarr.rechunk(mine, "em", chunks=9, resume=True)
+    for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
+        read: Any = n5zarr.open_array(mine, path=name)
+        wanted: Any = n5zarr.open_array(SAMPLE, path=name)
+        np.testing.assert_array_equal(read[...], wanted[...])
+    assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
+
+
+def test_a_rechunked_dataset_does_not_say_that_it_is_a_container(mine: Path) -> None:
+    n5zarr.rechunk(mine, "em/s1", chunks=9)
+    before = json.loads((SAMPLE / "em/s1/attributes.json").read_bytes())
+    after = json.loads((mine / "em/s1/attributes.json").read_bytes())
+    assert after == before | {"blockSize": [9, 9, 9]}
+
+
+def test_a_dataset_behind_a_link_is_not_replaced(mine: Path) -> None:
+    elsewhere = (mine / "em/s0").rename(mine.parent / "elsewhere")
+    (mine / "em/s0").symlink_to(elsewhere)
+    before = files_in(mine.parent)
+    with pytest.raises(N5UnsupportedError, match="expected a directory, got a link"):
+        n5zarr.rechunk(mine, "em", chunks=9)
+    assert files_in(mine.parent) == before
