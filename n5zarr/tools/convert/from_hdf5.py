@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from zarr.dtype import VariableLengthUTF8
 
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, N5Warning
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.jobs.boxes import Box
 
@@ -51,20 +53,42 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
         if isinstance(top, h5py.Dataset):
             return SourceTree(name, {"": _source(file, path, top)}, {})
         arrays: dict[str, ArraySource] = {}
-        groups: dict[str, dict[str, JSON]] = {"": _attributes(top)}
+        groups: dict[str, dict[str, JSON]] = {}
         refused: dict[str, Exception] = {}
-
-        def visit(below: str, node: object) -> None:
-            if not isinstance(node, h5py.Dataset):
+        for below, node in _nodes(top):
+            if isinstance(node, h5py.Group):
                 groups[below] = _attributes(node)
-                return
+                continue
             try:
                 arrays[below] = _source(file, join(path, below), node)
             except N5UnsupportedError as err:
                 refused[below] = err
-
-        top.visititems(visit)
     return SourceTree(name, arrays, groups, refused)
+
+
+def _nodes(top: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - h5py has no types
+    """Yield all groups and datasets by path, also behind links; what links to nothing is told."""
+    h5py = _h5py()
+    pending: list[tuple[str, Any, tuple[Any, ...]]] = [("", top, ())]
+    while pending:
+        path, group, above = pending.pop()
+        yield path, group
+        inside = (*above, group)
+        for name in group:
+            node, below = group.get(name), join(path, name)
+            if node is None:
+                _warn(f"{group.file.filename}: {below}: left out, as it is a link to nothing")
+            elif not isinstance(node, h5py.Group):
+                if isinstance(node, h5py.Dataset):
+                    yield below, node
+            elif node in inside:
+                _warn(f"{group.file.filename}: {below}: left out, as it is a link to a group above")
+            else:
+                pending.append((below, node, inside))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, N5Warning, stacklevel=5)
 
 
 def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
@@ -75,14 +99,9 @@ def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
     return h5py
 
 
-@lru_cache(maxsize=8)
-def _opened(file: str) -> Any:  # noqa: ANN401 - h5py has no types
-    return _h5py().File(file, "r")
-
-
 @dataclass(frozen=True)
 class _Values:
-    """The elements of a dataset; each process opens the file for itself."""
+    """The elements of a dataset; the file is open only while it is read, so that it can change."""
 
     file: str
     path: str
@@ -90,8 +109,8 @@ class _Values:
     is_text: bool
 
     def __getitem__(self, box: Box) -> np.ndarray:
-        with _LOCK:
-            dataset = _opened(self.file)[self.path or "/"]
+        with _LOCK, _h5py().File(self.file, "r") as file:
+            dataset = file[self.path or "/"]
             if self.is_text:
                 return np.asarray(dataset.asstr()[box], object)
             return np.asarray(dataset[box])
@@ -135,12 +154,19 @@ def _attributes(node: Any) -> dict[str, JSON]:  # noqa: ANN401 - h5py has no typ
             continue
         plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         plain = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
-        if isinstance(plain, str | int | float | bool | list):
+        if _is_json(plain):
             found[name] = _decoded(plain)
     return found
 
 
+def _is_json(value: object) -> bool:
+    """Whether an attribute can be said in JSON: references and complex numbers cannot."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_json, value))
+    return isinstance(value, str | bytes | int | float)
+
+
 def _decoded(value: Any) -> JSON:  # noqa: ANN401 - of an attribute
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_decoded(item) for item in value]
     return value.decode(errors="replace") if isinstance(value, bytes) else value

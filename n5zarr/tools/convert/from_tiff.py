@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import truediv
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import zarr
@@ -49,12 +52,16 @@ def tiff_tree(file: str) -> SourceTree:
 
     Raises
     ------
+    FileNotFoundError
+        There is none.
     N5FormatError
         It is no TIFF file that tifffile reads (``kind="foreign"``).
     N5MissingDependencyError
         tifffile is not installed.
     """
-    if any(letter in file for letter in "*?["):
+    if any(letter in file for letter in "*?[") and not Path(file).exists():
+        if not any(glob.iglob(file)):  # noqa: PTH207 - the pattern may be absolute
+            raise FileNotFoundError(f"{file}: expected files that match the pattern, got none")
         return SourceTree(file, {"": _source(_Values(file), "ZYX", {})}, {})
     arrays: dict[str, ArraySource] = {}
     groups: set[str] = set()
@@ -96,11 +103,15 @@ def _opened_tiff(file: str) -> Any:  # noqa: ANN401 - the extra may be missing
 
 @dataclass(frozen=True)
 class _Values:
-    """The elements of an image; each process opens the file for itself."""
+    """The elements of an image; each process opens the file for itself.
+
+    ``opening`` tells the times apart at which a file is opened: it may change between them.
+    """
 
     file: str
     number: int | None = None
     level: int = 0
+    opening: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def shape(self) -> tuple[int, ...]:

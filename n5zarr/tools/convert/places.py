@@ -63,7 +63,7 @@ def open_source(
     file, inner = _file_in(location)
     if file and _is_tiff(file):
         return tiff_tree(file)
-    if file and Path(file).suffix in _HDF5:
+    if file and Path(file).suffix.lower() in _HDF5:
         return hdf5_tree(file, inner)
     found = _zarr_node(location, storage_options)
     if found is not None:
@@ -80,7 +80,7 @@ def _file_in(location: Location) -> tuple[str, str]:
         return str(path), ""
     for above in (path, *path.parents):
         if above.is_file():
-            return str(above), path.relative_to(above).as_posix().removeprefix(".")
+            return str(above), "/".join(path.parts[len(above.parts) :])
     return "", ""
 
 
