@@ -13,7 +13,8 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_url
 from n5zarr.tools.convert.opaque import opaque_paths
-from n5zarr.tools.convert.target import N5Destination, ask
+from n5zarr.tools.convert.target import ask
+from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
 

@@ -28,7 +28,7 @@ from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque
 from n5zarr.tools.convert.places import open_destination, open_source
-from n5zarr.tools.convert.target import N5Destination
+from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copy
 from n5zarr.tools.convert.way import way_of
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish

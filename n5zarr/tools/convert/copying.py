@@ -30,7 +30,8 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, Put, Steps
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.shards import join_shard
-from n5zarr.tools.convert.target import N5Target, ask
+from n5zarr.tools.convert.target import ask
+from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.keys import ChunkNames

@@ -23,7 +23,7 @@ from n5zarr.tools.convert.ome_plan import plan_ome
 from n5zarr.tools.convert.ome_read import plan_from_ome
 from n5zarr.tools.convert.ome_xml import METADATA_XML, SeriesImage, ome_xml
 from n5zarr.tools.convert.stacked_store import StackedStore
-from n5zarr.tools.convert.target import N5Destination
+from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

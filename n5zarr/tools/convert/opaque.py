@@ -9,7 +9,8 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, Put, Steps
-from n5zarr.tools.convert.target import N5Destination, ask
+from n5zarr.tools.convert.target import ask
+from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 
 if TYPE_CHECKING:

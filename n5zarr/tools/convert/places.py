@@ -26,7 +26,8 @@ from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_n5 import n5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
-from n5zarr.tools.convert.target import Destination, N5Destination, ZarrDestination, ask
+from n5zarr.tools.convert.target import Destination, ZarrDestination, ask
+from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
-from n5zarr.tools.convert.target import N5Target, ask
+from n5zarr.tools.convert.target import ask
+from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.run import run_tasks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.tools.convert.target import N5Target
+from n5zarr.tools.convert.target_n5 import N5Target
 
 if TYPE_CHECKING:
     from zarr.types import AnyArray

@@ -1,0 +1,203 @@
+"""A dataset or container of N5 as what is written; see :mod:`n5zarr.tools.convert.target`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, override
+
+import zarr
+from zarr.buffer import cpu
+
+from n5zarr._zarr_private import sync
+from n5zarr.arrays.creating import create_array
+from n5zarr.arrays.nodes import as_zarr
+from n5zarr.arrays.opening import open_array
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
+from n5zarr.format.grid import block_path
+from n5zarr.format.order import from_presented
+from n5zarr.format.path import join
+from n5zarr.format.raw_json import RawObject
+from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
+from n5zarr.storage.requests import read_each
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.convert.encoder import nearest_compression
+from n5zarr.tools.convert.target import ArrayTarget, Destination
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ZarrFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zarr.types import AnyArray
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.tools.convert.layout import Layout
+    from n5zarr.tools.convert.source import ArraySource, N5Blocks
+
+__all__ = ["N5Destination", "N5Target"]
+
+
+@dataclass(frozen=True, eq=False)
+class N5Target(ArrayTarget):
+    """A dataset of N5; see :class:`ArrayTarget`.
+
+    Parameters
+    ----------
+    shown : N5Store
+        The container as Zarr, which takes encoded chunks.
+    """
+
+    shown: N5Store
+
+    @cached_property
+    def _view(self) -> DatasetView:
+        node = self.shown.node(self.path)
+        assert isinstance(node, DatasetView)  # noqa: S101 - its document is given
+        return node
+
+    @property
+    def compression(self) -> Compression:
+        """The compression of the blocks."""
+        return self._view.dataset.compression
+
+    @override
+    def key(self, position: tuple[int, ...]) -> str:
+        return join(self.path, block_path(self._view.grid_position(position)))
+
+    @property
+    @override
+    def encoded(self) -> AnyArray:
+        found = as_zarr(self.shown, self.path, self._view)
+        assert isinstance(found, zarr.Array)  # noqa: S101 - a dataset
+        return found
+
+    @override
+    def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
+        for position, value in units:
+            steps = self.shown.container.write(
+                DEFAULT_NAMES[3].key(self.path, position), memoryview(value)
+            )
+            self.shown.ask(steps)
+        return sum(memoryview(value).nbytes for _, value in units)
+
+
+@dataclass(eq=False)
+class N5Destination(Destination):
+    """A container; see :class:`Destination`.
+
+    Parameters
+    ----------
+    container : N5Store
+        The container, with n5zarr's own codec.
+    """
+
+    container: N5Store | None = None
+
+    @property
+    def _container(self) -> N5Store:
+        assert self.container is not None  # noqa: S101 - always given
+        return self.container
+
+    @cached_property
+    def documents_store(self) -> N5Store:
+        """As of :class:`Destination`."""
+        return N5Store(self._memory, zarr_format=3)
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """As of :class:`Destination`."""
+        return 3
+
+    def keep_groups(self, container: N5Store, path: str, below: Sequence[str]) -> None:
+        """Take the documents of groups as another container has them."""
+        keys = [join(path, group, ATTRIBUTES_JSON) for group in below]
+        for group, document in zip(below, container.ask(read_each(keys)), strict=True):
+            if document is not None:
+                kept = RawObject.parse(bytes(document))
+                if not join(path, group) and self.path:  # it is no root any more
+                    kept.remove(VERSION_KEY)
+                self.keep_document(group, kept.to_bytes())
+
+    def documents(self) -> dict[str, bytes]:
+        """Return the documents; that of the root names the version."""
+        found = super().documents()
+        root = RawObject.parse(found.pop(ATTRIBUTES_JSON, None))
+        if VERSION_KEY not in root.values:
+            root.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
+        return {**found, ATTRIBUTES_JSON: root.to_bytes()}
+
+    def keep_document(self, path: str, document: bytes) -> None:
+        """Take the document of a group as it is stored elsewhere."""
+        key = join(self.path, path, ATTRIBUTES_JSON)
+        sync(self._memory.set(key, cpu.Buffer.from_bytes(document)))
+
+    def create_array(self, path: str, source: ArraySource, layout: Layout) -> N5Target:
+        """As of :class:`Destination`."""
+        full = join(self.path, path)
+        chunks = layout.chunks_of(source)
+        blocks = source.blocks
+        if blocks is not None and (chunks == source.chunks or not _is_read_only(blocks)):
+            self.keep_document(path, _changed(blocks, chunks, layout))
+        else:
+            self._create(full, source, chunks, layout)
+        container = self._container
+        data: Any = sync(self._memory.get(join(full, ATTRIBUTES_JSON), cpu.buffer_prototype))
+        document = json.loads(data.to_bytes())
+        array = open_array(container, "r+", path=full, assume_metadata=document)
+        shown = N5Store(container.storage.store, zarr_format=3).assuming(full, document)
+        return N5Target(full, array, shown)
+
+    def _create(
+        self, path: str, source: ArraySource, chunks: tuple[int, ...], layout: Layout
+    ) -> None:
+        """Make the document of a dataset like an array that is none of N5."""
+        names = source.dimension_names or ()
+        is_named = all(names) and len(set(names)) == len(names) > 0
+        compression = layout.compression or _nearest(source)
+        attributes = dict(source.attributes)
+        attributes.pop("isLabelMultiset", None)  # Paintera's, of elements that are labels now
+        create_array(
+            self.documents_store,
+            path=path,
+            shape=source.shape,
+            dtype=source.dtype,
+            chunks=chunks,
+            compression=compression_to_json(compression),
+            fill_value=source.fill_value,
+            axes=list(filter(None, names)) if is_named else None,
+            units=source.units,
+            resolution=source.resolution,
+            offset=source.offset,
+            attributes=json.loads(json.dumps(attributes)),
+        )
+
+
+def _is_read_only(blocks: N5Blocks) -> bool:
+    """Whether the values of a dataset cannot be written as they are stored."""
+    return blocks.view.content is Content.LABELS or isinstance(blocks.compression, Jpeg)
+
+
+def _changed(blocks: N5Blocks, chunks: tuple[int, ...], layout: Layout) -> bytes:
+    """Return the document of a dataset, with another block size and compression where asked for."""
+    document = RawObject.parse(blocks.document)
+    if chunks != blocks.view.chunk_shape:
+        document.set("blockSize", list(from_presented(chunks, blocks.view.axis_order)))
+    if layout.compression not in (None, blocks.compression):
+        assert layout.compression is not None  # noqa: S101 - for the type checker
+        document.set("compression", compression_to_json(layout.compression))
+        document.remove("compressionType")
+    return document.to_bytes()
+
+
+def _nearest(source: ArraySource) -> Compression:
+    """Return the compression of N5 that is nearest to that of an array, or gzip."""
+    if source.blocks is not None:
+        return Gzip() if isinstance(source.blocks.compression, Jpeg) else source.blocks.compression
+    codecs = source.encoded.compressors if source.encoded is not None else ()
+    if source.encoded is not None and not codecs:
+        return Raw()
+    return (nearest_compression(codecs[0]) if codecs else None) or Gzip()
