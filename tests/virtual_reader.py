@@ -25,9 +25,6 @@ class _Blocked:
             raise ImportError(message)
 
 
-sys.meta_path.insert(0, _Blocked())
-
-
 def opened(reference: Mapping[str, Any]) -> Any:
     """Open the store that a reader of plain Zarr would open."""
     path = reference["path"]
@@ -117,4 +114,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.meta_path.insert(0, _Blocked())
     main()
