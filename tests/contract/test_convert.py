@@ -31,7 +31,13 @@ from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import (
+    N5BlockError,
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+)
 from n5zarr.tools.convert.target import ZarrTarget
 
 if TYPE_CHECKING:
@@ -242,7 +248,8 @@ def test_fill_values_and_empty_chunks_stay(tmp_path: Path) -> None:
     )
     source[4:8, 5:10] = 3
     source[12:16, 10:15] = -0.0
-    n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5/v", verify=True)
+    with pytest.warns(N5Warning, match="N5 has no fill value"):
+        n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5/v", verify=True)
     done = n5zarr.convert(tmp_path / "out.n5/v", tmp_path / "b.zarr", shards=(8, 10), verify=True)
     assert done.arrays[0].n_written == 2
     back: Any = zarr.open_array(tmp_path / "b.zarr", mode="r")

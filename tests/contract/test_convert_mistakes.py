@@ -18,6 +18,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from tests.remote import servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,59 @@ def test_a_file_that_has_changed_is_read_anew(
         write(tmp_path / name, values)  # HDF5 refuses where the file is still open
         n5zarr.convert(tmp_path / name / inner, tmp_path / "a.n5", overwrite=True)
         np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5"), values)
+
+
+# --------------------------------------------------------------- what is not stored, or not listed
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": 4, "max_memory": 128}], ids=str)
+def test_zarr_on_a_web_server_without_lists_is_not_taken_for_empty(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    zarr.create_array(tmp_path / "served/a.zarr", name="v", data=VALUES, chunks=(1, 2))
+    with servers.static(tmp_path / "served", lists=False) as url:
+        n5zarr.convert(f"{url}/a.zarr/v", tmp_path / "v.zarr", **options)
+        read: Any = zarr.open_array(tmp_path / "v.zarr", mode="r")
+        np.testing.assert_array_equal(read[...], VALUES)
+        with pytest.raises(N5UnsupportedError, match="gives no list"):
+            n5zarr.convert(f"{url}/a.zarr", tmp_path / "group.zarr", **options)
+
+
+def test_regions_without_blocks_cost_nothing(tmp_path: Path) -> None:
+    shape = (2**14, 2**13, 2**13)
+    spec: Any = {"driver": "n5", "kvstore": {"driver": "file", "path": str(tmp_path / "a.n5")}}
+    layout = ts.ChunkLayout(chunk_shape=(16, 16, 16))
+    made = ts.open(spec, shape=shape, dtype="uint8", create=True, chunk_layout=layout).result()
+    made[5000:5020, 7000:7001, 100:130].write(7).result()
+    n_tasks = []
+    n5zarr.convert(
+        tmp_path / "a.n5", tmp_path / "a.zarr", chunks=24, max_memory=2**22,
+        progress=lambda *_: n_tasks.append(1),
+    )  # fmt: skip
+    assert len(n_tasks) < 20
+    read: Any = zarr.open_array(tmp_path / "a.zarr", mode="r")
+    around = read[90:140, 6990:7010, 4990:5030]
+    assert around.sum() == 7 * 20 * 30
+    assert (around[10:40, 10, 10:30] == 7).all()
+
+
+def test_verifying_tells_how_much_of_all_is_done(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def tell(stage: str, done: int, total: int) -> None:
+        if stage == "verify":
+            told.append((done, total))
+
+    done = n5zarr.convert(SAMPLE, tmp_path / "a.zarr", verify=True, progress=tell)
+    assert {total for _, total in told} == {done.n_bytes}
+    assert told == sorted(told)
+    assert told[-1][0] == done.n_bytes
+
+
+def test_fill_values_that_n5_does_not_have_are_told(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", name="v", shape=(5, 7), dtype="f4", fill_value=np.nan)
+    with pytest.warns(N5Warning, match="such as /v with nan: where chunks are missing, other"):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5")
 
 
 # ---------------------------------------------------------- found before anything is removed

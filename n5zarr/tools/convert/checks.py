@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_url
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.layout import Layout
-    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.tools.convert.source import ArraySource, SourceTree
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Scheduler
 
@@ -36,6 +37,7 @@ __all__ = [
     "check_sizes",
     "check_writable",
     "scheduler_for",
+    "warn_of_fill_values",
 ]
 
 
@@ -114,6 +116,26 @@ def check_sizes(found: SourceTree, layout: Layout) -> None:
             there = " or ".join(map(str, sorted(n_axes)))
             message = f"{name}: expected one number, or one for each of {there} axes, got {sizes}"
             raise N5UnrepresentableError(message, kind="option")
+
+
+def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
+    """Warn of arrays whose missing chunks other programs take for zeros: N5 has no fill value."""
+    if not isinstance(target, N5Destination) or found.container is not None:
+        return
+    filled = [path for path, array in found.arrays.items() if _is_filled(array)]
+    if filled:
+        what = f"{len(filled)} arrays" if len(filled) > 1 else "an array"
+        fill = found.arrays[filled[0]].fill_value
+        message = (
+            f"{target}: {what} with another fill value than 0, such as /{filled[0]} with {fill}: "
+            "where chunks are missing, other programs than n5zarr read 0, as N5 has no fill value"
+        )
+        warnings.warn(message, N5Warning, stacklevel=3)
+
+
+def _is_filled(array: ArraySource) -> bool:
+    is_number = array.native_dtype.kind in "buif"
+    return is_number and array.fill_value is not None and bool(array.fill_value != 0)
 
 
 def check_above(target: Destination) -> None:

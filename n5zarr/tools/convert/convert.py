@@ -21,6 +21,7 @@ from n5zarr.tools.convert.checks import (
     check_options,
     check_sizes,
     scheduler_for,
+    warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
 from n5zarr.tools.convert.from_n5 import coords_tree
@@ -29,7 +30,7 @@ from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.convert.verify import verify_copy
+from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish
 from n5zarr.tools.jobs.run import n_cores, run_tasks
@@ -239,6 +240,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     check_above(target)
     found = as_wanted(found, target, ome=ome, labels=wanted_labels)
     check_sizes(found, layout)
+    warn_of_fill_values(found, target)
     is_remote = not (found.is_local and target.storage.supports_sync)
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
@@ -295,8 +297,8 @@ def _run(  # noqa: PLR0913 - all that is needed to write
     try:
         counts = _copy(copies, written, workers)
         copy_opaque(found, target, written)
-        for copy in copies if verify else ():
-            verify_copy(copy, *workers)
+        if verify:
+            verify_copies(copies, *workers)
         confirm(target.store, target.path, run)
         target.commit()
         finish(target.store, target.path)

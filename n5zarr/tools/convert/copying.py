@@ -32,7 +32,7 @@ from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.shards import join_shard
 from n5zarr.tools.convert.target import ask
 from n5zarr.tools.convert.target_n5 import N5Target
-from n5zarr.tools.jobs.boxes import box_shape, boxes
+from n5zarr.tools.jobs.boxes import box_shape, boxes, n_boxes
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.keys import ChunkNames
 
@@ -145,21 +145,40 @@ class ArrayCopy:
 
     def _positions(self, done: set[str]) -> Iterator[tuple[int, ...]]:
         """Yield the positions of the units that may be there and are not done."""
-        if self.n_units <= _FEW:
+        chunks = None if self.n_units <= _FEW else self.source.stored_positions()
+        if chunks is None:
             found: Any = product(*map(range, self._grid))
         elif self.way == "chunks":
-            found = self.source.stored_positions()
+            found = chunks
         else:
             sizes = zip(self.target.unit, self.source.chunks, strict=True)
             per_unit = [unit // chunk for unit, chunk in sizes]
-            chunks = self.source.stored_positions()
             found = sorted({tuple(map(floordiv, p, per_unit)) for p in chunks})
         return (position for position in found if self.target.key(position) not in done)
 
     def _boxes(self) -> Iterator[Box]:
         shape = self.source.shape
         max_elements = max(1, self.max_bytes // self.source.item_size)
-        return boxes(shape, box_shape(shape, self.target.unit, self.source.chunks, max_elements))
+        step = box_shape(shape, self.target.unit, self.source.chunks, max_elements)
+        chunks = None if n_boxes(shape, step) <= _FEW else self.source.stored_positions()
+        return boxes(shape, step) if chunks is None else self._boxes_with(chunks, step)
+
+    def _boxes_with(
+        self, positions: Sequence[tuple[int, ...]], step: Sequence[int]
+    ) -> Iterator[Box]:
+        """Yield the boxes of which a chunk is stored; all others hold the fill value only."""
+        shape, chunks = self.source.shape, self.source.chunks
+        found: set[tuple[int, ...]] = set()
+        for position in positions:
+            corners = [p * c for p, c in zip(position, chunks, strict=True)]
+            ends = [min(k + c, n) for k, c, n in zip(corners, chunks, shape, strict=True)]
+            sides = [range(k // s, -(-e // s)) for k, e, s in zip(corners, ends, step, strict=True)]
+            found.update(product(*sides))
+        for place in sorted(found):
+            starts = [p * s for p, s in zip(place, step, strict=True)]
+            yield tuple(
+                slice(k, min(k + s, n)) for k, s, n in zip(starts, step, shape, strict=True)
+            )
 
     def _units_in(self, box: Box) -> list[tuple[int, ...]]:
         unit = self.target.unit

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import zarr
 
 from n5zarr.format.path import join
+from n5zarr.storage.requests import list_each
 from n5zarr.tools.convert.source import ArraySource, SourceTree
+from n5zarr.tools.convert.target import ask
 
 if TYPE_CHECKING:
     from zarr.storage import StorePath
@@ -36,6 +38,8 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
     ------
     FileNotFoundError
         There is nothing of Zarr.
+    N5UnsupportedError
+        It is a group without consolidated metadata, and the server gives no list.
     """
     node = zarr.open(place, mode="r")
     name = join(str(storage), place.path)
@@ -47,6 +51,8 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
             arrays[below] = zarr_array(member)
         else:
             groups[below] = member.attrs.asdict()
+    if not arrays:
+        ask(storage, list_each([place.path]))  # raises where the server gives no list
     return SourceTree(name, arrays, groups, storage=storage)
 
 

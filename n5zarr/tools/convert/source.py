@@ -7,8 +7,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zarr.abc.store import SupportsSyncStore
+from zarr.storage import FsspecStore
 
 from n5zarr.conventions.model import level_of
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_key
@@ -136,14 +138,19 @@ class ArraySource:
         """Bytes of an element; of text, an estimate."""
         return max(1, self.native_dtype.itemsize)
 
-    def stored_positions(self) -> list[tuple[int, ...]]:
-        """List the positions of the encoded chunks that are stored, C order."""
+    def stored_positions(self) -> list[tuple[int, ...]] | None:
+        """List the positions of the encoded chunks that are stored, C order; None if unknown."""
         if self.encoded is None:
-            return []
+            return None
         names = ChunkNames.of(self.encoded.metadata.to_dict())
         store, path = self.encoded.store, self.encoded.path
-        coords = (names.coords(key) for key in keys_below(store, path))
-        return sorted(position for position in coords if position is not None)
+        try:
+            coords = [names.coords(key) for key in keys_below(store, path)]
+        except N5UnsupportedError:  # the server gives no list
+            return None
+        found = sorted(position for position in coords if position is not None)
+        # a web server without lists looks like an array without chunks
+        return None if not found and isinstance(store, FsspecStore) else found
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import batched
-from typing import TYPE_CHECKING, Any
+from itertools import batched, chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,24 +20,76 @@ from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.run import run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.tools.convert.copying import ArrayCopy
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["verify_copy"]
+__all__ = ["verify_copies"]
+
+_BATCH = 64  # blocks that are compared at once
+
+
+class _Compared(NamedTuple):
+    """What a comparison has found: the bytes that it has looked at, and what differs."""
+
+    n_bytes: int
+    differing: N5Error | None
 
 
 @dataclass(frozen=True, eq=False)
-class _Compare:
-    copy: ArrayCopy
+class _Values:
+    """The values of a box."""
 
-    def __call__(self, box: Box) -> tuple[Box, int, bool]:
-        one = np.asarray(self.copy.source.values[box])
-        other = np.asarray(self.copy.target.array[box])
-        return box, one.nbytes, _is_same(one, other)
+    copy: ArrayCopy
+    box: Box
+
+    def compare(self) -> _Compared:
+        source, target = self.copy.source, self.copy.target
+        one, other = np.asarray(source.values[self.box]), np.asarray(target.array[self.box])
+        if _is_same(one, other):
+            return _Compared(one.nbytes, None)
+        where = ", ".join(f"{s.start}:{s.stop}" for s in self.box)
+        return _Compared(one.nbytes, _differing(self.copy, f"[{where}]"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Headers and elements of blocks, which need not be those of an array."""
+
+    copy: ArrayCopy
+    positions: Sequence[N5Tuple]
+
+    def compare(self) -> _Compared:
+        blocks, target = self.copy.source.blocks, self.copy.target
+        assert blocks is not None  # noqa: S101 - of this way
+        assert isinstance(target, N5Target)  # noqa: S101 - of this way
+        names = list(map(block_path, self.positions))
+        old = ask(blocks.store.storage, read_each([join(blocks.path, n) for n in names]))
+        new = ask(target.shown.storage, read_each([join(target.path, n) for n in names]))
+        n_bytes = len(names) * math.prod(target.unit) * self.copy.source.item_size
+        for name, one, other in zip(names, old, new, strict=True):
+            if one != other and (one is None or other is None or self._differ(one, other)):
+                return _Compared(n_bytes, _differing(self.copy, f"block {name}"))
+        return _Compared(n_bytes, None)
+
+    def _differ(self, one: BufferLike, other: BufferLike) -> bool:
+        blocks, target = self.copy.source.blocks, self.copy.target
+        assert blocks is not None  # noqa: S101 - of this way
+        assert isinstance(target, N5Target)  # noqa: S101 - of this way
+        dataset = blocks.view.dataset
+        first = parse_block(one, dataset.ndim, dataset.data_type, blocks.compression)
+        second = parse_block(other, dataset.ndim, dataset.data_type, target.compression)
+        same_data = _is_same(np.asarray(first.data), np.asarray(second.data))
+        return first.header != second.header or not same_data
+
+
+def _differing(copy: ArrayCopy, where: str) -> N5Error:
+    message = f"expected the values of {copy.source.name}, got others in {where}"
+    return N5Error(message, kind="differs", where=f"{copy.target.array.store_path}")
 
 
 def _is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
@@ -50,74 +102,42 @@ def _is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
     return same
 
 
-def verify_copy(
-    copy: ArrayCopy,
+def verify_copies(
+    copies: Sequence[ArrayCopy],
     scheduler: Scheduler,
     n_workers: int | None,
     progress: Progress | None,
 ) -> None:
-    """Read source and destination, and compare them.
+    """Read sources and destinations, and compare them.
 
     Raises
     ------
     N5Error
         A value differs (``kind="differs"``).
     """
+    total, n_done = sum(copy.n_bytes for copy in copies), 0
+    parts = chain.from_iterable(map(_parts, copies))
+    for n_bytes, differing in run_tasks(_compare, parts, scheduler=scheduler, n_workers=n_workers):
+        if differing is not None:
+            raise differing
+        n_done = min(total, n_done + n_bytes)
+        if progress is not None:
+            progress("verify", n_done, total)
+
+
+def _parts(copy: ArrayCopy) -> Iterator[_Values | _Blocks]:
+    """Yield the parts of an array that are compared at once."""
     source, target = copy.source, copy.target
     if copy.way == "blocks":
-        _verify_blocks(copy, scheduler, n_workers)
+        assert source.blocks is not None  # noqa: S101 - of this way
+        for positions in batched(source.blocks.positions(), _BATCH):
+            yield _Blocks(copy, positions)
         return
     max_elements = max(1, copy.max_bytes // (2 * source.item_size))
     step = box_shape(source.shape, target.unit, source.chunks, max_elements)
-    n_done = 0
-    for box, n_bytes, is_same in run_tasks(
-        _Compare(copy), boxes(source.shape, step), scheduler=scheduler, n_workers=n_workers
-    ):
-        n_done += n_bytes
-        if not is_same:
-            where = ", ".join(f"{s.start}:{s.stop}" for s in box)
-            message = f"expected the values of {source.name}, got others in [{where}]"
-            raise N5Error(message, kind="differs", where=f"{target.array.store_path}")
-        if progress is not None:
-            progress("verify", n_done, math.prod(source.shape) * source.item_size)
+    for box in boxes(source.shape, step):
+        yield _Values(copy, box)
 
 
-def _verify_blocks(copy: ArrayCopy, scheduler: Scheduler, n_workers: int | None) -> None:
-    """Compare headers and elements of all blocks, which need not be those of an array."""
-    blocks = copy.source.blocks
-    assert blocks is not None  # noqa: S101 - of this way
-    batches = batched(blocks.positions(), 64)
-    compare = _CompareBlocks(copy)
-    for differing in run_tasks(compare, batches, scheduler=scheduler, n_workers=n_workers):
-        if differing is not None:
-            message = f"block {differing}: expected that of {copy.source.name}, got another"
-            raise N5Error(message, kind="differs", where=f"{copy.target.array.store_path}")
-
-
-@dataclass(frozen=True, eq=False)
-class _CompareBlocks:
-    copy: ArrayCopy
-
-    def __call__(self, positions: Sequence[N5Tuple]) -> str | None:
-        """Return the path of the first block that differs."""
-        blocks, target = self.copy.source.blocks, self.copy.target
-        assert blocks is not None  # noqa: S101 - of this way
-        assert isinstance(target, N5Target)  # noqa: S101 - of this way
-        names = list(map(block_path, positions))
-        old = ask(blocks.store.storage, read_each([join(blocks.path, n) for n in names]))
-        new = ask(target.shown.storage, read_each([join(target.path, n) for n in names]))
-        dataset = blocks.view.dataset
-        for name, one, other in zip(names, old, new, strict=True):
-            if one == other:
-                continue
-            if one is None or other is None:
-                return name
-            first = parse_block(one, dataset.ndim, dataset.data_type, blocks.compression)
-            second = parse_block(other, dataset.ndim, dataset.data_type, target.compression)
-            if first.header != second.header or not _is_same_data(first.data, second.data):
-                return name
-        return None
-
-
-def _is_same_data(one: object, other: object) -> bool:
-    return _is_same(np.asarray(one), np.asarray(other))
+def _compare(part: _Values | _Blocks) -> _Compared:
+    return part.compare()
