@@ -71,11 +71,9 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     FileNotFoundError
         The container or node does not exist.
     N5UnsupportedError
-        The container is not in local files, or a dataset is a link or holds other nodes
-        (``kind="option"``).
+        No local files, or a dataset is a link or holds other nodes (``kind="option"``).
     N5UnrepresentableError
-        Neither blocks nor a compression are given, or an interrupted run is to be resumed first
-        (``kind="option"``).
+        Nothing to change is given, or an interrupted run is to be resumed (``kind="option"``).
 
     Examples
     --------
@@ -101,8 +99,7 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     if written is not None:  # all but the renames
         done = Conversion(str(root / node), str(new), (), 0, 0.0, verified=True)
     else:
-        for array in n5_tree(root / node).arrays:
-            _check_alone(root / node / array)
+        _check_alone(root / node)
         is_begun = resume and (new / node / INCOMPLETE_JSON).exists()
         done = convert(
             root / node,
@@ -119,8 +116,7 @@ def rechunk(  # noqa: PLR0913 - the options of convert
         written = [join(node, array.path) for array in done.arrays]
         _note_written(beside, node, written)
     for array in written:
-        if (new / array).exists():
-            _replace(root / array, new / array, beside / "replaced")
+        _replace(root / array, new / array, beside / "replaced")
     shutil.rmtree(beside)
     return done
 
@@ -154,21 +150,23 @@ def _note_written(beside: Path, node: str, datasets: Sequence[str]) -> None:
     os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
 
 
-def _check_alone(dataset: Path) -> None:
-    """Check that a directory is no link and holds nothing but a dataset: all of it is replaced."""
-    if dataset.resolve() != dataset:
-        message = (
-            f"{dataset}: expected a directory, got a link to {dataset.resolve()}; rechunk that"
-        )
-        raise N5UnsupportedError(message, kind="option")
-    for entry in dataset.iterdir():
-        if entry.name != ATTRIBUTES_JSON and not is_block_name(entry.name):
-            message = f"{dataset}: expected only blocks in a dataset, got {entry.name!r}; move it"
+def _check_alone(node: Path) -> None:
+    """Check that datasets are no links and hold nothing but blocks: all of them is replaced."""
+    for dataset in (node / path for path in n5_tree(node).arrays):
+        if dataset.resolve() != dataset:
+            to = dataset.resolve()
+            message = f"{dataset}: expected a directory, got a link to {to}; rechunk that"
             raise N5UnsupportedError(message, kind="option")
+        for entry in dataset.iterdir():
+            if entry.name != ATTRIBUTES_JSON and not is_block_name(entry.name):
+                found = f"expected only blocks in a dataset, got {entry.name!r}; move it"
+                raise N5UnsupportedError(f"{dataset}: {found}", kind="option")
 
 
 def _replace(old: Path, new: Path, aside: Path) -> None:
     """Put a dataset in the place of another one; goes on where a killed run stopped."""
+    if not new.exists():  # it is in place
+        return
     if old.exists():
         shutil.rmtree(aside, ignore_errors=True)
         old.rename(aside)

@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import Scheduler
 
 __all__ = [
-    "check_above",
-    "check_apart",
+    "check_arrays",
     "check_found",
     "check_options",
-    "check_sizes",
+    "check_places",
     "check_writable",
     "scheduler_for",
-    "warn_of_fill_values",
 ]
 
 
@@ -78,7 +76,7 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
 
 
 def check_found(
-    found: SourceTree, target: Destination, select: Sequence[str], *, is_chosen: bool
+    found: SourceTree, target: Destination, select: Sequence[str], *, is_all: bool
 ) -> None:
     """Check that all nodes can be read, and that something is selected.
 
@@ -88,28 +86,29 @@ def check_found(
         What is selected, and where it goes.
     select : sequence of str
         Patterns of what to copy.
-    is_chosen : bool
-        Whether the user has selected anything, or left anything out.
+    is_all : bool
+        Whether the user has neither selected anything nor left anything out.
     """
     opaque = opaque_paths(found, target)
     for path, err in found.refused.items():
         if path not in opaque:
             err.add_note(f"exclude={path!r} (--exclude {path}) leaves it out")
             raise err
-    if is_chosen and not found.arrays and not opaque:
+    if not is_all and not found.arrays and not opaque:
         wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
         message = f"{found.name}: expected {wanted}, got none"
         raise N5UnrepresentableError(message, kind="option")
 
 
-def check_sizes(found: SourceTree, layout: Layout) -> None:
-    """Check that sizes for each axis are for the axes of some array.
+def check_arrays(found: SourceTree, target: Destination, layout: Layout) -> None:
+    """Check that sizes for each axis are for the axes of some array; warn of fill values.
 
     Raises
     ------
     N5UnrepresentableError
         They are not (``kind="option"``).
     """
+    _warn_of_fill_values(found, target)
     n_axes = {len(array.shape) for array in found.arrays.values()}
     for name, sizes in (("chunks", layout.chunks), ("shards", layout.shards)):
         if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:
@@ -118,7 +117,7 @@ def check_sizes(found: SourceTree, layout: Layout) -> None:
             raise N5UnrepresentableError(message, kind="option")
 
 
-def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
+def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:
     """Warn of arrays whose missing chunks other programs take for zeros: N5 has no fill value."""
     if not isinstance(target, N5Destination) or found.container is not None:
         return
@@ -130,7 +129,7 @@ def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
             f"{target}: {what} with another fill value than 0, such as /{filled[0]} with {fill}: "
             "where chunks are missing, other programs than n5zarr read 0, as N5 has no fill value"
         )
-        warnings.warn(message, N5Warning, stacklevel=3)
+        warnings.warn(message, N5Warning, stacklevel=4)
 
 
 def _is_filled(array: ArraySource) -> bool:
@@ -138,14 +137,20 @@ def _is_filled(array: ArraySource) -> bool:
     return is_number and array.fill_value is not None and bool(array.fill_value != 0)
 
 
-def check_above(target: Destination) -> None:
-    """Check that no array, and no group of another format, lies above the destination.
+def check_places(source: SourceTree, target: Destination) -> None:
+    """Check that source and destination do not lie in each other, nor the latter in an array.
 
     Raises
     ------
     N5UnrepresentableError
-        One does (``kind="option"``).
+        One does, or a group of another format is above the destination (``kind="option"``).
     """
+    _check_apart(source, target)
+    _check_above(target)
+
+
+def _check_above(target: Destination) -> None:
+    """Check that no array, and no group of another format, lies above the destination."""
     names = target.path.split("/")[:-1] if target.path else None
     if names is None:
         return
@@ -237,14 +242,8 @@ def _is_seen(storage: Storage) -> bool:
     return storage.is_shared or not isinstance(storage.store, FsspecStore)
 
 
-def check_apart(source: SourceTree, target: Destination) -> None:
-    """Check that source and destination do not lie in each other.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        They do (``kind="option"``).
-    """
+def _check_apart(source: SourceTree, target: Destination) -> None:
+    """Check that source and destination do not lie in each other."""
     other = _real(str(target))
     for one in map(_real, _places(source.name)):
         if f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"):

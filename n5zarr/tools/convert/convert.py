@@ -15,13 +15,11 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.tools.convert.checks import (
-    check_above,
-    check_apart,
+    check_arrays,
     check_found,
     check_options,
-    check_sizes,
+    check_places,
     scheduler_for,
-    warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
 from n5zarr.tools.convert.from_n5 import coords_tree
@@ -229,26 +227,18 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         n_workers=n_workers,
     )
     layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
-    if coords:
-        found = coords_tree(source, storage_options=storage_options)
-    else:
-        found = open_source(source, target.zarr_format, storage_options)
-    found = found.only(patterns, excluded, level)
-    is_chosen = bool(patterns or excluded or level is not None)
-    check_found(found, target, patterns, is_chosen=is_chosen)
-    check_apart(found, target)
-    check_above(target)
+    found = _open(source, target, storage_options, coords=coords).only(patterns, excluded, level)
+    check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
+    check_places(found, target)
     found = as_wanted(found, target, ome=ome, labels=wanted_labels)
-    check_sizes(found, layout)
-    warn_of_fill_values(found, target)
+    check_arrays(found, target, layout)
     is_remote = not (found.is_local and target.storage.supports_sync)
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
     copies = _plan(found, target, layout, max(1, max_memory // (2 * n_at_once)))
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
-    if not overwrite:
-        target.check_free()
+    target.check_free(overwrite=overwrite)
     if dry_run:
         return result
     scheduler = scheduler_for(found, target, scheduler, n_workers)
@@ -270,6 +260,18 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         for array, (n_units, n_bytes) in zip(arrays, counts, strict=True)
     )
     return replace(result, arrays=arrays, seconds=time.monotonic() - began, verified=verify)
+
+
+def _open(
+    source: Location,
+    target: Destination,
+    storage_options: Mapping[str, object] | None,
+    *,
+    coords: bool,
+) -> SourceTree:
+    if coords:
+        return coords_tree(source, storage_options=storage_options)
+    return open_source(source, target.zarr_format, storage_options)
 
 
 class _Workers(NamedTuple):

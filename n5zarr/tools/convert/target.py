@@ -175,15 +175,15 @@ class Destination(ABC):
         """The keys as they are stored, for writing."""
         return self.storage.store.with_read_only(read_only=False)
 
-    def check_free(self) -> None:
-        """Check that nothing is there but the result of an interrupted run.
+    def check_free(self, *, overwrite: bool) -> None:
+        """Check that nothing is there but the result of an interrupted run, or it may go.
 
         Raises
         ------
         N5UnrepresentableError
             Something is there (``kind="option"``).
         """
-        is_free = sync(self.store.is_empty(self.path))
+        is_free = overwrite or sync(self.store.is_empty(self.path))
         if not is_free and read_incomplete(self.store, self.path) is None:
             message = (
                 f"{self}: expected a destination that does not exist, got one; overwrite=True "
