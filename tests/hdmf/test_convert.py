@@ -1093,9 +1093,9 @@ def test_the_command_shows_how_far_it_is(tmp_path: Path) -> None:
     # of a terminal 80 columns wide
     script = """
 import sys
-from n5zarr.cli import app as cli
+from n5zarr.cli import app as cli, progress
 from rich.console import Console
-cli._console = lambda stderr=False: Console(stderr=stderr, force_terminal=True, width=80)
+progress.console = lambda stderr=False: Console(stderr=stderr, force_terminal=True, width=80)
 sys.argv = ["n5zarr", "nwb", "convert", "a.nwb", "a.n5"]
 cli.app()
 """
