@@ -59,8 +59,8 @@ def run_tasks[T, R](
     """Run a function for each task, some at a time, and yield the results as they come.
 
     Tasks are taken as workers become free, so that their number costs no memory. If the caller
-    stops, or a task fails, waiting tasks are dropped and running ones are waited for; with dask,
-    which does not say which are running, both are waited for: two for each thread at most.
+    stops, or a task fails, waiting tasks are dropped and running ones are waited for; with dask
+    both are waited for, at most two for each thread.
 
     Parameters
     ----------
@@ -86,15 +86,11 @@ def run_tasks[T, R](
         There is no such scheduler, or it has no such number of workers (``kind="option"``).
     N5MissingDependencyError
         The address is one of dask, and ``distributed`` is not installed.
-    ChildProcessError
-        A process ended before its task was done.
-    ConnectionError
-        The scheduler of dask is gone, or somebody has cancelled its tasks.
+    ChildProcessError, ConnectionError
+        A process ended before its task was done; the scheduler of dask has gone.
     """
-    if n_workers is not None and n_workers < 1:
-        message = f"n_workers: expected a number above 0, got {n_workers}"
-        raise N5UnrepresentableError(message, kind="option")
-    with _executor(scheduler, n_workers or n_cores()) as (executor, n_at_once, drops):
+    n_workers = n_cores() if n_workers is None else n_workers
+    with _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)
         remaining = iter(tasks)
@@ -135,6 +131,9 @@ def _executor(
     scheduler: Scheduler, n_workers: int
 ) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
     """Yield what runs the tasks, how many at once, and whether it can now drop what waits."""
+    if n_workers < 1:
+        message = f"n_workers: expected a number above 0, got {n_workers}"
+        raise N5UnrepresentableError(message, kind="option")
     client = _active_client() if scheduler is None else scheduler
     if client is None or client == "threads":
         with ThreadPoolExecutor(n_workers, "n5zarr") as threads:
@@ -211,12 +210,6 @@ def _connected(address: str) -> Any:  # noqa: ANN401 - distributed has no types
         from distributed.comm.addressing import get_address_host_port, parse_address  # noqa: PLC0415
     except ImportError as err:
         raise N5MissingDependencyError("distributed", f"the scheduler {address}", "xarray") from err
-    if ":" not in address:  # dask would try for a minute
-        message = (
-            "scheduler: expected 'threads', 'processes' or an address such as tcp://host:8786, got "
-            f"{address!r}"
-        )
-        raise N5UnrepresentableError(message, kind="option")
     try:
         if parse_address(address)[0] in ("tcp", "tls"):
             get_address_host_port(address)  # a client of a wrong address waits a minute to end
