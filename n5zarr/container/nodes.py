@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
@@ -35,8 +36,9 @@ from n5zarr.format.attributes import (
     missing_dataset_keys,
     parse_attributes,
 )
-from n5zarr.format.grid import is_block_name, parse_block_path
+from n5zarr.format.grid import is_block_name
 from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import check_key, join
 from n5zarr.format.version import VERSION_KEY, check_version
 from n5zarr.storage.requests import Get, List, Steps, Warn, list_each, read_each, read_key
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Entry
 
 __all__ = ["Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
@@ -324,22 +325,10 @@ class Nodes:
     def grid_positions(self, path: str, view: DatasetView) -> Steps[list[N5Tuple]]:
         """List the grid positions of the blocks that exist, sorted; list every block directory.
 
-        N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
+        For very many blocks, :func:`grid_position_rows` takes a tenth of the memory.
         """
-        grid = view.dataset.grid
-        names = [""]
-        n_levels = max(1, view.dataset.ndim)
-        for level in range(n_levels):
-            last = level == n_levels - 1
-            listings = yield from list_each([join(path, prefix) for prefix in names])
-            names = [
-                join(prefix, entry.name)
-                for prefix, entries in zip(names, listings, strict=True)
-                for entry in entries
-                if is_block_name(entry.name) and entry.is_dir in (None, not last)
-            ]
-        positions = (parse_block_path(name, grid) for name in names)
-        return sorted(position for position in positions if position is not None)
+        rows = yield from grid_position_rows(path, view.dataset.grid)
+        return [N5Tuple(row) for row in map(tuple, rows.tolist())]
 
 
 def check_of_node(err: N5Error) -> None:
