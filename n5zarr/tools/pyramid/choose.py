@@ -15,6 +15,7 @@ __all__ = ["Level", "choose_levels"]
 
 _ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
 _SMALL = 64  # elements along an axis that need no coarser level, however small the blocks are
+_MOST = 2**53  # elements of s0: attributes are numbers of 64 bits
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,9 @@ def _coarser(
         by = tuple(factors) if factors else _halved(shape, sizes)
         shape = tuple(-(-n // f) for n, f in zip(shape, by, strict=True))
         total = tuple(t * f for t, f in zip(total, by, strict=True))
+        if max(total) > _MOST:
+            message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
+            raise N5UnrepresentableError(message, kind="option")
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
         yield Level(by, total, shape)
 

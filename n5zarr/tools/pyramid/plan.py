@@ -6,16 +6,23 @@ each level says that it is incomplete, see :mod:`n5zarr.tools.jobs.incomplete`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.block_listing import grid_position_rows
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Put
-from n5zarr.tools.jobs.incomplete import begin, finish, keys_below, read_incomplete
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish, keys_below, read_incomplete
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -28,7 +35,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.describe import Written
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Request, Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
@@ -38,6 +44,9 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.work import Pass
 
 __all__ = ["Plan", "Workers"]
+
+_WORKING = 16  # bytes that methods need for each element of a cell, beside the element
+_AGAIN = 1.0  # seconds after which a run looks whether another one has begun
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ class Plan:
         compression: Compression,
     ) -> None:
         self.opened, self.finest, self.method = opened, finest, method
+        self._run = uuid4().hex
         self.levels = {f"s{k}": level for k, level in enumerate(levels, 1)}
         self.written: dict[str, Written] = {
             name: finest.written(name, level.total, method) for name, level in self.levels.items()
@@ -120,6 +130,26 @@ class Plan:
             for made, level in zip(self.made, self.levels.values(), strict=True)
         }
 
+    def check_cells(self, memory: int) -> None:
+        """Check that the elements that become one fit in memory, in bytes.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            They do not (``kind="option"``).
+        """
+        shape = self.source.shape
+        for level in self.made:
+            pairs = zip(level.factors, shape, strict=True)
+            n_bytes = math.prod(min(f, n) for f, n in pairs) * (self.item_size + _WORKING)
+            if n_bytes > memory:
+                message = (
+                    f"factors: expected elements that fit in memory, {memory} bytes, got "
+                    f"{[*level.factors]}, which need {n_bytes}; give smaller ones, and more levels"
+                )
+                raise N5UnrepresentableError(message, kind="option")
+            shape = level.shape
+
     def is_interrupted(self) -> bool:
         """Whether an interrupted run has left a mark in the first level."""
         return bool(self.made) and self._mark(self.made[0]) is not None
@@ -155,6 +185,7 @@ class Plan:
             self._run_pass(job, done[n_made : n_made + n_levels], workers, progress)
             n_made += n_levels
             source = self.made[n_made - 1]
+        self._confirm()
         self.finest.describe_itself(self.opened)
         self.opened.ask(self._write_documents())
         self.finest.describe(self.opened, self.written)
@@ -163,9 +194,14 @@ class Plan:
 
     def _begin(self, level: Made, *, resume: bool) -> set[str]:
         """Mark a level; return the keys that an interrupted run has written."""
-        keys = begin(self._keys, level.path, self._job(), resume=resume)
+        keys = begin(self._keys, level.path, self._job(), resume=resume, run=self._run)
         # an interrupted run may have removed this mark, and not yet all
         return keys or (keys_below(self._keys, level.path) if resume else keys)
+
+    def _confirm(self) -> None:
+        """Raise if another run has begun to write the same levels."""
+        for level in self.made:
+            confirm(self._keys, level.path, self._run)
 
     def _run_pass(
         self, job: Pass, done: Sequence[set[str]], workers: Workers, progress: Progress | None
@@ -176,20 +212,24 @@ class Plan:
         stage = "-".join(dict.fromkeys([names[0], names[-1]]))
         n_done, total = 0, sum(n_bytes.values())
         results = run_tasks(job, wanted, scheduler=workers.scheduler, n_workers=workers.n)
+        confirmed = monotonic()
         for place in results:
+            if monotonic() - confirmed > _AGAIN:
+                self._confirm()
+                confirmed = monotonic()
             n_done += n_bytes[place]
             if progress is not None:
                 progress(stage, n_done, total)
 
-    def stored(self, path: str, document: object = None) -> list[N5Tuple]:
-        """List the grid positions of the stored blocks of a dataset."""
+    def stored(self, path: str, document: object = None) -> np.ndarray:
+        """List the grid positions of the stored blocks of a dataset, one row for each, N5 order."""
         opened = self.opened
         if isinstance(document, dict):
             opened = opened.assuming(path, document)
         view = opened.node(path)
         if not isinstance(view, DatasetView):
-            return []
-        return opened.ask(opened.container.nodes.grid_positions(path, view))
+            return np.empty((0, 0), np.int64)
+        return opened.ask(grid_position_rows(path, view.dataset.grid))
 
     def n_bytes_stored(self, path: str) -> int:
         """Count the bytes of the blocks of a level that is complete."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from n5zarr.tools.pyramid.work import Pass, Task, blocks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.format.order import AxisOrder, N5Tuple
+    from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.work import Made
@@ -131,8 +131,9 @@ def _least(source: Made, levels: Sequence[Made]) -> tuple[tuple[int, ...], int]:
     """Give the smallest region of the coarsest level, and the elements of the source for it."""
     last = levels[-1]
     region = tuple(map(min, last.block, last.shape))
-    total = np.prod([level.factors for level in levels], axis=0)
-    return region, math.prod(map(int, np.minimum(total * region, source.shape)))
+    total = [math.prod(by) for by in zip(*(level.factors for level in levels), strict=True)]
+    triples = zip(total, region, source.shape, strict=True)
+    return region, math.prod(min(by * r, n) for by, r, n in triples)
 
 
 def _grown(
@@ -183,7 +184,7 @@ def _with_parts(
 
 def tasks(
     job: Pass,
-    stored: Sequence[N5Tuple],
+    stored: np.ndarray,
     done: Sequence[set[str]],
     axis_order: AxisOrder,
 ) -> list[Task]:
@@ -193,16 +194,16 @@ def tasks(
     ----------
     job : Pass
         The pass.
-    stored : sequence of tuple of int
-        Grid positions of the stored blocks of the source, N5 order.
+    stored : numpy.ndarray
+        Grid positions of the stored blocks of the source, N5 order, one row for each.
     done : sequence of set of str
         For each level the paths of the blocks that an interrupted run has written.
     axis_order : {"C", "F"}
         Order of the axes of arrays.
     """
     found: list[Task] = []
-    positions = np.array([present(p, axis_order) for p in stored], np.int64)
-    for place, own in _regions_of(job, positions.reshape(-1, len(job.extent))):
+    positions = stored[:, present([*range(len(job.extent))], axis_order)]
+    for place, own in _regions_of(job, positions):
         there = _done_in(job, place, done, axis_order) if any(done) else None
         if there is None:
             found.append(Task(place, own, (frozenset(),) * len(job.levels)))
@@ -213,25 +214,30 @@ def tasks(
 
 def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Yield the places of regions, in order, with the stored blocks that each depends on."""
-    by = np.prod([level.factors for level in job.levels], axis=0)
-    size = by * job.region
+    total = [math.prod(by) for by in zip(*(level.factors for level in job.levels), strict=True)]
     grid = [-(-n // r) for n, r in zip(job.levels[-1].shape, job.region, strict=True)]
-    begin = stored * job.chunk
-    end = np.minimum(begin + job.chunk, job.extent)
-    first = np.maximum(begin - job.reach, 0) // size
-    last = np.minimum((end - 1 + job.reach) // size, np.array(grid) - 1)
-    spans = (last - first).max(axis=0, initial=0) + 1
+    # small, as there may be millions, with room for the offsets below
+    first = np.empty(stored.shape, np.min_scalar_type(-min(2 * max(grid), 2**63)))
+    last = np.empty_like(first)
+    for axis, (n, chunk, reach) in enumerate(zip(job.extent, job.chunk, job.reach, strict=True)):
+        size = min(total[axis] * job.region[axis], n)
+        begin = stored[:, axis].astype(np.int64) * chunk
+        end = begin + np.minimum(chunk, n - begin)  # at most n, which has up to 63 bits
+        first[:, axis] = np.maximum(begin - reach, 0) // size
+        last[:, axis] = (np.minimum(end, n - reach) + reach - 1) // size
+    spans = (last - first).max(axis=0, initial=0).astype(int) + 1
     places, rows = [], []
     for offset in product(*map(range, spans)):  # most often one: blocks lie in one region
-        is_in = (first + offset <= last).all(axis=1)
-        places.append(np.ravel_multi_index(tuple((first + offset)[is_in].T), grid))
-        rows.append(np.nonzero(is_in)[0])
+        place = first + np.array(offset, first.dtype)
+        row = np.flatnonzero((place <= last).all(axis=1))
+        places.append(place[row])
+        rows.append(row)
     every, row = np.concatenate(places), np.concatenate(rows)
-    order = np.argsort(every, kind="stable")
-    starts = np.unique(every[order], return_index=True)[1]
-    for group in np.split(order, starts[1:]) if len(order) else []:
-        place = np.unravel_index(every[group[0]], grid)
-        yield tuple(map(int, place)), stored[row[group]]
+    order = np.lexsort(every.T[::-1])
+    every, own = every[order], stored[row[order]]
+    starts = np.flatnonzero((every[1:] != every[:-1]).any(axis=1)) + 1
+    for one, other in pairwise([0, *map(int, starts), len(every)] if len(every) else []):
+        yield tuple(map(int, every[one])), own[one:other]
 
 
 def _done_in(

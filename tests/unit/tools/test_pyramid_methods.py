@@ -21,6 +21,7 @@ CASES = [
     ((17,), (3,)),
     ((3, 5, 7, 2), (2, 1, 3, 2)),
     ((131, 67, 37), (2, 2, 2)),  # more than is worked on at a time
+    ((17, 23, 31), (5, 7, 11)),  # cells that are sorted in another way
 ]
 
 
@@ -66,6 +67,29 @@ def test_nan_is_the_largest_number_and_spoils_a_mean() -> None:
     assert downsample(given, (4,), "mode").tolist() == [1, 1, 3]
     assert np.isnan(downsample(given, (4,), "mean")).all()
     assert np.isnan(downsample(given[[1, 3]], (2,), "median")).all()
+
+
+def test_nan_in_large_cells_is_the_largest_number_too() -> None:
+    cell = np.array([np.nan] * 200 + [3, 3, 1])
+    assert downsample(cell, (203,), "mode") == 3
+    assert np.isnan(downsample(cell, (203,), "median"))
+
+
+def test_huge_cells_take_no_longer_than_their_elements() -> None:
+    given = elements("u8", (61, 67, 71))
+    for method in ("mode", "median"):
+        theirs = tensorstore.downsample(tensorstore.array(given), given.shape, method)
+        found = downsample(given, given.shape, method)
+        np.testing.assert_array_equal(found, theirs.read().result())
+    assert downsample(given[0], (2**40, 2), "gaussian").shape == (1, 36)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["mean", "gaussian"])
+def test_infinities_are_no_reason_for_warnings(method: Any) -> None:
+    given = np.array([np.inf, -np.inf, 3e38, 3e38], "f4")
+    found = downsample(given, (2,), method)
+    assert np.isnan(found[0])
 
 
 def test_gaussian_of_odd_factors_is_scipys_at_the_middles_of_cells() -> None:
@@ -120,6 +144,7 @@ def test_axes_without_voxels_and_of_one_element_stay() -> None:
         ({"factors": (2, 2)}, "factors: expected 3, one for each axis"),
         ({"factors": (1, 1, 1)}, "one above 1"),
         ({"factors": (2, 0, 2)}, "at least 1"),
+        ({"factors": (2, 2**60, 2)}, r"at most 2\*\*53 elements of s0 for one"),
         ({"n_levels": 0}, "a number above 0, got 0"),
         ({"n_levels": 9}, r"at most 7, got 9: s7 has the shape \(1, 1, 1\)"),
     ],
