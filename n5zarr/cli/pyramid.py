@@ -108,7 +108,7 @@ def pyramid(
             made = build_pyramid(
                 location,
                 factors=_auto_or_numbers("--factors", factors),
-                levels="auto" if levels == "auto" else _numbers("--levels", levels)[0],
+                levels="auto" if levels == "auto" else _number("--levels", levels),
                 method=method,
                 convention=convention,
                 compression=compression,
@@ -130,6 +130,14 @@ def pyramid(
 
 def _auto_or_numbers(name: str, text: str) -> Literal["auto"] | list[int]:
     return "auto" if text == "auto" else _numbers(name, text)
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        message = f"expected a number or auto, got {text!r}"
+        raise typer.BadParameter(message, param_hint=name) from None
 
 
 def _numbers(name: str, text: str) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorstore
 from distributed import Client, LocalCluster
-from zarr.storage import MemoryStore
+from zarr.storage import MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr.tools.pyramid.methods import downsample
@@ -246,6 +246,21 @@ def test_empty_regions_stay_empty_and_are_not_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(level[550:556, 100:105, 150:155], wanted)
 
 
+def test_a_grid_may_have_more_places_than_64_bits_count(tmp_path: Path) -> None:
+    group = tmp_path / "c.n5" / "em"
+    array: Any = n5zarr.create_array(
+        group / "s0", shape=(2**30, 2**30 + 1, 2**30 - 1), dtype="u1", chunks=(64, 64, 64)
+    )
+    last = tuple(n - 1 for n in array.shape)
+    array[0, 0, 0] = array[last] = array[2**29, 3, 2**28] = 88
+    made = n5zarr.build_pyramid(group, levels=2)
+    assert [level.n_blocks_stored for level in made.levels] == [3, 3]
+    level: Any = n5zarr.open_array(group / "s1")
+    # the last element has no neighbour along y and x
+    assert level[0, 0, 0] == level[2**28, 1, 2**27] == 11
+    assert level[tuple(n - 1 for n in level.shape)] == 44
+
+
 def test_missing_blocks_are_of_the_fill_value(tmp_path: Path) -> None:
     group = tmp_path / "c.n5" / "em"
     array: Any = n5zarr.create_array(
@@ -355,6 +370,41 @@ def test_levels_that_are_there_are_refused_or_removed(tmp_path: Path) -> None:
     assert [level.path for level in n5zarr.geometry(group).levels] == ["em/s0", "em/s1"]
 
 
+class KilledError(Exception):
+    pass
+
+
+def stop(*_: object) -> None:
+    raise KilledError
+
+
+def test_nobody_resumes_what_is_half_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = placed(tmp_path / "c.n5" / "em", noise((9, 67, 83)))
+    with pytest.raises(KilledError):
+        n5zarr.build_pyramid(group, levels=1, memory=2**14, progress=stop)
+    n5zarr.open_array(group / "s0", "r+")[...] = 7  # the blocks that are there are of old elements
+    with monkeypatch.context() as patched:
+        patched.setattr("n5zarr.tools.pyramid.build._remove_tree", stop)
+        with pytest.raises(KilledError):
+            n5zarr.build_pyramid(group, levels=1, memory=2**14, overwrite=True)
+    with pytest.raises(n5zarr.N5Error, match="expected no levels"):
+        n5zarr.build_pyramid(group, levels=1, memory=2**14, resume=True)
+
+
+def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
+    group = placed(tmp_path / "c.n5" / "em", noise((9, 67, 83)))
+
+    def begin_another(_: str, done: int, total: int) -> None:
+        if done == total:
+            n5zarr.build_pyramid(group, levels=1, method="stride", overwrite=True)
+
+    with pytest.raises(n5zarr.N5Error, match="one run at a time"):
+        n5zarr.build_pyramid(group, levels=1, method="mean", progress=begin_another)
+    assert not list(group.rglob("n5zarr-incomplete.json"))
+
+
 # --------------------------------------------------------------------- mistakes, memory, workers
 
 
@@ -371,6 +421,8 @@ def test_levels_that_are_there_are_refused_or_removed(tmp_path: Path) -> None:
         ("em", {"convention": "bdv"}, "convention: expected auto or one of cosem"),
         ("em", {"compression": "jpeg"}, "jpeg"),
         ("em", {"chunks": (1, 2)}, "chunks: expected 3"),
+        ("em", {"chunks": (1, 2, 2**31)}, "chunks: expected 3"),
+        ("em", {"factors": (9, 31, 67), "memory": 2**18}, "factors: expected elements that fit"),
         ("em", {"scheduler": "cluster"}, "scheduler"),
         ("empty", {}, r"empty/s0: expected an array with elements, got the shape \(0, 5\)"),
     ],
@@ -444,11 +496,18 @@ def test_two_workers_of_dask_make_the_same(tmp_path: Path) -> None:
     assert seen[-1][1] == seen[-1][2] > 0
 
 
+def test_a_store_that_cannot_delete_is_refused(tmp_path: Path) -> None:
+    with ZipStore(tmp_path / "c.zip", mode="w") as store:
+        n5zarr.create_array(store, path="em/s0", data=noise((9, 31, 67)), chunks=(8, 8, 8))
+        with pytest.raises(n5zarr.N5Error, match="a store that can delete, got a ZipStore"):
+            n5zarr.build_pyramid(store, "em", levels=1)
+
+
 def test_any_store_holds_a_pyramid(tmp_path: Path) -> None:
     store = n5zarr.N5Store(MemoryStore(), axis_order="F")
     data = noise((13, 67, 83))
     n5zarr.create_array(store, path="em/s0", data=data.T, chunks=(16, 16, 4))
-    made = n5zarr.build_pyramid(store, "em", factors=(2, 2, 1), levels=1)
+    made = n5zarr.build_pyramid(store, "em", factors=np.array((2, 2, 1)), levels=1)  # type: ignore[arg-type]
     assert made.levels[0].shape == (42, 34, 13)
     level: Any = n5zarr.open(store, path="em/s1")
     np.testing.assert_array_equal(level[...], downsample(data.T, (2, 2, 1), "mean"))

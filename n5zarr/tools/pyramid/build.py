@@ -9,6 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.compress import check_writable
+from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -206,7 +207,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     opened, finest = _find(store, path, convention, storage_options)
     try:
         plan = _plan(opened, finest, factors, levels, method, chunks, compression)
-        workers = _workers(opened, scheduler, n_workers, memory)
+        workers = _workers(plan, scheduler, n_workers, memory)
     except N5Error as err:
         raise err.located(f"{opened}: {finest.path}") from err.__cause__
     there = _levels_there(opened, finest.group)
@@ -246,6 +247,9 @@ def _find(
     where = f"{opened}: {path or '/'}"
     if opened.read_only:
         message = "expected a store that is not read only"
+        raise N5UnsupportedError(message, kind="read-only", where=where)
+    if not opened.store.supports_deletes:  # the marks of levels that are incomplete would remain
+        message = f"expected a store that can delete, got a {type(opened.store).__name__}"
         raise N5UnsupportedError(message, kind="read-only", where=where)
     node = opened.node(path)
     if node is None:
@@ -300,19 +304,23 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
         packed = parse_compression(given)
     check_writable(packed)
     block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
-    if len(block) != view.ndim or min(block) < 1:
-        message = f"chunks: expected {view.ndim} numbers above 0, got {list(block)}"
+    if len(block) != view.ndim or min(block) < 1 or max(block) >= 2**31:
+        message = f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}"
         raise N5UnrepresentableError(message, kind="option")
     chosen = choose_levels(
         view.shape,
         block,
         finest.voxel,
-        factors=None if factors == "auto" else _integers("factors", factors),
-        n_levels=None if levels == "auto" else _integers("levels", [levels])[0],
+        factors=None if _is_auto(factors) else _integers("factors", factors),
+        n_levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
     )
     finest.check_setup(opened, [level.total for level in chosen])
     how = choose_method(method, view.kind.dtype)
     return Plan(opened, finest, chosen, method=how, chunks=block, compression=packed)
+
+
+def _is_auto(given: object) -> bool:
+    return isinstance(given, str) and given == "auto"
 
 
 def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
@@ -323,10 +331,12 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
         raise N5UnrepresentableError(message, kind="option") from err
 
 
-def _workers(opened: N5Store, scheduler: Scheduler, n_workers: int | None, memory: int) -> Workers:
+def _workers(plan: Plan, scheduler: Scheduler, n_workers: int | None, memory: int) -> Workers:
     if memory < 1:
         message = f"memory: expected bytes above 0, got {memory}"
         raise N5UnrepresentableError(message, kind="option")
+    plan.check_cells(memory)
+    opened = plan.opened
     if opened.durability == "overwrite":
         message = (
             "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
@@ -369,7 +379,8 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
 
 
 def _remove_documents(paths: Sequence[str]) -> Steps[None]:
-    yield [Remove(join(path, ATTRIBUTES_JSON)) for path in paths]
+    # and the marks: nobody is to go on with what is half removed
+    yield [Remove(join(p, name)) for p in paths for name in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
 
 
 def _remove_tree(path: str) -> Steps[None]:

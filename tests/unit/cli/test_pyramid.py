@@ -56,6 +56,7 @@ def test_the_result_is_json(group: str) -> None:
     [
         ((), "em: expected no levels beside s0, got s1, s2; overwrite=True (--overwrite) removes"),
         (("--factors", "a"), "expected whole numbers such as 2,2,2, got 'a'"),
+        (("--overwrite", "--levels", "1,2"), "expected a number or auto, got '1,2'"),
         (("--overwrite", "--levels", "99"), "levels: expected at most 7, got 99"),
     ],
 )
