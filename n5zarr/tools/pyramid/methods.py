@@ -180,8 +180,9 @@ def _slabs(shape: tuple[int, ...], cell: tuple[int, ...]) -> Iterator[tuple[slic
 def _mean(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
     n = math.prod(cell)
     if array.dtype.kind == "f":
-        mean: np.ndarray = _sum(array, cell, array.dtype) / array.dtype.type(n)
-        return mean
+        wide = np.promote_types(array.dtype, "f4")  # the sum of float16 may be too large for it
+        mean: np.ndarray = _sum(array, cell, wide) / wide.type(n)
+        return mean.astype(array.dtype, copy=False)
     if array.dtype.itemsize == 8:
         return _mean_of_64_bits(array, cell)
     largest = n * (np.iinfo(array.dtype).max + 1) + n

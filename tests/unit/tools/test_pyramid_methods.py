@@ -84,6 +84,13 @@ def test_huge_cells_take_no_longer_than_their_elements() -> None:
     assert downsample(given[0], (2**40, 2), "gaussian").shape == (1, 36)
 
 
+@pytest.mark.parametrize("method", ["mean", "mode", "median"])
+def test_float16_is_downsampled_as_by_tensorstore(method: Any) -> None:
+    given = np.random.default_rng(3).normal(50000, 900, (29, 31, 37)).astype("f2")
+    theirs = tensorstore.downsample(tensorstore.array(given), (2, 3, 5), method).read().result()
+    np.testing.assert_allclose(downsample(given, (2, 3, 5), method), theirs, rtol=2**-10)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", ["mean", "gaussian"])
 def test_infinities_are_no_reason_for_warnings(method: Any) -> None:
