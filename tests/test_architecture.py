@@ -58,7 +58,6 @@ LONG_FUNCTIONS = {
     "n5zarr.hdmf.conversion.convert": 84,
     "n5zarr.store.set_geometry.set_geometry": 83,
     "n5zarr.tools.convert.convert.convert": 150,
-    "n5zarr.tools.jobs.run.run_tasks": 64,
     "n5zarr.tools.rechunk.rechunk": 94,
     "n5zarr.tools.pyramid.build.build_pyramid": 117,
     "n5zarr.tools.diff.nodes.compare": 77,
