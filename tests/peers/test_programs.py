@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
 
+REPOSITORY = Path(__file__).parents[2]
 SHAPE, BLOCK = (7, 11, 13), (3, 4, 5)
 VALUES = np.arange(7 * 11 * 13, dtype="u2").reshape(SHAPE)
 SCALE, OFFSET = (40, 8, 4), (80, 16, 12)  # in nm; z, y, x
@@ -195,15 +197,15 @@ np.savez("levels.npz", *[np.asarray(level) for level in node.data])
 @pytest.fixture(scope="module")
 def newest_ome_zarr(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An environment of its own: the newest release asks for an older pydantic than others."""
-    needed = ["zarr>=3.4", "numcodecs>=0.16", "deflate>=0.8", "isal>=1.6"]
-    return environment(tmp_path_factory.mktemp("ome") / "env", "ome-zarr>=0.21", *needed)
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    folder = tmp_path_factory.mktemp("ome") / "env"
+    return environment(folder, "ome-zarr>=0.21", *project["dependencies"])
 
 
 def test_ome_zarr_reads_the_store(
     root: Path, image: list[np.ndarray], newest_ome_zarr: str
 ) -> None:
-    repository = str(Path(n5zarr.__file__).parents[1])
-    run(newest_ome_zarr, "-c", READ_BY_OME_ZARR, repository, str(root / "im"))
+    run(newest_ome_zarr, "-c", READ_BY_OME_ZARR, str(REPOSITORY), str(root / "im"))
     with np.load("levels.npz") as found:
         for name, level in zip(found.files, image, strict=True):
             np.testing.assert_array_equal(found[name], level)
