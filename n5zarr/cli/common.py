@@ -19,7 +19,7 @@ from rich.markup import escape
 from n5zarr.errors import N5Error, N5Warning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "AsJson",
@@ -34,11 +34,13 @@ __all__ = [
     "Scheduler",
     "Workers",
     "complain",
+    "complain_of_each",
     "console",
     "errors_in_one_line",
     "is_quiet",
     "print_json",
     "storage_options",
+    "whole_numbers",
 ]
 
 is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
@@ -141,6 +143,12 @@ def complain(word: str, what: object) -> None:
     console(stderr=True).print(f"n5zarr: {word}: {escape(text)}", soft_wrap=True)
 
 
+def complain_of_each(problems: Iterable[object]) -> None:
+    """Print errors, a line for each."""
+    for problem in problems:
+        complain("error", problem)
+
+
 def print_json(document: object) -> None:
     """Print JSON; NaN and infinities, which it does not have, as text."""
     typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
@@ -168,3 +176,12 @@ def storage_options(given: list[str] | None) -> dict[str, Any] | None:
         except ValueError:
             options[name] = value
     return options or None
+
+
+def whole_numbers(name: str, text: str) -> list[int]:
+    """Parse the value of an option: whole numbers with commas between them."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        message = f"expected whole numbers such as 64,128,128, got {text!r}"
+        raise typer.BadParameter(message, param_hint=name) from None

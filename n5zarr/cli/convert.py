@@ -21,6 +21,7 @@ from n5zarr.cli.common import (
     console,
     errors_in_one_line,
     storage_options,
+    whole_numbers,
 )
 from n5zarr.cli.progress import progress_bar
 from n5zarr.store.info import bytes_text
@@ -108,8 +109,8 @@ def convert(
                 ome=ome,
                 labels=labels or (),
                 coords=coords,
-                chunks=_sizes("--chunks", chunks),
-                shards=_sizes("--shards", shards),
+                chunks=None if chunks is None else whole_numbers("--chunks", chunks),
+                shards=None if shards is None else whole_numbers("--shards", shards),
                 compression=_compression(codec),
                 overwrite=overwrite,
                 resume=resume,
@@ -144,7 +145,7 @@ def rechunk(
         with progress_bar() as show:
             done = rechunk_all(
                 location,
-                chunks=_sizes("--chunks", chunks),
+                chunks=None if chunks is None else whole_numbers("--chunks", chunks),
                 compression=_compression(codec),
                 resume=resume,
                 scheduler=scheduler,
@@ -152,14 +153,6 @@ def rechunk(
                 progress=show,
             )
         _print(replace(done, destination=location))
-
-
-def _sizes(name: str, given: str | None) -> list[int] | None:
-    try:
-        return None if given is None else [int(size) for size in given.split(",")]
-    except ValueError:
-        message = f"expected whole numbers such as 64,128,128, got {given!r}"
-        raise typer.BadParameter(message, param_hint=name) from None
 
 
 def _compression(given: str | None) -> Any:  # noqa: ANN401 - JSON, or a name

@@ -15,7 +15,7 @@ from n5zarr.cli.common import (
     Options,
     Scheduler,
     Workers,
-    complain,
+    complain_of_each,
     errors_in_one_line,
     print_json,
     storage_options,
@@ -76,8 +76,7 @@ def diff(
     else:
         for line in _lines(found):
             typer.echo(line)
-    for problem in problems:
-        complain("error", problem)
+    complain_of_each(problems)
     if not found.is_equal:
         raise typer.Exit(2 if problems else 1)
 

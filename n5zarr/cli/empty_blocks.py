@@ -15,7 +15,7 @@ from n5zarr.cli.common import (
     Options,
     Scheduler,
     Workers,
-    complain,
+    complain_of_each,
     errors_in_one_line,
     print_json,
     storage_options,
@@ -62,7 +62,6 @@ def rm_empty(
                 f"{done.n_removed} of {done.n_blocks} blocks {would}, {bytes_text(done.n_bytes)}, "
                 f"of {done.n_datasets} datasets{pruned}"
             )
-    for problem in problems:
-        complain("error", problem)
+    complain_of_each(problems)
     if problems:
         raise typer.Exit(2)

@@ -12,11 +12,16 @@ from rich.table import Table
 from n5zarr.cli.common import (
     AsJson,
     Debug,
+    DryRun,
     Options,
+    Resume,
+    Scheduler,
+    Workers,
     console,
     errors_in_one_line,
     print_json,
     storage_options,
+    whole_numbers,
 )
 from n5zarr.cli.progress import progress_bar
 from n5zarr.store.info import bytes_text
@@ -64,19 +69,7 @@ _Chunks = Annotated[
     typer.Option(metavar="64,64,64", help="Extent of a block, z first. Default: as in s0."),
 ]
 _Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the levels that are there.")]
-_Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be written.")]
 _Memory = Annotated[int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")]
-_Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="threads, processes, or the address of dask's, tcp://host:8786."
-    ),
-]
-_Workers = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Threads or processes. Default: one for each core."),
-]
 
 
 def pyramid(
@@ -88,11 +81,11 @@ def pyramid(
     compression: _Compression = None,
     chunks: _Chunks = None,
     overwrite: _Overwrite = False,
-    resume: _Resume = False,
-    dry_run: _DryRun = False,
+    resume: Resume = False,
+    dry_run: DryRun = False,
     memory: _Memory = 256,
-    scheduler: _Scheduler = None,
-    workers: _Workers = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     as_json: AsJson = False,
     option: Options = None,
     debug: Debug = False,
@@ -112,7 +105,7 @@ def pyramid(
                 method=method,
                 convention=convention,
                 compression=compression,
-                chunks=None if chunks is None else _numbers("--chunks", chunks),
+                chunks=None if chunks is None else whole_numbers("--chunks", chunks),
                 overwrite=overwrite,
                 resume=resume,
                 dry_run=dry_run,
@@ -129,7 +122,7 @@ def pyramid(
 
 
 def _auto_or_numbers(name: str, text: str) -> Literal["auto"] | list[int]:
-    return "auto" if text == "auto" else _numbers(name, text)
+    return "auto" if text == "auto" else whole_numbers(name, text)
 
 
 def _number(name: str, text: str) -> int:
@@ -137,15 +130,6 @@ def _number(name: str, text: str) -> int:
         return int(text)
     except ValueError:
         message = f"expected a number or auto, got {text!r}"
-        raise typer.BadParameter(message, param_hint=name) from None
-
-
-def _numbers(name: str, text: str) -> list[int]:
-    """Parse whole numbers with commas between them."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        message = f"expected whole numbers such as 2,2,2, got {text!r}"
         raise typer.BadParameter(message, param_hint=name) from None
 
 

@@ -14,6 +14,7 @@ from n5zarr.cli.common import (
     Debug,
     Location,
     Options,
+    Scheduler,
     complain,
     console,
     errors_in_one_line,
@@ -58,9 +59,6 @@ _State = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Remember what is checked; go on if interrupted."),
 ]
-_Scheduler = Annotated[
-    str | None, typer.Option(metavar="WHERE", help="threads, processes, or tcp://... of dask.")
-]
 
 
 def validate(
@@ -74,7 +72,7 @@ def validate(
     restore: _Restore = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Change files without asking.")] = False,
     state: _State = None,
-    scheduler: _Scheduler = None,
+    scheduler: Scheduler = None,
     option: Options = None,
     debug: Debug = False,
 ) -> None:

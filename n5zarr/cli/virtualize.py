@@ -15,6 +15,8 @@ from n5zarr.cli.common import (
     Debug,
     Location,
     Options,
+    Scheduler,
+    Workers,
     complain,
     console,
     errors_in_one_line,
@@ -65,10 +67,6 @@ _Message = Annotated[
 _Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace OUT; with Icechunk, by another commit.")
 ]
-_Scheduler = Annotated[
-    str | None, typer.Option(help="threads, processes, or the address of a scheduler of dask.")
-]
-_Workers = Annotated[int | None, typer.Option(min=1, help="Number of threads or processes.")]
 _OutOptions = Annotated[
     list[str] | None,
     typer.Option("--out-option", metavar="NAME=VALUE", help="For the URL of OUT. May be repeated."),
@@ -86,8 +84,8 @@ def virtualize(
     max_inlined: _Inlined = MAX_INLINED,
     message: _Message = None,
     overwrite: _Overwrite = False,
-    scheduler: _Scheduler = None,
-    workers: _Workers = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     option: Options = None,
     out_option: _OutOptions = None,
     as_json: AsJson = False,

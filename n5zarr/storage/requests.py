@@ -11,7 +11,7 @@ The logger of this module tells each request that is sent, at DEBUG.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
@@ -35,8 +35,10 @@ __all__ = [
     "Warn",
     "Work",
     "each_once",
+    "get_each",
     "is_told",
     "list_each",
+    "put_each",
     "read_each",
     "read_key",
     "tell",
@@ -215,8 +217,18 @@ def read_key(key: str) -> Steps[bytes | None]:
 
 def read_each(keys: Sequence[str]) -> Steps[list[bytes | None]]:
     """Read the values of several keys; None for each missing one."""
-    answers: Sequence[BufferLike | None] = yield [Get(key) for key in keys]
+    answers = yield from get_each(keys)
     return [None if answer is None else bytes(answer) for answer in answers]
+
+
+def get_each(keys: Sequence[str]) -> Steps[list[BufferLike | None]]:
+    """Read the values of several keys as storage gives them, without a copy."""
+    return list((yield [Get(key) for key in keys]))
+
+
+def put_each(values: Iterable[tuple[str, BufferLike]]) -> Steps[None]:
+    """Replace the values of several keys."""
+    yield [Put(key, value) for key, value in values]
 
 
 def list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:

@@ -25,7 +25,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.requests import Put, Steps, read_key
+from n5zarr.storage.requests import put_each, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import datasets_below, not_found
 
@@ -145,11 +145,7 @@ def write_block(
         stored = _encoded(block, dataset)
     except N5Error as err:
         raise err.located(where) from err.__cause__
-    opened.ask(_put(key, stored))
-
-
-def _put(key: str, data: bytes) -> Steps[None]:
-    yield [Put(key, data)]
+    opened.ask(put_each([(key, stored)]))
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:

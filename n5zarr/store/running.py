@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Running"]
+__all__ = ["Running", "ask_storage"]
+
+
+def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
+    """Run a flow on storage from code outside of an event loop; drop its warnings."""
+    if storage.supports_sync:
+        return storage.run(steps, _ignore)
+    return sync(storage.run_async(steps, _ignore))
+
+
+def _ignore(_message: str) -> None:
+    pass
 
 
 class Running:

@@ -13,8 +13,8 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_url
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.opaque import opaque_paths
-from n5zarr.tools.convert.target import ask
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -168,7 +168,7 @@ def _unfit(target: Destination, path: str) -> str | None:
         node = None if target.container is None else target.container.node(path)
         return "a dataset" if isinstance(node, DatasetView) else None
     keys = [join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
-    v3, *v2 = ask(target.storage, read_each(keys))
+    v3, *v2 = ask_storage(target.storage, read_each(keys))
     if v3 is not None and b'"array"' in bytes(v3):
         return "an array"
     if v2[0] is not None:

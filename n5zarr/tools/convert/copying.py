@@ -27,10 +27,10 @@ from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, Put, Steps
+from n5zarr.storage.requests import get_each, put_each
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.shards import join_shard
-from n5zarr.tools.convert.target import ask
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes, n_boxes
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
@@ -272,7 +272,8 @@ def _chunks_of_blocks(
     in_grid = list(map(view.grid_position, positions))
     keys = [join(blocks.path, block_path(position)) for position in in_grid]
     found: list[BufferLike | None] = []
-    for position, value in zip(in_grid, ask(blocks.store.storage, _gets(keys)), strict=True):
+    values = ask_storage(blocks.store.storage, get_each(keys))
+    for position, value in zip(in_grid, values, strict=True):
         if value is None:
             found.append(None)
             continue
@@ -302,21 +303,14 @@ def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, in
     assert blocks is not None  # noqa: S101 - of this way
     assert isinstance(target, N5Target)  # noqa: S101 - of this way
     names = list(map(block_path, positions))
-    values = ask(blocks.store.storage, _gets([join(blocks.path, name) for name in names]))
+    keys = [join(blocks.path, name) for name in names]
+    values = ask_storage(blocks.store.storage, get_each(keys))
     stored = [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
     new = target.compression
     if new != blocks.compression:
         view, old = blocks.view.dataset, blocks.compression
         decode = partial(parse_block, ndim=view.ndim, data_type=view.data_type, compression=old)
         stored = [(n, format_block(decode(v), view.data_type, new)) for n, v in stored]
-    puts = [Put(join(target.path, name), value) for name, value in stored]
-    ask(target.shown.storage, _send(puts))
-    return len(puts), sum(memoryview(put.data).nbytes for put in puts)
-
-
-def _gets(keys: Sequence[str]) -> Steps[list[BufferLike | None]]:
-    return list((yield [Get(key) for key in keys]))
-
-
-def _send(puts: Sequence[Put]) -> Steps[None]:
-    yield puts
+    puts = put_each((join(target.path, name), value) for name, value in stored)
+    ask_storage(target.shown.storage, puts)
+    return len(stored), sum(memoryview(value).nbytes for _, value in stored)

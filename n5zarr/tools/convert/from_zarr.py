@@ -10,8 +10,8 @@ import zarr
 
 from n5zarr.format.path import join
 from n5zarr.storage.requests import list_each
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.source import ArraySource, SourceTree
-from n5zarr.tools.convert.target import ask
 
 if TYPE_CHECKING:
     from zarr.storage import StorePath
@@ -52,7 +52,7 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
         else:
             groups[below] = member.attrs.asdict()
     if not arrays:
-        ask(storage, list_each([place.path]))  # raises where the server gives no list
+        ask_storage(storage, list_each([place.path]))  # raises where the server gives no list
     return SourceTree(name, arrays, groups, storage=storage)
 
 

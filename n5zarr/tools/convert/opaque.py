@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, Put, Steps
-from n5zarr.tools.convert.target import ask
+from n5zarr.storage.requests import get_each, put_each
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.tools.convert.target import Destination
 
@@ -43,18 +40,12 @@ def copy_opaque(found: SourceTree, target: Destination, done: set[str]) -> None:
         assert isinstance(target, N5Destination)  # noqa: S101 - of such destinations
         old, new = join(found.path, path), join(target.path, path)
         storage = found.container.storage
-        (document,) = ask(storage, _gets([join(old, ATTRIBUTES_JSON)]))
+        (document,) = ask_storage(storage, get_each([join(old, ATTRIBUTES_JSON)]))
         target.keep_document(path, bytes(document or b"{}"))
         names = sorted(keys_below(storage.store, old) - {ATTRIBUTES_JSON})
         missing = (name for name in names if join(new, name) not in done)
         for batch in batched(missing, _BATCH):
-            values = ask(storage, _gets([join(old, name) for name in batch]))
-            ask(target.storage, _puts(new, zip(batch, values, strict=True)))
-
-
-def _gets(keys: Sequence[str]) -> Steps[list[BufferLike | None]]:
-    return list((yield [Get(key) for key in keys]))
-
-
-def _puts(path: str, values: Iterable[tuple[str, BufferLike | None]]) -> Steps[None]:
-    yield [Put(join(path, name), value) for name, value in values if value is not None]
+            values = ask_storage(storage, get_each([join(old, name) for name in batch]))
+            copied = zip(batch, values, strict=True)
+            there = [(join(new, name), value) for name, value in copied if value is not None]
+            ask_storage(target.storage, put_each(there))

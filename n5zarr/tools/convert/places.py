@@ -21,12 +21,13 @@ from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_n5 import n5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
-from n5zarr.tools.convert.target import Destination, ZarrDestination, ask
+from n5zarr.tools.convert.target import Destination, ZarrDestination
 from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _zarr_node(
     else:
         options = place.storage_options
         storage = open_storage(place.location, storage_options=options, read_only=True)
-    if not ask(storage, _has_document(place.path)):
+    if not ask_storage(storage, _has_document(place.path)):
         return None
     return StorePath(storage.store, normalize_path(place.path)), storage
 

@@ -21,14 +21,15 @@ from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Zstd
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Put, RemoveTree, Steps, Update
+from n5zarr.storage.requests import RemoveTree, Steps, Update, put_each
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from zarr.abc.store import Store
@@ -41,22 +42,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.source import ArraySource
     from n5zarr.tools.jobs.boxes import Box
 
-__all__ = ["ArrayTarget", "Destination", "ZarrDestination", "ZarrTarget", "ask"]
-
-
-def ask[T](storage: Storage, steps: Steps[T]) -> T:
-    """Run a flow on storage, from code outside of an event loop."""
-    if storage.supports_sync:
-        return storage.run(steps, _ignore)
-    return sync(storage.run_async(steps, _ignore))
-
-
-def _ignore(_message: str) -> None:
-    """Drop a warning: requests for keys make none."""
-
-
-def _puts(values: Iterable[tuple[str, BufferLike]]) -> Steps[None]:
-    yield [Put(key, value) for key, value in values]
+__all__ = ["ArrayTarget", "Destination", "ZarrDestination", "ZarrTarget"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +104,9 @@ class ZarrTarget(ArrayTarget):
 
     @override
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
-        ask(self.storage, _puts((self.key(position), value) for position, value in units))
+        ask_storage(
+            self.storage, put_each((self.key(position), value) for position, value in units)
+        )
         return sum(memoryview(value).nbytes for _, value in units)
 
     @override
@@ -193,7 +181,7 @@ class Destination(ABC):
 
     def remove(self) -> None:
         """Remove what is there."""
-        ask(self.storage, _remove(self.path))
+        ask_storage(self.storage, _remove(self.path))
 
     def add_file(self, path: str, data: bytes) -> None:
         """Add a file that is written with the documents."""
@@ -215,7 +203,8 @@ class Destination(ABC):
         for key, value in self.documents().items():
             node = key.rpartition("/")[0]
             is_own = node == self.path or not self.path or node.startswith(f"{self.path}/")
-            ask(self.storage, _puts([(key, value)]) if is_own else _put_if_missing(key, value))
+            put = put_each([(key, value)]) if is_own else _put_if_missing(key, value)
+            ask_storage(self.storage, put)
 
 
 def _remove(path: str) -> Steps[None]:

@@ -25,7 +25,7 @@ from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.requests import Put, Steps, read_each, read_key
+from n5zarr.storage.requests import put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import datasets_below, not_found
@@ -192,7 +192,7 @@ class _Run:
         else:
             block = await self._source.run(read_key(key))
             if block is not None:
-                await self._target.run(_put(key, block))
+                await self._target.run(put_each([(key, block)]))
             self._count(None if block is None else len(block), is_loaded=True)
 
     async def _size_there(self, key: str) -> int | None:
@@ -215,10 +215,6 @@ def _size(file: Path) -> int | None:
         return file.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _put(key: str, data: bytes) -> Steps[None]:
-    yield [Put(key, data)]
 
 
 # ---------------------------------------------------------------------- what to copy
@@ -341,7 +337,7 @@ def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
     """Write the documents that are not there; those of groups may have been changed since."""
     for key, data in documents.items():
         if not (target.root / key).is_file():
-            target.ask(_put(key, data))
+            target.ask(put_each([(key, data)]))
 
 
 def _check_axes(source: N5Store, target: N5Store, datasets: Mapping[str, DatasetView]) -> None:

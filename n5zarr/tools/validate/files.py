@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from n5zarr._zarr_private import sync
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
@@ -16,6 +15,7 @@ from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, List, Steps
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Entry
     from n5zarr.store.n5_store import N5Store
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Ask",
     "ask_quietly",
-    "ask_storage",
     "blocks_of",
     "check_group_files",
     "open_to_check",
@@ -113,17 +111,6 @@ def open_to_repair(
 def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
     """Run a flow; its warnings are findings here."""
     return ask_storage(opened.storage, steps)
-
-
-def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
-    """Run a flow on storage without warnings."""
-    if storage.supports_sync:
-        return storage.run(steps, _ignore)
-    return sync(storage.run_async(steps, _ignore))
-
-
-def _ignore(_: str) -> None:
-    pass
 
 
 # ---------------------------------------------------------------------- datasets

@@ -23,9 +23,10 @@ from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.requests import Put, Remove, Steps, Update, read_key
+from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.validate.blocks import check_block, whole
-from n5zarr.tools.validate.files import ask_storage, open_to_repair
+from n5zarr.tools.validate.files import open_to_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -123,11 +124,13 @@ def quarantine_blocks(
         if data is None or not _is_damaged(opened, each, data):
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
             continue
-        ask_storage(storage, _put(f"{folder}/{key}", data))
+        ask_storage(storage, put_each([(f"{folder}/{key}", data)]))
         records[key] = {**each.to_json(), "sha256": _digest(data)}
     if records:
         listed = {"container": str(opened), "blocks": records}
-        ask_storage(storage, _put(f"{folder}/{_LIST}", json.dumps(listed, indent=2).encode()))
+        ask_storage(
+            storage, put_each([(f"{folder}/{_LIST}", json.dumps(listed, indent=2).encode())])
+        )
     moved = []
     for key, record in records.items():
         if opened.ask(_remove_same(key, str(record["sha256"]))):
@@ -235,10 +238,6 @@ def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _put(key: str, data: bytes) -> Steps[None]:
-    yield [Put(key, data)]
 
 
 def _remove(key: str) -> Steps[None]:
