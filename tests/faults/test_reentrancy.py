@@ -75,7 +75,8 @@ def test_a_handler_at_every_moment(
             compression=compression,
         )  # fmt: skip
 
-    mine, read, written = create("mine"), create("read", (7, 5, 3)), create("written")
+    # few blocks: each takes xz milliseconds, at hundreds of moments
+    mine, read, written = create("mine"), create("read", (5, 5, 3)), create("written", (5, 5, 3))
     expected, others = values(1), values(2, read.shape)
     mine[:] = expected
     read[:] = others
@@ -84,7 +85,7 @@ def test_a_handler_at_every_moment(
     def handler() -> None:
         nonlocal n_read
         n_read += 1
-        written[:] = values(n_read)
+        written[:] = values(n_read, written.shape)
         assert np.array_equal(read[:], others)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -32,6 +31,7 @@ from n5zarr.storage import files, locks
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
 from tests.faults.test_reentrancy import interrupted
+from tests.processes import CONTEXT, METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,10 +179,9 @@ def work(jobs: list[tuple[Callable[[Case, int], None], Case, int]], barrier: Bar
 
 def run_in_processes(cases: list[Case], *jobs: Callable[[Case, int], None]) -> None:
     """Run jobs at the same time, each in a process of its own, for one case after the other."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(len(jobs))
+    barrier = CONTEXT.Barrier(len(jobs))
     processes = [
-        context.Process(target=work, args=([(job, case, number) for case in cases], barrier))
+        CONTEXT.Process(target=work, args=([(job, case, number) for case in cases], barrier))
         for number, job in enumerate(jobs)
     ]
     for process in processes:
@@ -223,7 +222,8 @@ def test_chunks_of_dask_that_are_not_aligned_with_blocks(
     for chunks in ((3, 5), (7, 2), (5, 29)):
         array = opening(tmp_path / "c.n5", "a", durability)
         pieces = dask.array.from_array(values, chunks=chunks)  # type: ignore[no-untyped-call]
-        dask.array.store(pieces, array, lock=False, scheduler=scheduler, num_workers=4)
+        with dask.config.set({"multiprocessing.context": METHOD}):
+            dask.array.store(pieces, array, lock=False, scheduler=scheduler, num_workers=4)
         np.testing.assert_array_equal(array[...], values)
         values = values[::-1].copy()
 
@@ -264,11 +264,10 @@ def test_a_killed_writer_leaves_no_lock(tmp_path: Path, durability: Durability) 
     case = Case(tmp_path / "c.n5", "d", (durability,), through_n5zarr, True)
     case.create({"type": "raw"})
     array = case.open()
-    context = multiprocessing.get_context("spawn")
     delays = random.Random(13)  # noqa: S311
     for number in range(max(3, ROUNDS // 5)):
-        ready = context.Event()
-        writer = context.Process(target=write_for_ever, args=(case, ready))
+        ready = CONTEXT.Event()
+        writer = CONTEXT.Process(target=write_for_ever, args=(case, ready))
         writer.start()
         assert ready.wait(PATIENCE)
         time.sleep(delays.uniform(0, 0.05))

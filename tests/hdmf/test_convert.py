@@ -71,6 +71,12 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One series: for tests in which the content does not matter."""
+    return written(tmp_path_factory.mktemp("small") / "a.nwb", new(series("t", np.arange(7))))
+
+
+@pytest.fixture(scope="module")
 def n5(source: Path) -> Path:
     target = source.with_suffix(".n5")
     convert(source, target)
@@ -413,12 +419,12 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
     assert int(done.stdout) < 200e6
 
 
-def test_what_exists_is_kept(source: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_exists_is_kept(small: Path, tmp_path: Path, monkeypatch: Any) -> None:
     target = tmp_path / "a.n5"
-    convert(source, target, verify=False)
+    convert(small, target, verify=False)
     before = documents(target)
     with pytest.raises(FileExistsError, match=r"a\.n5 exists"):
-        convert(source, target)
+        convert(small, target)
     written(tmp_path / "other.nwb", new())
 
     def interrupted(*_: Any, **__: Any) -> None:
@@ -438,30 +444,30 @@ def test_what_exists_is_kept(source: Path, tmp_path: Path, monkeypatch: Any) -> 
     assert NWBN5IO.read_nwb(target).identifier == "i"
 
 
-def test_no_other_folder_is_replaced(source: Path, tmp_path: Path) -> None:
+def test_no_other_folder_is_replaced(small: Path, tmp_path: Path) -> None:
     (tmp_path / "films").mkdir()
     (tmp_path / "films" / "a.avi").write_text("a film")
     zarr.create_group(tmp_path / "films" / "inner")
     with pytest.raises(N5UnrepresentableError, match="films: expected what can be replaced"):
-        convert(source, tmp_path / "films", to="n5", overwrite=True)
+        convert(small, tmp_path / "films", to="n5", overwrite=True)
     assert (tmp_path / "films" / "a.avi").read_text() == "a film"
     zarr.create_group(tmp_path / "group.zarr").create_group("images")
     zarr.create_array(tmp_path / "array.zarr", shape=(1,), dtype="u1")
     for name in ("group.zarr", "array.zarr"):
         with pytest.raises(N5UnrepresentableError, match=f"{name}: expected what can be replaced"):
-            convert(source, tmp_path / name, overwrite=True)
+            convert(small, tmp_path / name, overwrite=True)
         assert (tmp_path / name / "zarr.json").exists()
         shutil.rmtree(tmp_path / name)
     (tmp_path / "empty.n5").mkdir()
-    convert(source, tmp_path / "empty.n5", overwrite=True, verify=False)
+    convert(small, tmp_path / "empty.n5", overwrite=True, verify=False)
     assert NWBN5IO.can_read(tmp_path / "empty.n5")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.n5", "films"]
 
 
-def test_no_folder_is_replaced_that_holds_the_source(source: Path, tmp_path: Path) -> None:
+def test_no_folder_is_replaced_that_holds_the_source(small: Path, tmp_path: Path) -> None:
     folder = tmp_path / "b.n5"
-    convert(source, folder, verify=False)
-    shutil.copy(source, folder / "a.nwb")
+    convert(small, folder, verify=False)
+    shutil.copy(small, folder / "a.nwb")
     for target in (folder, folder / ".", tmp_path, tmp_path / "c" / "..", "/"):
         with pytest.raises(N5UnrepresentableError, match=r"expected a place beside .*a\.nwb"):
             convert(folder / "a.nwb", target, to="n5", overwrite=True)
@@ -475,29 +481,29 @@ def test_no_folder_is_replaced_that_holds_the_source(source: Path, tmp_path: Pat
 
 
 def test_links_and_home_are_followed(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "home").mkdir()
     (tmp_path / "a.n5").symlink_to(tmp_path / "disk" / "a.n5")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    convert(source, tmp_path / "a.n5", verify=False)
+    convert(small, tmp_path / "a.n5", verify=False)
     assert NWBN5IO.can_read(tmp_path / "disk" / "a.n5")
     assert (tmp_path / "a.n5").is_symlink()
     convert("file://" + str(tmp_path / "a.n5"), "~/b.n5", verify=False)
     assert [p.name for p in (tmp_path / "home").iterdir()] == ["b.n5"]
     for url in ("s3://bucket/a.n5", "memory://a.n5"):
         with pytest.raises(N5UnsupportedError, match="expected a local path"):
-            convert(source, url)
+            convert(small, url)
 
 
-def test_what_appears_in_the_meantime_is_kept(source: Path, tmp_path: Path) -> None:
+def test_what_appears_in_the_meantime_is_kept(small: Path, tmp_path: Path) -> None:
     def appear(stage: str, *_: Any) -> None:
         (tmp_path / "a.n5").mkdir(exist_ok=True)
         (tmp_path / "a.n5" / "precious").touch()
 
     with pytest.raises(FileExistsError, match=r"a\.n5 exists"):
-        convert(source, tmp_path / "a.n5", progress=appear)
+        convert(small, tmp_path / "a.n5", progress=appear)
     assert [p.name for p in tmp_path.iterdir()] == ["a.n5"]
     assert (tmp_path / "a.n5" / "precious").exists()
 
@@ -977,13 +983,13 @@ def test_what_is_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "a.n5" / "mark").exists()
 
 
-def test_a_difference_is_no_success(source: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_difference_is_no_success(small: Path, tmp_path: Path, monkeypatch: Any) -> None:
     def found(*_: Any, **__: Any) -> list[str]:
         return ["/a: differs"]
 
     monkeypatch.setattr("n5zarr.hdmf.conversion.differences", found)
     with pytest.raises(N5Error, match=r"a\.n5: not written, as it would differ") as err:
-        convert(source, tmp_path / "a.n5")
+        convert(small, tmp_path / "a.n5")
     assert err.value.__notes__ == ["/a: differs"]
     (left,) = tmp_path.iterdir()
     assert left.name in str(err.value)
@@ -1107,15 +1113,22 @@ cli.app()
     assert "written, equal to a.nwb" in done.stdout
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    values = np.random.default_rng(1).integers(0, 2**31, (3_000_017, 5), "int32")
+    path = tmp_path_factory.mktemp("large") / "a.n5"
+    with NWBN5IO(path, mode="w") as io:
+        io.write(new(series("t", values)))
+    return path
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("target", ["b.n5", "b.nwb"])
 def test_the_command_cleans_up_when_it_is_stopped(
-    tmp_path: Path, number: signal.Signals, target: str
+    large: Path, tmp_path: Path, number: signal.Signals, target: str
 ) -> None:
-    values = np.random.default_rng(1).integers(0, 2**31, (3_000_017, 5), "int32")
-    with NWBN5IO(tmp_path / "a.n5", mode="w") as io:
-        io.write(new(series("t", values)))
+    shutil.copytree(large, tmp_path / "a.n5")
     # while HDF5 calls back, where what is raised is lost
     script = f"""
 import contextlib, os, signal, sys
@@ -1140,10 +1153,10 @@ cli.app()
 
 
 def test_the_command_names_every_difference(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = ["/a: differs", "/b@c: too"]
     monkeypatch.setattr("n5zarr.hdmf.conversion.differences", lambda *_, **__: found)
-    done = CliRunner().invoke(app, ["nwb", "convert", str(source), str(tmp_path / "a.n5")])
+    done = CliRunner().invoke(app, ["nwb", "convert", str(small), str(tmp_path / "a.n5")])
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-2:] == ["  /a: differs", "  /b@c: too"]

@@ -6,7 +6,6 @@ import json
 import os
 import uuid
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from n5zarr import N5Store
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.storage.requests import Update, read_key
+from tests.processes import CONTEXT
 from tests.remote import servers
 from tests.remote.conftest import S3, Place, client, fsspec_options, on_s3
 
@@ -280,8 +280,7 @@ def test_four_processes_write_quarters_of_one_block_of_an_array(
     client(s3_server).create_bucket(Bucket=name)
     place = on_s3("obstore", f"s3://{name}/c.n5", proxied_s3)
     n5zarr.create_array(place.open(), path="a", shape=(5, 7), chunks=(5, 7), dtype="u2")[...] = 1
-    context = get_context("spawn")
-    with ProcessPoolExecutor(4, mp_context=context) as pool:
+    with ProcessPoolExecutor(4, mp_context=CONTEXT) as pool:
         list(pool.map(write_quarters, [Elsewhere(place)] * 4, range(4), [codecs] * 4))
     array: Any = zarr.open_array(place.open(), path="a", mode="r")
     assert (array[...] == N_PROCESS_ROUNDS + 1).all()
