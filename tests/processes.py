@@ -1,0 +1,10 @@
+"""Processes that start at once: forked from one that has imported what tests need."""
+
+from __future__ import annotations
+
+from multiprocessing import get_all_start_methods, get_context
+
+METHOD = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+CONTEXT = get_context(METHOD)
+if METHOD == "forkserver":
+    CONTEXT.set_forkserver_preload(["n5zarr", "dask.array", "xarray", "tests.faults.test_writers"])
