@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
+_MAGIC = b"BZh"
 _END_MARK = 0x177245385090
 
 
@@ -40,8 +41,12 @@ class Bzip2Codec(Codec[Bzip2]):
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> int | None:
         """Check magic and end mark; the stream has no size to compare."""
-        is_whole = bytes(payload[:3]) == b"BZh" and _has_end_mark(payload)
+        is_whole = bytes(payload[:3]) == _MAGIC and _has_end_mark(payload)
         return len(payload) if is_whole else None
+
+    def is_bounded(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> bool | None:
+        """Return False if other streams may follow; a stream has no size."""
+        return None if bytes(payload).find(_MAGIC, 1) < 0 else False
 
     def judges_ends(self, compression: Bzip2) -> bool:
         """Return True: there is a mark at either end."""
@@ -51,7 +56,7 @@ class Bzip2Codec(Codec[Bzip2]):
         self, start: memoryview, size: int, n_bytes: int, compression: Bzip2
     ) -> int | None:
         """Check the magic."""
-        return size if bytes(start[:3]) == b"BZh" else None
+        return size if bytes(start[:3]) == _MAGIC else None
 
     def store(self, data: BufferLike, compression: Bzip2) -> BufferLike:
         """Compress at the cheapest level, for lack of a mode for uncompressed data."""

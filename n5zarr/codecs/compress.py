@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 __all__ = [
     "check_writable",
     "compress",
+    "decodes",
     "decompress",
     "decompress_all",
     "decompress_reused",
     "detects_incomplete",
+    "is_bounded",
     "judges_ends",
     "numcodec",
     "passes",
@@ -200,6 +202,31 @@ def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int |
         The payload is damaged, as far as that shows without decompressing it (``kind="payload"``).
     """
     return _CODECS[compression.type].usable(payload, n_bytes, compression)
+
+
+def is_bounded(payload: memoryview, n_bytes: int, compression: Compression) -> bool | None:
+    """Whether other decoders make little more than ``n_bytes`` of a payload.
+
+    Parameters
+    ----------
+    payload : memoryview
+        A stream that :func:`usable` has found.
+    n_bytes : int
+        Number of bytes that it should decode to.
+    compression : Compression
+        How it was compressed.
+
+    Returns
+    -------
+    bool or None
+        None if only :func:`decodes` tells: streams that do not say their size, or may lie.
+    """
+    return _CODECS[compression.type].is_bounded(payload, n_bytes, compression)
+
+
+def decodes(payload: memoryview, n_bytes: int, compression: Compression) -> bool:
+    """Whether a payload decodes to ``n_bytes``, by decompressing it; see :func:`decompress`."""
+    return _CODECS[compression.type].decodes(payload, n_bytes, compression)
 
 
 def seems_usable(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
+from n5zarr.errors import N5BlockError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -107,6 +109,29 @@ class Codec[C](Protocol):
         Judged without decompressing. None if the payload is no such stream.
         """
         return None
+
+    def is_bounded(self, payload: memoryview, n_bytes: int, compression: C) -> bool | None:
+        """Whether other decoders make little more than ``n_bytes`` of a stream.
+
+        Judged without decompressing; None if only that tells.
+
+        Parameters
+        ----------
+        payload : memoryview
+            A stream that :meth:`usable` has found.
+        n_bytes : int
+            Number of bytes that it should decode to.
+        compression : Compression
+            How it was compressed.
+        """
+        return True
+
+    def decodes(self, payload: memoryview, n_bytes: int, compression: C) -> bool:
+        """Whether a payload decodes to ``n_bytes``, by decoding it."""
+        try:
+            return len(self.decompress(payload, n_bytes, compression)) == n_bytes
+        except N5BlockError:
+            return False
 
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: C

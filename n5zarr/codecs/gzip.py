@@ -87,6 +87,11 @@ class GzipCodec(Codec[Gzip]):
         check = _end_of_zlib if compression.use_zlib else _end_of_member
         return check(payload, n_bytes)
 
+    def is_bounded(self, payload: memoryview, n_bytes: int, compression: Gzip) -> bool | None:
+        """Return False if other members follow; the length at the end may lie."""
+        is_single = compression.use_zlib or bytes(payload).find(_MAGIC, 1) < 0
+        return None if is_single else False
+
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Gzip
     ) -> int | None:

@@ -58,6 +58,10 @@ class XzCodec(Codec[Xz | Lzma]):
             return None
         return len(payload) if sum(sizes) == n_bytes else None
 
+    def is_bounded(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> bool | None:
+        """Return False if other streams may follow; the sizes in the index may lie."""
+        return None if bytes(payload).find(_MAGIC, 1) < 0 else False
+
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Xz | Lzma
     ) -> int | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
 
-from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.codecs.buffers import damaged, max_unpacked, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
@@ -52,27 +52,34 @@ class ZstdCodec(Codec[Zstd]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
         """Decompress as many frames as hold ``n_bytes``."""
-        end, known, unknown = 0, 0, 0
+        end, known, is_known = 0, 0, True
         for frame in _frames(payload):
             end = frame.end
             known += frame.content_size or 0
-            unknown += 0 if frame.content_size is not None else frame.n_blocks * _BLOCK
+            is_known = is_known and frame.content_size is not None
             if known >= n_bytes:
                 break
-        if known + unknown > max_unpacked(n_bytes):
-            got = f"got frames of up to {known + unknown}"
-            raise damaged(f"expected frames of {n_bytes} bytes, {got}")
+        if known > max_unpacked(n_bytes):
+            raise damaged(f"expected frames of {n_bytes} bytes, got frames of {known}")
         if end == 0:
             raise damaged("expected a zstd frame, got none")
         try:
+            if not is_known:  # a few bytes may repeat one for ever
+                return read_streams(zstd.ZstdDecompressor, payload[:end], n_bytes)
             unpacked: bytes = library.decompress(payload[:end])
-        except (RuntimeError, ValueError) as err:
+        except (RuntimeError, ValueError, zstd.ZstdError) as err:
             raise damaged(f"expected zstd frames: {str(err).lower()}") from err
         return memoryview(unpacked)[:n_bytes]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Zstd) -> int | None:
         """Compare the content size if the frame announces it; leave out bytes after the frame."""
         return _end_of_only_frame(payload, n_bytes)
+
+    def is_bounded(self, payload: memoryview, n_bytes: int, compression: Zstd) -> bool | None:
+        """Compare what the blocks of the frame may hold, where it announces no size."""
+        (frame,) = _frames(payload)
+        most = frame.n_blocks * _BLOCK if frame.content_size is None else frame.content_size
+        return True if most <= max_unpacked(n_bytes) else None
 
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Zstd

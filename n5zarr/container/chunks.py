@@ -7,11 +7,12 @@ an array was created with codecs of its own.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import detects_incomplete
+from n5zarr.codecs.compress import decodes, detects_incomplete, is_bounded
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
@@ -174,7 +175,7 @@ class Chunks:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
             part = chunk_slice(block, location.view, location.chunk_extent)
-            if part is not None:
+            if part is not None and (yield from self._is_bounded(block[part], location)):
                 return block[part]
             (chunk,) = yield [Work(partial(self._make_chunk, block, location))]
         except N5Error as err:
@@ -183,6 +184,22 @@ class Chunks:
             ) from err.__cause__
         made: BufferLike = chunk
         return made
+
+    def _is_bounded(self, chunk: memoryview, location: BlockLocation) -> Steps[bool]:
+        """Whether Zarr's codecs make little more of a chunk than its elements.
+
+        Chunks of portable codecs are made to be copied: they are not asked for.
+        """
+        view, dataset = location.view, location.view.dataset
+        if view.codecs == "portable" or not view.passes_payloads:
+            return True
+        extent = location.chunk_extent or dataset.block_size
+        n_bytes = math.prod(extent) * dataset.data_type.item_size
+        known = is_bounded(chunk, n_bytes, dataset.compression)
+        if known is not None:
+            return known
+        (answer,) = yield [Work(partial(decodes, chunk, n_bytes, dataset.compression))]
+        return bool(answer)
 
     def _warn_of_size(self, block: memoryview, location: BlockLocation) -> Steps[None]:
         """Warn that a block does not have the size of a dataset without ``blockSize``."""

@@ -1,0 +1,107 @@
+"""What a small file can make a reader do: memory and time stay near the size of a block."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import resource
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr import N5Error, N5Store
+from n5zarr.codecs.zstd import zstd
+from tests.processes import CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SHAPE = (181, 181)
+VALUES = np.arange(181 * 181, dtype="u2").reshape(SHAPE)
+BLOCK = VALUES.astype(">u2").tobytes()
+LARGE = 2**28  # bytes that a payload decodes to
+ALLOWED = 2**26 + 4 * len(BLOCK)  # bytes of memory for reading it
+
+
+def zstd_without_size() -> bytes:
+    packer = zstd.ZstdCompressor()
+    zeros = bytes(2**20)
+    parts = [packer.compress(zeros) for _ in range(LARGE // len(zeros))]
+    return b"".join([*parts, packer.flush()])
+
+
+def gzip_that_lies() -> bytes:
+    return gzip.compress(bytes(LARGE))[:-4] + len(BLOCK).to_bytes(4, "little")
+
+
+PAYLOADS: dict[str, tuple[dict[str, Any], Callable[[], bytes]]] = {
+    "bzip2": ({"type": "bzip2"}, lambda: bz2.compress(bytes(LARGE), 1)),
+    "bzip2, two": ({"type": "bzip2"}, lambda: bz2.compress(BLOCK) + bz2.compress(bytes(LARGE), 1)),
+    "zstd without size": ({"type": "zstd"}, zstd_without_size),
+    "gzip that lies": ({"type": "gzip"}, gzip_that_lies),
+    "gzip, two": ({"type": "gzip"}, lambda: gzip.compress(bytes(LARGE)) + gzip.compress(BLOCK)),
+    "gzip, the second": ({"type": "gzip"}, lambda: gzip.compress(BLOCK) + gzip_that_lies()),
+    "zlib": ({"type": "gzip", "useZlib": True}, lambda: zlib.compress(bytes(LARGE))),
+    "xz, two": ({"type": "xz"}, lambda: lzma.compress(bytes(LARGE), preset=0) + lzma.compress(BLOCK)),
+}
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("bounds") / "c.n5"
+    for name, (compression, make) in PAYLOADS.items():
+        array = n5zarr.create_array(
+            root, path=name, shape=SHAPE, chunks=SHAPE, dtype="u2", compression=compression
+        )
+        array[...] = VALUES
+        file = root / name / "0" / "0"
+        header = file.read_bytes()[:12]
+        file.write_bytes(header + make())
+    return root
+
+
+def by_zarr(root: Path, name: str) -> Any:
+    return zarr.open_array(N5Store(root), path=name, mode="r")
+
+
+def by_zarr_2(root: Path, name: str) -> Any:
+    return zarr.open_array(N5Store(root, zarr_format=2), path=name, mode="r")
+
+
+def by_n5zarr(root: Path, name: str) -> Any:
+    return n5zarr.open_array(root, path=name)
+
+
+def read(opening: Callable[[Path, str], Any], root: Path, name: str, answers: Any) -> None:
+    """Read an array in a new process; answer what was found, and the memory that it took."""
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        array = opening(root, name)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            found = "right" if np.array_equal(array[...], VALUES) else "wrong"
+        except N5Error:
+            found = "refused"
+        except Exception as err:
+            found = repr(err)
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    answers.put((found, taken * 1024))
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+@pytest.mark.parametrize("opening", [by_zarr, by_zarr_2, by_n5zarr])
+def test_a_payload_that_decodes_to_much_more(container: Path, name: str, opening: Any) -> None:
+    answers = CONTEXT.Queue()
+    process = CONTEXT.Process(target=read, args=(opening, container, name, answers))
+    process.start()
+    found, taken = answers.get(timeout=60)
+    process.join()
+    # what comes after the elements does not matter, as in Java, if it is no more than allowed
+    assert found in ("refused", "right")
+    assert found == "refused" or not name.endswith(("lies", "zlib", "size"))
+    assert taken < ALLOWED
