@@ -26,7 +26,10 @@ __all__ = [
 ]
 
 REUSED = 2**26  # bytes; larger blocks get memory of their own, which no thread keeps
-_PIECE = 2**16  # bytes of surplus that are read at once
+_FIRST, _PIECE = (
+    2**9,
+    2**16,
+)  # bytes of a stream that are given, or of surplus that are read, at once
 
 type BufferLike = bytes | bytearray | memoryview
 
@@ -39,10 +42,14 @@ class Decompressor(Protocol):
         """Whether the end of the stream has been reached."""
 
     @property
+    def needs_input(self) -> bool:
+        """Whether nothing can be decompressed without more data."""
+
+    @property
     def unused_data(self) -> bytes:
         """The data after the end of the stream."""
 
-    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+    def decompress(self, data: BufferLike, max_length: int = -1, /) -> bytes:
         """Decompress at most ``max_length`` bytes of ``data`` and the rest of earlier data."""
 
 
@@ -92,8 +99,15 @@ def check_drained(n_bytes: int, n_surplus: int) -> None:
         raise damaged(f"expected {n_bytes} bytes, got more than {n_bytes + n_surplus}")
 
 
-def read_streams(new: Callable[[], Decompressor], payload: memoryview, n_bytes: int) -> bytes:
+def read_streams(
+    new: Callable[[], Decompressor],
+    payload: memoryview,
+    n_bytes: int,
+    goes_on: Callable[[memoryview], bool] = bool,
+) -> bytes:
     """Read from concatenated streams until there are ``n_bytes``, and to the end of the last one.
+
+    Takes time in proportion to the payload and to what is read, however many streams there are.
 
     Parameters
     ----------
@@ -103,6 +117,8 @@ def read_streams(new: Callable[[], Decompressor], payload: memoryview, n_bytes: 
         The streams; anything after the needed ones is ignored, as in Java.
     n_bytes : int
         How many bytes are needed, at least 1.
+    goes_on : callable, optional
+        Takes what comes after a stream, and tells whether it is another one.
 
     Returns
     -------
@@ -116,21 +132,22 @@ def read_streams(new: Callable[[], Decompressor], payload: memoryview, n_bytes: 
         where the stream holds more bytes than are needed.
     """
     parts: list[bytes] = []
-    missing = n_bytes
-    rest = bytes(payload)
+    missing, position = n_bytes, 0
     while True:
-        stream = new()
-        part = stream.decompress(rest, missing)
-        parts.append(part)
-        missing -= len(part)
-        # the checksum is at the end of a stream, so the surplus is read too, and dropped
-        n_surplus = 0
+        stream, size, n_surplus = new(), _FIRST, 0
         while not stream.eof:
-            surplus = stream.decompress(b"", _PIECE)
-            if not surplus and not stream.eof:
+            # a decompressor copies what it is given and does not use: of a short stream, little
+            piece = payload[position : position + size] if stream.needs_input else payload[:0]
+            position, size = position + len(piece), min(2 * size, _PIECE)
+            part = stream.decompress(piece, missing or _PIECE)
+            if not part and not piece and not stream.eof:
                 raise damaged(f"the stream is cut off after {n_bytes - missing} of {n_bytes} bytes")
-            n_surplus += len(surplus)
-            check_drained(n_bytes, n_surplus)
-        rest = stream.unused_data
-        if missing == 0 or not rest:
+            if missing:
+                parts.append(part)
+                missing -= len(part)
+            else:  # the checksum is at the end of a stream, so the surplus is read too, and dropped
+                n_surplus += len(part)
+                check_drained(n_bytes, n_surplus)
+        position -= len(stream.unused_data)
+        if not goes_on(payload[position:]) or missing == 0:
             return b"".join(parts)

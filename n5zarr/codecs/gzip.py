@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import deflate
 from isal import igzip_lib
 
-from n5zarr.codecs.buffers import check_drained, damaged
+from n5zarr.codecs.buffers import damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Gzip
 
@@ -41,7 +42,6 @@ _SAMPLE = 2**14  # bytes
 _WINDOW = 2**15  # bytes that deflate looks back
 _BETTER = 0.98  # of the size that ISA-L makes
 _HARDLY = 0.6  # of the uncompressed size; above it both libraries reach the same size
-_PIECE = 2**16  # bytes of surplus that are read at once
 
 
 class GzipCodec(Codec[Gzip]):
@@ -168,28 +168,39 @@ def _middle(data: memoryview, n_bytes: int) -> memoryview:
     return data[start : start + n_bytes]
 
 
+class _Inflater:
+    """zlib, member by member, as a :class:`~n5zarr.codecs.buffers.Decompressor`."""
+
+    def __init__(self, *, use_zlib: bool) -> None:
+        self._stream = zlib.decompressobj(15 if use_zlib else 31)
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._stream.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: BufferLike, max_length: int = -1, /) -> bytes:
+        return self._stream.decompress(self._stream.unconsumed_tail or data, max_length)
+
+
+def _another_member(rest: memoryview) -> bool:
+    """Whether another member comes; Java takes nothing else after one."""
+    if rest and rest[:3] != _MAGIC:
+        raise damaged(f"expected another gzip member or the end, got {len(rest)} other bytes")
+    return bool(rest)
+
+
 def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> BufferLike:
     """Inflate member by member, with Java's rules for the bytes after the last one."""
-    inflated = bytearray()
-    rest: BufferLike = payload
-    while True:
-        stream = zlib.decompressobj(15 if use_zlib else 31)
-        inflated += stream.decompress(rest, n_bytes - len(inflated))
-        # the checksum is at the end of a member, so the surplus is read too, and dropped
-        n_surplus = 0
-        while not stream.eof:
-            surplus = stream.decompress(stream.unconsumed_tail, _PIECE)
-            if not surplus and not stream.eof:
-                raise damaged(f"the stream is cut off after {len(inflated)} of {n_bytes} bytes")
-            n_surplus += len(surplus)
-            check_drained(n_bytes, n_surplus)
-        rest = stream.unused_data
-        if use_zlib or not rest:
-            return inflated
-        if not rest.startswith(_MAGIC):
-            raise damaged(f"expected another gzip member or the end, got {len(rest)} other bytes")
-        if len(inflated) == n_bytes:
-            return inflated
+    goes_on = (lambda _: False) if use_zlib else _another_member
+    return read_streams(partial(_Inflater, use_zlib=use_zlib), payload, n_bytes, goes_on)
 
 
 def _end_of_member(payload: memoryview, n_bytes: int) -> int | None:

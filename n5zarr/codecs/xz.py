@@ -112,13 +112,14 @@ class XzCodec(Codec[Xz | Lzma]):
 
 
 def _read_varint(data: Iterator[int]) -> int:
-    value, shift = 0, 0
-    while True:
+    """Read an integer of at most 9 bytes; "The .xz File Format", section 1.2."""
+    value = 0
+    for shift in range(0, 63, 7):
         byte = next(data)
         value |= (byte & 0x7F) << shift
-        shift += 7
         if byte < 0x80:
             return value
+    raise StopIteration
 
 
 def _padded(data: bytes) -> bytes:

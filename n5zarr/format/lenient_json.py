@@ -31,10 +31,13 @@ MAX_DEPTH = 255
 """Java: Gson's limit on nested arrays and objects."""
 
 _QUOTED_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
-_SKIP = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*|#[^\n]*)*", re.DOTALL)
+# `++` and `*+` never go back, so that they need no memory for each character
+_SKIP = re.compile(r"(?:[\s\ufeff]++|/\*.*?\*/|//[^\n]*+|#[^\n]*+)*+", re.DOTALL)
 _BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-_STRING = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*{quote}", re.DOTALL) for quote in ('"', "'")}
+_STRING = {
+    quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in ('"', "'")
+}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WORDS: dict[str, JSON] = {

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import resource
+import sys
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,16 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Error, N5Store
-from n5zarr.codecs.zstd import zstd
+from n5zarr.codecs.compress import decompress, usable
+from n5zarr.errors import N5BlockError
+from n5zarr.format.compression import Bzip2, Gzip, Xz
+from n5zarr.format.lenient_json import parse_json
 from tests.processes import CONTEXT
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +57,10 @@ PAYLOADS: dict[str, tuple[dict[str, Any], Callable[[], bytes]]] = {
     "gzip, two": ({"type": "gzip"}, lambda: gzip.compress(bytes(LARGE)) + gzip.compress(BLOCK)),
     "gzip, the second": ({"type": "gzip"}, lambda: gzip.compress(BLOCK) + gzip_that_lies()),
     "zlib": ({"type": "gzip", "useZlib": True}, lambda: zlib.compress(bytes(LARGE))),
-    "xz, two": ({"type": "xz"}, lambda: lzma.compress(bytes(LARGE), preset=0) + lzma.compress(BLOCK)),
+    "xz, two": (
+        {"type": "xz"},
+        lambda: lzma.compress(bytes(LARGE), preset=0) + lzma.compress(BLOCK),
+    ),
 }
 
 
@@ -105,3 +117,60 @@ def test_a_payload_that_decodes_to_much_more(container: Path, name: str, opening
     assert found in ("refused", "right")
     assert found == "refused" or not name.endswith(("lies", "zlib", "size"))
     assert taken < ALLOWED
+
+
+# ------------------------------------------------------------------ time and memory
+
+
+def in_seconds(function: Callable[[], object], seconds: int, answers: Any) -> None:
+    """Call a function, whose process is killed when it has computed for so long."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    function()
+    answers.put((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+
+
+def memory_taken(function: Callable[[], object], seconds: int = 20) -> int:
+    answers = CONTEXT.Queue()
+    process = CONTEXT.Process(target=in_seconds, args=(function, seconds, answers))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    taken: int = answers.get(timeout=10)
+    return taken
+
+
+def judge_an_index_of_one_number() -> None:
+    """A number of any length, seven bits in each byte: to add them up takes quadratic time."""
+    number = b"\xff" * 2**22 + b"\x00" * 3
+    footer = b"0123" + (len(number) // 4).to_bytes(4, "little") + b"\0\1YZ"
+    payload = b"\xfd7zXZ\x00" + bytes(6) + b"\x00" + number + b"crc " + footer
+    assert usable(memoryview(payload), 64, Xz()) is None
+
+
+def read_empty_streams() -> None:
+    for compression, empty in (
+        (Gzip(), gzip.compress(b"")),
+        (Bzip2(), bz2.compress(b"")),
+        (Xz(), lzma.compress(b"")),
+    ):
+        payload = empty * (2**22 // len(empty))
+        with pytest.raises(N5BlockError, match="incomplete"):
+            decompress(memoryview(payload), 64, compression)
+
+
+def parse_a_long_string() -> None:
+    text = "x" * 2**24
+    assert parse_json(b"{'a': '%b'}" % text.encode()) == {"a": text}
+
+
+def test_the_index_of_xz_is_read_in_linear_time() -> None:
+    assert memory_taken(judge_an_index_of_one_number) < 2**26
+
+
+def test_empty_streams_are_read_in_linear_time() -> None:
+    assert memory_taken(read_empty_streams) < 2**26
+
+
+def test_long_strings_take_little_memory() -> None:
+    assert memory_taken(parse_a_long_string) < 12 * 2**24
