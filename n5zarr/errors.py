@@ -58,6 +58,7 @@ type Kind = Literal[
     "changed",  # an array was replaced while it was open
     "differs",  # a copy is not equal to its source
     "foreign",  # something else than N5 is there
+    "file",  # a link that leads nowhere, a pipe or a device where a file should be
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind.__value__)

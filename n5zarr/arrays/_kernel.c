@@ -341,6 +341,24 @@ static int is_missing(int error)
     return error == ENOENT || error == ENOTDIR || error == EISDIR;
 }
 
+/* Whether a block that cannot be opened is missing. Where a link on its path leads nowhere, as those
+ * of git-annex do, it is not: Python makes the error. */
+static int is_absent(const Box *box, const char *name)
+{
+    char path[MAX_NAME];
+    struct stat status;
+    if (!is_missing(errno))
+        return 0;
+    memcpy(path, name, strlen(name) + 1);
+    while (fstatat(box->directory, path, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return 1;
+        *slash = 0;
+    }
+    return !S_ISLNK(status.st_mode) || fstatat(box->directory, path, &status, 0) == 0;
+}
+
 static void fill_part(const Box *box, const Block *block)
 {
     const int64_t none[MAX_NDIM] = {0};
@@ -581,7 +599,8 @@ static int settle(int file, struct stat *status, int *is_locked, int *is_recent)
 {
     struct timespec now;
     *is_locked = *is_recent = 0;
-    if (fstat(file, status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+    if (fstat(file, status) != 0 || !S_ISREG(status->st_mode)
+        || clock_gettime(CLOCK_REALTIME, &now) != 0)
         return 0;
     int64_t written = status->st_mtim.tv_sec; /* any number: a difference could overflow */
     if (written < now.tv_sec - 1 || written > now.tv_sec + 1)
@@ -652,14 +671,14 @@ static int read_one(Box *box, Block *block)
 {
     struct stat status;
     int result = LEFT, is_locked = 0, is_recent;
-    int file = openat(box->directory, block->name, O_RDONLY | O_CLOEXEC);
+    int file = openat(box->directory, block->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file >= 0) {
         if (settle(file, &status, &is_locked, &is_recent))
             result = read_settled(box, block, file, &status, &is_locked, NULL);
         if (is_locked)
             unlock(file);
         close(file);
-    } else if (is_missing(errno)) {
+    } else if (is_absent(box, block->name)) {
         result = MISSING;
     }
     if (result == MISSING) {
@@ -709,13 +728,28 @@ static int calls_python(const Box *box)
     return box->kind == GZIP || box->kind == ZLIB || box->kind == OTHER;
 }
 
+/* Open the file of a block to change it; a link is left to Python, which keeps it, and so is what is
+ * no file. */
+static int open_to_write(const Box *box, const Block *block)
+{
+    struct stat status;
+    int flags = O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+    int file = openat(box->directory, block->name, flags);
+    if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))) {
+        close(file);
+        errno = EINVAL;
+        return -1;
+    }
+    return file;
+}
+
 /* Read the block that a part is written to, under the lock where no Python code runs. */
 static int read_old(Box *box, Block *block)
 {
     int is_shared = 0, result = LEFT;
-    block->file = openat(box->directory, block->name, O_RDWR | O_CLOEXEC);
+    block->file = open_to_write(box, block);
     if (block->file < 0)
-        return is_missing(errno) ? MISSING : LEFT;
+        return is_absent(box, block->name) ? MISSING : LEFT;
     if (calls_python(box) ? settle(block->file, &block->status_read, &is_shared, &block->was_recent)
                           : hold(box, block) && fstat(block->file, &block->status_read) == 0)
         result = read_settled(box, block, block->file, &block->status_read, &is_shared,
@@ -765,17 +799,28 @@ static int rename_new(const Box *box, const char *from, const char *to)
     return errno != EEXIST && errno != ENOENT && renameat(d, from, d, to) == 0;
 }
 
+/* Give the new file the mode of the one that it replaces; other owners are left to Python. */
+static int keep_mode(const Box *box, const Block *block, const char *other)
+{
+    struct stat old, new;
+    if (fstat(block->file, &old) != 0 || fstatat(box->directory, other, &new, 0) != 0
+        || old.st_uid != new.st_uid || old.st_gid != new.st_gid)
+        return 0;
+    return old.st_mode == new.st_mode
+           || fchmodat(box->directory, other, old.st_mode & 07777, 0) == 0;
+}
+
 /* Give the new file the name of the block. */
 static int give_name(const Box *box, Block *block, const char *other)
 {
     if (block->is_whole) {
-        block->file = openat(box->directory, block->name, O_RDWR | O_CLOEXEC);
-        if (block->file < 0 && !is_missing(errno))
+        block->file = open_to_write(box, block);
+        if (block->file < 0 && !is_absent(box, block->name))
             return LEFT;
     }
     if (block->file < 0)
         return rename_new(box, other, block->name) ? DONE : LEFT;
-    return hold_as_read(box, block)
+    return hold_as_read(box, block) && keep_mode(box, block, other)
                    && renameat(box->directory, other, box->directory, block->name) == 0
                ? DONE
                : LEFT;
@@ -784,7 +829,7 @@ static int give_name(const Box *box, Block *block, const char *other)
 /* Open a new file; make its directory where there is none. */
 static int create(const Box *box, Block *block, const char *name, int flags)
 {
-    flags |= O_CREAT | O_CLOEXEC;
+    flags |= O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int file = openat(box->directory, name, flags, 0666);
     if (file < 0 && errno == ENOENT && make_directories(box, block))
         file = openat(box->directory, name, flags, 0666);
@@ -834,7 +879,7 @@ static int overwrite_file(const Box *box, Block *block, const struct iovec *part
     if (is_new)
         block->file = create(box, block, block->name, O_RDWR | (block->is_whole ? 0 : O_EXCL));
     if (block->file < 0 || !(is_new ? hold(box, block) : hold_as_read(box, block))
-        || fstat(block->file, &status) != 0 || (is_new && !block->is_whole && status.st_size != 0))
+        || fstat(block->file, &status) != 0 || !S_ISREG(status.st_mode) || (is_new && !block->is_whole && status.st_size != 0))
         return LEFT;
     if (status.st_size == 0) {
         if (writev(block->file, parts, 2) == n)
@@ -864,8 +909,8 @@ static int write_file(const Box *box, Block *block, int64_t index, const char *p
 static int remove_file(const Box *box, Block *block)
 {
     if (block->is_whole) {
-        block->file = openat(box->directory, block->name, O_RDWR | O_CLOEXEC);
-        if (block->file < 0 && !is_missing(errno))
+        block->file = open_to_write(box, block);
+        if (block->file < 0 && !is_absent(box, block->name))
             return LEFT;
     }
     if (block->file < 0)

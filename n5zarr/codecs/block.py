@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compress import compress, decompress, decompress_all
 from n5zarr.codecs.label_multiset import arg_max_labels
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
@@ -99,6 +100,29 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
     n_bytes = max(header.n_payload_elements, math.prod(header.block_shape)) * data_type.item_size
     if n_bytes > MAX_BLOCK_BYTES:
         raise header_error(f"expected at most {MAX_BLOCK_BYTES} bytes, got {n_bytes}")
+
+
+def check_stored_size(start: bytes, size: int, item_size: int = 8) -> None:
+    """Check that a stored block is not far longer than its elements, before it is read.
+
+    Parameters
+    ----------
+    start : bytes
+        The first 64 bytes of the block, or more.
+    size : int
+        Length of the block, in bytes.
+    item_size : int, optional
+        Bytes of an element, at most.
+
+    Raises
+    ------
+    N5BlockError
+        It is (``kind="payload"``), or has no header (``kind="header"``).
+    """
+    header = BlockHeader.from_bytes(start)
+    most = header.n_bytes + max_unpacked(header.n_payload_elements * item_size)
+    if header.mode is not BlockMode.OBJECT and size > most:
+        raise damaged(f"expected at most {most} bytes of {header.block_shape}, got {size}")
 
 
 def header_error(message: str) -> N5BlockError:

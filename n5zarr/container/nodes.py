@@ -270,10 +270,22 @@ class Nodes:
 
     def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
         """Read the nodes at some paths; None for each without a document."""
-        documents = yield from read_each([join(path, ATTRIBUTES_JSON) for path in paths])
+        keys = [join(path, ATTRIBUTES_JSON) for path in paths]
+        documents: list[bytes | N5FormatError | None] = []
+        try:
+            documents += yield from read_each(keys)
+        except N5FormatError:  # what should be a document is no file: which of them?
+            for key in keys:
+                try:
+                    documents.append((yield from read_key(key)))
+                except N5FormatError as err:
+                    documents.append(err)
         nodes: list[Node | Broken | None] = []
         for path, document in zip(paths, documents, strict=True):
-            nodes.append(None if document is None else (yield from self._child(path, document)))
+            if isinstance(document, bytes):
+                nodes.append((yield from self._child(path, document)))
+            else:
+                nodes.append(None if document is None else Broken(document))
         return nodes
 
     def sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:

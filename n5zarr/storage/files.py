@@ -17,11 +17,15 @@ import errno
 import os
 import re
 import shutil
+import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from n5zarr.codecs.block import check_stored_size
 from n5zarr.codecs.buffers import REUSED
+from n5zarr.errors import N5BlockError, N5FormatError
+from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, reading
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CREATE",
     "UPDATE",
+    "check_is_file",
+    "check_no_dangling_link",
     "is_coming",
     "is_unfinished",
     "prune",
@@ -47,6 +53,7 @@ __all__ = [
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
+_LARGE = 2**26  # bytes; a smaller file is read whatever it is
 _RECENT = 20_000_000  # nanoseconds: two writes within one tick of the clock have the same time
 _COMING = 1_000_000_000  # nanoseconds that a writer has to lock and write a file it has created
 _TRIES = 100
@@ -58,9 +65,10 @@ def is_unfinished(name: str) -> bool:
 
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_READ = os.O_RDONLY | _BINARY
+_NOT_WAITING = getattr(os, "O_NONBLOCK", 0)  # until a pipe has a writer
+_READ = os.O_RDONLY | _NOT_WAITING | _BINARY
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
-UPDATE = os.O_RDWR | _BINARY
+UPDATE = os.O_RDWR | _NOT_WAITING | _BINARY
 
 
 def read(path: Path | str, *, settled: bool = False) -> bytes | None:
@@ -173,9 +181,11 @@ def _read_with[T](
     try:
         file = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
+        check_no_dangling_link(path)
         return None
     try:
         before = os.fstat(file)
+        _check_file(file, path, before)
         if not settled and abs(time.time_ns() - before.st_mtime_ns) >= _RECENT:
             taken = take(file, before.st_size)
             if _is_same(before, os.fstat(file)):
@@ -197,6 +207,65 @@ def _read_with[T](
         os.close(file)
     message = "another program goes on writing into the file without a lock; read it later"
     raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
+
+
+def check_no_dangling_link(path: Path | str) -> None:
+    """Raise if a missing file is missing because a link on its path leads nowhere.
+
+    git-annex leaves such links where a file has not been fetched: it must not read as zeros.
+
+    Raises
+    ------
+    N5FormatError
+        There is such a link (``kind="file"``).
+    """
+    name = os.fspath(path)
+    while name and not os.path.lexists(name):
+        above = os.path.dirname(name)
+        name = "" if above == name else above
+    if name and os.path.islink(name) and not os.path.exists(name):
+        message = (
+            f"expected a file, got a link to {os.readlink(name)}, which does not exist; restore "
+            "it, as 'git annex get' does, or remove the link"
+        )
+        raise N5FormatError(message, kind="file", where=name)
+
+
+def check_is_file(file: int, path: Path | str, status: os.stat_result | None = None) -> None:
+    """Raise for a pipe, a socket or a device: reading one would wait for ever.
+
+    Raises
+    ------
+    IsADirectoryError
+        A directory.
+    N5FormatError
+        One of the others (``kind="file"``).
+    """
+    mode = (status or os.fstat(file)).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    if not stat.S_ISREG(mode):
+        message = "expected a file, got a pipe, a socket or a device; remove it"
+        raise N5FormatError(message, kind="file", where=os.fspath(path))
+
+
+def _check_file(file: int, path: Path | str, status: os.stat_result) -> None:
+    """Raise for what is no file, and for a block that is far longer than its elements.
+
+    Raises
+    ------
+    N5BlockError
+        The block is longer (``kind="payload"``).
+    IsADirectoryError, N5FormatError
+        Something else, see :func:`check_is_file`.
+    """
+    check_is_file(file, path, status)
+    if status.st_size > _LARGE and is_block_name(os.path.basename(path)):
+        try:
+            check_stored_size(os.read(file, 64), status.st_size)
+        except N5BlockError as err:
+            raise err.located(os.fspath(path)) from err.__cause__
+        os.lseek(file, 0, os.SEEK_SET)
 
 
 def _is_same(before: os.stat_result, after: os.stat_result) -> bool:

@@ -21,10 +21,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from typing import TYPE_CHECKING, Self
 
-from n5zarr.storage.files import CREATE, UPDATE, is_coming, unfinished_name
+from n5zarr.storage.files import (
+    CREATE,
+    UPDATE,
+    check_is_file,
+    check_no_dangling_link,
+    is_coming,
+    unfinished_name,
+)
 from n5zarr.storage.locks import PAUSE, changing, writing
 
 if TYPE_CHECKING:
@@ -74,6 +82,7 @@ class FileWriter:
         *parts : bytes-like
             The new content, in pieces that are written one after the other.
         """
+        path = _target(path)
         if self._durability == "overwrite":
             while not self._overwrite_or_create(path, parts):
                 pass
@@ -98,9 +107,9 @@ class FileWriter:
             with self._held(path, replaces=True) as file:
                 if file is None:
                     return self._link(unfinished, path)
-                os.replace(unfinished, path)
+                _replace(unfinished, path)
         except PermissionError:  # no lock for those who may not write the file; or Windows
-            os.replace(unfinished, path)
+            _replace(unfinished, path)
         self._note(path)
         return True
 
@@ -121,6 +130,7 @@ class FileWriter:
         bytes or None
             The content of the file afterwards.
         """
+        path = _target(path)
         while True:
             with self._held(path) as file:
                 old = None if file is None else _read(file)
@@ -143,7 +153,7 @@ class FileWriter:
         else:
             unfinished = self._write_unfinished(path, (new,))
             try:
-                os.replace(unfinished, path)
+                _replace(unfinished, path)
             finally:
                 _remove(unfinished)
         self._note(path)
@@ -157,9 +167,13 @@ class FileWriter:
         """
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             try:
-                with self._held(path, replaces=True) as file:
-                    if file is not None:
-                        os.remove(path)
+                # of a link, the link goes and not the file
+                if not os.path.islink(path):
+                    with self._held(path, replaces=True) as file:
+                        if file is not None:
+                            os.remove(path)
+                else:
+                    os.remove(path)
             except PermissionError:  # no lock for those who may not write the file; or Windows
                 os.remove(path)
             self._note(path)
@@ -171,9 +185,11 @@ class FileWriter:
             try:
                 file = os.open(path, UPDATE)
             except (FileNotFoundError, NotADirectoryError):
+                check_no_dangling_link(path)
                 yield None
                 return
             try:
+                check_is_file(file, path)
                 warn = _ignore if replaces else self._warn
                 with writing(file, path, warn, gives_way=replaces):
                     if _is_current(file, path):
@@ -191,17 +207,11 @@ class FileWriter:
             _remove(unfinished)
 
     def _link(self, unfinished: str, path: str) -> bool:
-        """Give a new file its name; without hard links, the file of another writer is replaced.
-
-        A symbolic link to nothing is replaced: opening it says that there is no file, and making
-        the file says that there is one.
-        """
+        """Give a new file its name; without hard links, the file of another writer is replaced."""
         try:
             os.link(unfinished, path)
         except FileExistsError:
-            if os.path.exists(path) or not os.path.islink(path):
-                return False
-            os.replace(unfinished, path)
+            return False
         except OSError:  # the file system has no hard links
             os.replace(unfinished, path)
         self._note(path)
@@ -247,7 +257,11 @@ class FileWriter:
         while self._durability == "durable" and above != created and not os.path.isdir(created):
             self._unsynced.add(above)
             created, above = above, os.path.dirname(above)
-        os.makedirs(directory, exist_ok=True)
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except FileExistsError:
+            check_no_dangling_link(directory)
+            raise
 
     def _note(self, path: str) -> None:
         """Note the directory of a file that has been created, replaced or removed."""
@@ -286,6 +300,26 @@ def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
 def _remove(unfinished: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.remove(unfinished)
+
+
+def _target(path: str) -> str:
+    """Return the file that a link leads to, so that the link stays where the file is replaced."""
+    if not os.path.islink(path):
+        return path
+    check_no_dangling_link(path)
+    return os.path.realpath(path)
+
+
+def _replace(unfinished: str, path: str) -> None:
+    """Rename a new file to one that exists, with its mode, and its owner where that is allowed."""
+    with contextlib.suppress(FileNotFoundError):
+        old, new = os.stat(path), os.stat(unfinished)
+        if hasattr(os, "chown") and (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+            with contextlib.suppress(PermissionError):
+                os.chown(unfinished, old.st_uid, old.st_gid)
+        if old.st_mode != new.st_mode:
+            os.chmod(unfinished, stat.S_IMODE(old.st_mode))
+    os.replace(unfinished, path)
 
 
 def _is_current(file: int, path: str) -> bool:

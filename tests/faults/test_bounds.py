@@ -5,9 +5,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import resource
 import sys
 import zlib
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from n5zarr.codecs.compress import decompress, usable
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Bzip2, Gzip, Xz
 from n5zarr.format.lenient_json import parse_json
+from tests.contract.test_kernel import python_only
 from tests.processes import CONTEXT
 
 if sys.version_info >= (3, 14):
@@ -174,3 +178,128 @@ def test_empty_streams_are_read_in_linear_time() -> None:
 
 def test_long_strings_take_little_memory() -> None:
     assert memory_taken(parse_a_long_string) < 12 * 2**24
+
+
+# ------------------------------------------------------------------ files that are none
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A dataset of four blocks, three of which are stored."""
+    array = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(7, 5), chunks=(4, 3), dtype="u2", compression=None
+    )
+    array[...] = 1 + np.arange(35).reshape(7, 5)
+    (tmp_path / "c.n5" / "a" / "1" / "1").unlink()
+    return tmp_path / "c.n5"
+
+
+WAYS = [by_zarr, by_zarr_2, by_n5zarr]
+
+
+@pytest.mark.parametrize("opening", WAYS)
+@pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("name", ["0/0", "0"])
+def test_a_block_that_is_a_link_to_nothing(
+    small: Path, opening: Any, name: str, *, fast: bool
+) -> None:
+    """As git-annex leaves them: an error, and not zeros; writing does not take its place."""
+    block = small / "a" / name
+    block.rename(small / "kept")
+    block.symlink_to("../.git/annex/objects/SHA256E-s12")
+    array, writable = opening(small, "a"), n5zarr.open_array(small, "r+", path="a")
+    with nullcontext() if fast else python_only():
+        for use in (
+            lambda: array[0, 0],
+            lambda: writable.__setitem__(np.s_[0, 0], 9),
+            lambda: writable.__setitem__(np.s_[...], 9),
+        ):
+            with pytest.raises(N5Error, match=r"a link to \S*annex\S*, which") as caught:
+                use()
+            assert caught.value.kind == "file"
+    assert block.is_symlink()
+    (found,) = (f for f in n5zarr.validate(small).findings if f.severity != "note")
+    assert found.kind == ("unreadable" if name == "0/0" else "stray-file")
+
+
+def test_a_document_that_is_a_link_to_nothing(small: Path) -> None:
+    document = small / "a" / "attributes.json"
+    document.rename(small / "kept")
+    document.symlink_to("nowhere")
+    for use in (
+        lambda: n5zarr.open(small, path="a"),
+        lambda: zarr.open(N5Store(small), path="a", mode="r"),
+        lambda: n5zarr.set_attribute(small, "a", "b", 1),
+    ):
+        with pytest.raises(N5Error, match="a link to nowhere, which does not exist"):
+            use()
+    assert document.is_symlink()
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
+def test_pipes_are_refused(small: Path, durability: Any, *, fast: bool) -> None:
+    block, document = small / "a/0/0", small / "a/attributes.json"
+    array = n5zarr.open_array(small, "r+", path="a", durability=durability)
+    block.unlink()
+    os.mkfifo(block)
+    with nullcontext() if fast else python_only():
+        for use in (
+            lambda: array[0, 0],
+            lambda: by_zarr(small, "a")[0, 0],
+            lambda: n5zarr.read_block(small, "a", (0, 0)),
+            lambda: array.__setitem__(np.s_[0, 0], 9),
+        ):
+            with pytest.raises(N5Error, match="got a pipe"):
+                use()
+    document.unlink()
+    os.mkfifo(document)
+    for use in (
+        lambda: n5zarr.open(small, path="a"),
+        lambda: n5zarr.set_attribute(small, "a", "b", 1),
+    ):
+        with pytest.raises(N5Error, match="got a pipe"):
+            use()
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_a_file_far_longer_than_its_block_is_not_read(tmp_path: Path, compression: Any) -> None:
+    array = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(7, 5), dtype="u2", compression=compression
+    )
+    array[...] = 1
+    os.truncate(tmp_path / "c.n5/a/0/0", 3 * 2**30)  # takes no room on the disk
+    for opening in WAYS:
+        assert memory_taken(partial(refuse_a_long_file, opening, tmp_path / "c.n5")) < 2**26
+    (found,) = n5zarr.validate(tmp_path / "c.n5", deep=True).findings
+    assert (found.severity, found.block) == ("error", (0, 0))
+
+
+def refuse_a_long_file(opening: Any, root: Path) -> None:
+    with pytest.raises(N5Error, match=r"expected at most \d+ bytes of .* got 3221225472"):
+        opening(root, "a")[0, 0]
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
+def test_replacing_a_file_keeps_its_mode_and_its_link(
+    small: Path, durability: Any, *, fast: bool
+) -> None:
+    elsewhere = small.parent / "elsewhere"
+    block, document = small / "a/0/0", small / "a/attributes.json"
+    (small / "a/1/0").chmod(0o664)
+    document.chmod(0o660)
+    block.rename(elsewhere)
+    block.symlink_to(elsewhere)
+    array = n5zarr.open_array(small, "r+", path="a", durability=durability)
+    with nullcontext() if fast else python_only():
+        array[...] = 8  # whole blocks
+        array[:, 2:4] = 9  # parts of them
+    n5zarr.set_attribute(small, "a", "b", 1)
+    expected = np.full((7, 5), 8)
+    expected[:, 2:4] = 9
+    np.testing.assert_array_equal(by_n5zarr(small, "a")[...], expected)
+    assert block.is_symlink()
+    assert elsewhere.stat().st_size > 12
+    assert (small / "a/1/0").stat().st_mode & 0o777 == 0o664
+    assert document.stat().st_mode & 0o777 == 0o660

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from n5zarr.errors import N5BlockError, N5UnsupportedError
+from n5zarr.errors import N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.foreign import ZARR_DOCUMENTS
@@ -230,12 +230,12 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
 
 def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
     """Tell whether a file is a block, by its header: the rank is that of its path, or higher."""
-    (ends,) = ask(read_ends([file]))
-    if ends is None:
-        return
     try:
+        (ends,) = ask(read_ends([file]))
+        if ends is None:
+            return
         header = BlockHeader.from_bytes(ends[1])
-    except N5BlockError:
+    except N5FormatError:  # no block, or no file
         return
     n_dims = len(header.block_shape)
     names = file.split("/")

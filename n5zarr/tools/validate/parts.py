@@ -9,7 +9,7 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs.block import decode_numeric
-from n5zarr.errors import N5BlockError
+from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_extent, block_path
@@ -25,7 +25,7 @@ from n5zarr.tools.validate.blocks import (
 )
 from n5zarr.tools.validate.documents import check_dataset
 from n5zarr.tools.validate.files import ask_quietly, read_ends
-from n5zarr.tools.validate.findings import Finding
+from n5zarr.tools.validate.findings import Finding, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.blocks import Form
+    from n5zarr.tools.validate.findings import KindOfFinding
 
 __all__ = ["Done", "Part", "check_parts"]
 
@@ -142,6 +143,10 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
     odd: list[N5Tuple] = []
     n_usual = n_blocks = n_bytes = 0
     for position, block in _read(opened, part, deep=deep):
+        if isinstance(block, N5Error):
+            kind: KindOfFinding = "payload" if block.kind == "payload" else "unreadable"
+            findings.append(finding(kind, part.path, block.message, block=position))
+            continue
         form: Form | None = "padded"
         if not part.outside:
             n_blocks += 1
@@ -173,20 +178,41 @@ def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
         yield from check_dataset(ask, nodes, path, view)
 
 
-def _read(opened: N5Store, part: Part, *, deep: bool) -> Iterator[tuple[N5Tuple, StoredBlock]]:
-    """Read blocks as far as they are needed; leave out those that are removed meanwhile."""
+def _read(
+    opened: N5Store, part: Part, *, deep: bool
+) -> Iterator[tuple[N5Tuple, StoredBlock | N5Error]]:
+    """Read blocks as far as they are needed; leave out those that are removed meanwhile.
+
+    In the place of a file that cannot be read comes the error.
+    """
+    read = _read_blocks if deep or part.outside else _read_ends
     for positions in batched(part.positions, _AT_A_TIME):
         keys = [join(part.path, block_path(position)) for position in positions]
-        if deep or part.outside:
-            each = ask_quietly(opened, read_each(keys))
-            for position, data in zip(positions, each, strict=True):
-                if data is not None:
-                    yield position, whole(data)
-            continue
-        ends = ask_quietly(opened, read_ends(keys))
-        for position, key, found in zip(positions, keys, ends, strict=True):
-            if found is not None:
-                yield position, StoredBlock(*found, partial(_read_whole, opened, key))
+        found: list[StoredBlock | N5Error | None] = []
+        try:
+            found += read(opened, keys)
+        except N5Error:  # of which of them?
+            for key in keys:
+                try:
+                    found += read(opened, [key])
+                except N5Error as err:
+                    found.append(err)
+        for position, block in zip(positions, found, strict=True):
+            if block is not None:
+                yield position, block
+
+
+def _read_blocks(opened: N5Store, keys: Sequence[str]) -> list[StoredBlock | None]:
+    each = ask_quietly(opened, read_each(keys))
+    return [None if data is None else whole(data) for data in each]
+
+
+def _read_ends(opened: N5Store, keys: Sequence[str]) -> list[StoredBlock | None]:
+    ends = ask_quietly(opened, read_ends(keys))
+    return [
+        None if found is None else StoredBlock(*found, partial(_read_whole, opened, key))
+        for key, found in zip(keys, ends, strict=True)
+    ]
 
 
 def _read_whole(opened: N5Store, key: str) -> bytes | None:
