@@ -26,7 +26,7 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
-from n5zarr.errors import N5BlockError
+from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.storage import files, locks
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
@@ -426,7 +426,7 @@ def test_a_timer_that_writes_the_block_that_is_being_written(
 @pytest.mark.parametrize("opening", OPENINGS)
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("where", [np.s_[:, :], np.s_[1:3, 2:5]], ids=["whole", "part"])
-def test_a_link_to_nothing_is_no_block(
+def test_a_link_to_nothing_is_kept(
     tmp_path: Path, where: Any, durability: Durability, opening: Any
 ) -> None:
     made = n5zarr.create_array(
@@ -437,10 +437,10 @@ def test_a_link_to_nothing_is_no_block(
     block.unlink()
     block.symlink_to(tmp_path / "gone")
     array = opening(tmp_path / "c.n5", "a", durability)
-    array[where] = 9
-    expected = np.zeros((5, 7), "u2")
-    expected[where] = 9
-    np.testing.assert_array_equal(array[...], expected)
+    with pytest.raises(N5Error, match="a link to .*gone, which does not exist"):
+        array[where] = 9
+    assert block.is_symlink()
+    assert not (tmp_path / "gone").exists()
 
 
 def test_two_threads_that_are_interrupted_while_they_replace_files(
