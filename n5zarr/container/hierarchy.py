@@ -134,23 +134,37 @@ class Hierarchy:
         return documents
 
     def _nodes_below(self, path: str) -> Steps[list[tuple[str, Node]]]:
+        """Return all nodes below a group, each group before its children."""
         nodes: list[tuple[str, Node]] = []
-        for name, child in (yield from self.nodes.sound_children(path)):
-            nodes.append((join(path, name), child))
-            if isinstance(child, GroupAttributes):
-                nodes += yield from self._nodes_below(join(path, name))
+        pending = yield from self._children(path)
+        while pending:  # no recursion: containers may be a thousand levels deep
+            child, node = pending.pop()
+            nodes.append((child, node))
+            if isinstance(node, GroupAttributes):
+                pending += yield from self._children(child)
         return nodes
+
+    def _children(self, path: str) -> Steps[list[tuple[str, Node]]]:
+        """Return paths and nodes of the children of a group, the last one first."""
+        children = yield from self.nodes.sound_children(path)
+        return [(join(path, name), node) for name, node in reversed(children)]
 
     def keys(self, path: str, node: Node) -> Steps[list[str]]:
         """Return every key at and below a node, sorted within each node."""
+        keys = yield from self._keys_of(path, node)
+        if isinstance(node, GroupAttributes):
+            for child, below in (yield from self._nodes_below(path)):
+                keys += yield from self._keys_of(child, below)
+        return keys
+
+    def _keys_of(self, path: str, node: Node) -> Steps[list[str]]:
+        """Return the keys of one node: documents, and the chunks of a dataset."""
         keys = self._metadata_keys(path, node)
         if isinstance(node, DatasetView):
             blocks = yield from self.nodes.grid_positions(path, node)
             default = DEFAULT_NAMES[self.nodes.formats.of(node)]
             names = self.memory.chunk_names.get(path, default)
-            return keys + sorted(names.key(path, node.presented(g)) for g in blocks)
-        for name, child in (yield from self.nodes.sound_children(path)):
-            keys += yield from self.keys(join(path, name), child)
+            keys += sorted(names.key(path, node.presented(g)) for g in blocks)
         return keys
 
     def _metadata_keys(self, path: str, node: Node) -> list[str]:

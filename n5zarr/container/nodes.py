@@ -25,7 +25,7 @@ from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
-from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, Problem
+from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, N5UnsupportedError, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -54,7 +54,10 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Entry
 
-__all__ = ["Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
+__all__ = ["MAX_LEVELS", "Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
+
+MAX_LEVELS = 255
+"""How deep groups are listed; by their paths, deeper ones can be opened."""
 
 _STALE_RECORD = """zarr: record ignored: another tool has changed the elements of the dataset; \
 shown as what the dataset says"""
@@ -261,7 +264,10 @@ class Nodes:
         # an object store has no directories without keys: ask whether there are keys
         keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
+        nested = {entry.name for entry in entries if entry.is_nested_link}
         for name, node in zip(names, nodes, strict=True):
+            if name in nested and not isinstance(node, DatasetView | Broken):
+                continue
             if node is not None:
                 children.append((name, node))
             elif (entries := keys[name]) is not None:
@@ -364,9 +370,17 @@ def names_of_nodes(
     directories = sorted(
         e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
     )
-    names = [name for name in directories if _refusal(name) is None]
-    refused = [(name, error) for name in directories if (error := _refusal(name)) is not None]
+    too_deep = path.count("/") + bool(path) >= MAX_LEVELS
+    refusals = [_too_deep() if too_deep else _refusal(name) for name in directories]
+    each = list(zip(directories, refusals, strict=True))
+    names = [name for name, error in each if error is None]
+    refused = [(name, error) for name, error in each if error is not None]
     return names, [(name, Broken(error.located(path or "/"))) for name, error in refused]
+
+
+def _too_deep() -> N5Error:
+    message = f"expected at most {MAX_LEVELS} levels of groups, got more; open it by its path"
+    return N5UnsupportedError(message, kind="path")
 
 
 def _refusal(name: str) -> N5Error | None:

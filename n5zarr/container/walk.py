@@ -91,6 +91,8 @@ class Found:
         What is directly below a group, once it is listed.
     n_more : int, optional
         If this stands for nodes of a group that a limit leaves out: how many.
+    is_nested_link : bool, optional
+        Whether it is a link below a link: a group there is left out.
     """
 
     path: str
@@ -99,6 +101,7 @@ class Found:
     is_read: bool = False
     children: list[Found] | None = None
     n_more: int = 0
+    is_nested_link: bool = False
 
     @property
     def name(self) -> str:
@@ -196,8 +199,9 @@ class Walk:
         nodes = yield from self._nodes.each([found.path for found in unread])
         bare = []
         for found, node in zip(unread, nodes, strict=True):
-            found.node, found.is_read = node, True
-            if node is None:
+            is_left_out = found.is_nested_link and isinstance(node, GroupAttributes)
+            found.node, found.is_read = None if is_left_out else node, True
+            if node is None and not found.is_nested_link:
                 bare.append(found)
         # without a document, it is a group if there is anything in it: its listing tells both
         listings = yield [List(f.path, few=f.level == self._depth) for f in bare]
@@ -222,7 +226,11 @@ class Walk:
         names, refused = names_of_nodes(group.path, entries)
         level = group.level + 1
         selected, n_more = self._selection.of(names, level)
-        group.children = [Found(join(group.path, name), level, None) for name in selected]
+        nested = {entry.name for entry in entries if entry.is_nested_link}
+        group.children = [
+            Found(join(group.path, name), level, None, is_nested_link=name in nested)
+            for name in selected
+        ]
         shown, n_refused = self._selection.of([name for name, _ in refused], level)
         group.children += [
             Found(join(group.path, name), level, broken, is_read=True)

@@ -329,18 +329,23 @@ def prune(path: Path, *, keep_top: bool = False) -> None:
                 Path(directory).rmdir()
 
 
-def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, bool]] | None:
-    """List a directory: names, and whether each is a directory; None where it is missing.
+def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, bool, bool]] | None:
+    """List a directory: names, whether each is a directory, and whether it is a link below a link.
 
     N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
     a directory counts as one; here, links that lead back up are left out, and so are files of
-    unfinished writes unless they are asked for.
+    unfinished writes unless they are asked for. None where the directory is missing.
+
     """
     directory = root / path
     try:
         with os.scandir(directory) as entries:
             return [
-                (entry.name, _is_dir(entry))
+                (
+                    entry.name,
+                    _is_dir(entry),
+                    entry.is_symlink() and _is_below_link(root, path),
+                )
                 for entry in entries
                 if (unfinished or not is_unfinished(entry.name))
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
@@ -354,6 +359,11 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
+
+
+def _is_below_link(root: Path, path: str) -> bool:
+    """Whether a link leads from the root of a container to a directory in it."""
+    return (root / path).resolve() != root.resolve() / path
 
 
 def _leads_up(link: Path, directory: Path) -> bool:

@@ -185,10 +185,22 @@ class Warn:
 
 
 class Entry(NamedTuple):
-    """One entry of a directory; ``is_dir`` is None where storage cannot tell."""
+    """One entry of a directory.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    is_dir : bool or None
+        Whether it is a directory; None where storage cannot tell.
+    is_nested_link : bool, optional
+        Whether it is a link in a directory that is reached by a link. A group there is left out, so
+        that links to each other are not followed without end.
+    """
 
     name: str
     is_dir: bool | None
+    is_nested_link: bool = False
 
 
 type Request = (

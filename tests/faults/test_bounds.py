@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import bz2
 import gzip
+import itertools
 import lzma
 import os
 import resource
@@ -303,3 +305,41 @@ def test_replacing_a_file_keeps_its_mode_and_its_link(
     assert elsewhere.stat().st_size > 12
     assert (small / "a/1/0").stat().st_mode & 0o777 == 0o664
     assert document.stat().st_mode & 0o777 == 0o660
+
+
+# ------------------------------------------------------------------ listings
+
+
+def keys_of(root: Path) -> list[str]:
+    async def listed() -> list[str]:
+        return [key async for key in N5Store(root).list()]
+
+    return asyncio.run(listed())
+
+
+def test_links_to_each_other_are_followed_once(tmp_path: Path) -> None:
+    """Each path that meets no directory twice would be one of 100 000."""
+    root, n = tmp_path / "c.n5", 8
+    for i in range(n):
+        zarr.create_group(N5Store(root), path=f"g{i}")
+    for i, j in itertools.permutations(range(n), 2):
+        (root / f"g{i}" / f"l{j}").symlink_to(f"../g{j}")
+    assert len(keys_of(root)) == 1 + n + n * (n - 1)
+    assert len(zarr.open_group(N5Store(root), mode="r").members(max_depth=None)) == n * n
+    assert n5zarr.validate(root).n_groups == 1 + n * n
+
+
+def test_groups_are_listed_to_a_depth(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    zarr.create_group(N5Store(root))
+    deepest = "/".join("g" * 1500)
+    for depth in range(1, len(deepest) + 1, 2):
+        os.mkdir(f"{root}/{deepest[:depth]}")  # noqa: PTH102 - pathlib cannot go so deep
+    with pytest.warns(n5zarr.N5Warning, match="at most 255 levels"):
+        assert len(keys_of(root)) == 1 + 255
+    with pytest.warns(n5zarr.N5Warning, match="at most 255 levels"):
+        members = zarr.open_group(N5Store(root), mode="r").members(max_depth=None)
+    assert len(members) == 255
+    found = n5zarr.validate(root).findings
+    assert any("at most 255 levels" in each.message for each in found)
+    assert zarr.open_group(N5Store(root), path=deepest, mode="r").attrs.asdict() == {}
