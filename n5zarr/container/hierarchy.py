@@ -176,6 +176,9 @@ class Hierarchy:
         if key.name == ".zmetadata":
             is_shown = self.nodes.formats.of(node) == 2
             return is_shown and isinstance(node, GroupAttributes) and self.is_consolidated(node)
+        if isinstance(node, DatasetView) and key.name != ".zattrs":  # without making it
+            is_its_own = key.name in ("zarr.json", ".zarray")
+            return is_its_own and key.zarr_format == self.nodes.formats.of(node)
         return self.document(key, node) is not None
 
     def keys_below(self, path: str) -> Steps[list[str]]:

@@ -335,11 +335,9 @@ def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, 
     N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
     a directory counts as one; here, links that lead back up are left out, and so are files of
     unfinished writes unless they are asked for. None where the directory is missing.
-
     """
-    directory = root / path
     try:
-        with os.scandir(directory) as entries:
+        with os.scandir(os.path.join(root, path)) as entries:  # a Path takes twice as long
             return [
                 (
                     entry.name,
@@ -348,7 +346,7 @@ def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, 
                 )
                 for entry in entries
                 if (unfinished or not is_unfinished(entry.name))
-                and not (entry.is_symlink() and _leads_up(Path(entry.path), directory))
+                and not (entry.is_symlink() and _leads_up(Path(entry.path), root / path))
             ]
     except (FileNotFoundError, NotADirectoryError):
         return None
