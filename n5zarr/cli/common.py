@@ -183,5 +183,5 @@ def whole_numbers(name: str, text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        message = f"expected whole numbers such as 64,128,128, got {text!r}"
+        message = f"expected whole numbers such as 2,2,2, got {text!r}"
         raise typer.BadParameter(message, param_hint=name) from None

@@ -217,7 +217,7 @@ def read_key(key: str) -> Steps[bytes | None]:
 
 def read_each(keys: Sequence[str]) -> Steps[list[bytes | None]]:
     """Read the values of several keys; None for each missing one."""
-    answers = yield from get_each(keys)
+    answers: Sequence[BufferLike | None] = yield [Get(key) for key in keys]
     return [None if answer is None else bytes(answer) for answer in answers]
 
 

@@ -127,10 +127,8 @@ def quarantine_blocks(
         ask_storage(storage, put_each([(f"{folder}/{key}", data)]))
         records[key] = {**each.to_json(), "sha256": _digest(data)}
     if records:
-        listed = {"container": str(opened), "blocks": records}
-        ask_storage(
-            storage, put_each([(f"{folder}/{_LIST}", json.dumps(listed, indent=2).encode())])
-        )
+        listed = json.dumps({"container": str(opened), "blocks": records}, indent=2)
+        ask_storage(storage, put_each([(f"{folder}/{_LIST}", listed.encode())]))
     moved = []
     for key, record in records.items():
         if opened.ask(_remove_same(key, str(record["sha256"]))):
