@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -112,6 +113,7 @@ __all__ = [
     "set_attribute",
     "set_geometry",
     "sidecar",
+    "thumbnail",
     "to_n5",
     "validate",
     "virtualize",
@@ -171,6 +173,7 @@ _MODULES = {
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "sidecar": "tools.sidecar",
+    "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "validate": "tools.validate.check",
