@@ -34,7 +34,8 @@ BAR_HEIGHT = 22  # pixels below them
 _FONT_SIZE = 12
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: neighbours get far apart
 _STEPS = (1, 2, 5)
-_LENGTHS = ((1e-12, "pm"), (1e-9, "nm"), (1e-6, "µm"), (1e-3, "mm"), (1.0, "m"), (1e3, "km"))
+# the font that comes with Pillow has no micro sign
+_LENGTHS = ((1e-12, "pm"), (1e-9, "nm"), (1e-6, "um"), (1e-3, "mm"), (1.0, "m"), (1e3, "km"))
 _WHITE = (255, 255, 255)
 
 
@@ -173,7 +174,7 @@ def scale_bar_text(most: float, unit: str | None) -> tuple[float, str]:
     Examples
     --------
     >>> scale_bar_text(2345, "nanometer"), scale_bar_text(70, None)
-    ((2000.0, '2 µm'), (50.0, '50'))
+    ((2000.0, '2 um'), (50.0, '50'))
     """
     in_metres = ratio(unit, "meter") if unit else None
     if in_metres is None:
@@ -227,9 +228,25 @@ def contact_sheet(pictures: Sequence[tuple[str, Picture]]) -> Picture:
     draw = pil.ImageDraw.Draw(sheet)
     for i, (name, picture) in enumerate(pictures):
         left, top = i % n_columns * width, i // n_columns * height
-        draw.text((left + 2, top + BAR_HEIGHT // 2), name, fill=_WHITE, font=font, anchor="lm")
+        draw.text(
+            (left + 2, top + BAR_HEIGHT // 2),
+            _short(name, font, width),
+            fill=_WHITE,
+            font=font,
+            anchor="lm",
+        )
         sheet.paste(picture, (left, top + BAR_HEIGHT))
     return sheet
+
+
+def _short(name: str, font: Any, width: float) -> str:  # noqa: ANN401 - of Pillow
+    """Cut a name to a width in pixels, and to characters that the font has; its end says most."""
+    name = name.encode("ascii", "replace").decode()
+    if font.getlength(name) <= width:
+        return name
+    while name and font.getlength(f"...{name}") > width:
+        name = name[1:]
+    return f"...{name}"
 
 
 def _pillow() -> Any:  # noqa: ANN401 - a package that may not be there

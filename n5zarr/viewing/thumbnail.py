@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnrepresentableError
@@ -24,7 +25,9 @@ from n5zarr.viewing.picture_slices import Plane, pixel_size, plan_slices, read_p
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import zarr
     from PIL.Image import Image as Picture
+    from zarr.types import AnyArray
 
     from n5zarr.storage.place import Location
     from n5zarr.viewing.images import Image
@@ -73,14 +76,14 @@ def draw(
     pixels = max(size - GAP, 1), max(size - GAP - BAR_HEIGHT, 1)
     slices = plan_slices(image, pixels, level=level, position=position)
     pixel = pixel_size(slices, pixels)
-    channels = channels_of(image, channel)
+    shown = channels_of(image, channel)
     columns, rows = slices.grid()
     parts: list[list[Colours | None]] = [[None] * len(columns) for _ in rows]
     for plane in slices.planes:
         width, height = (
             max(1, round(slices.extent(axis) / pixel)) for axis in (plane.across, plane.down)
         )
-        drawn = colours_of(slices, plane, channels, (2 * height, 2 * width))
+        drawn = colours_of(slices, plane, shown, (2 * height, 2 * width))
         place = rows.index(plane.down), columns.index(plane.across)
         parts[place[0]][place[1]] = resize(drawn, height, width, smooth=not image.is_labels)
     sheet = arrange(parts)
@@ -88,14 +91,45 @@ def draw(
     return with_scale_bar(sheet, length / pixel, text)
 
 
-def channels_of(image: Image, wanted: Sequence[int | str] | None) -> list[int]:
-    """Return the indices of channels that are named or numbered; of all if None."""
+@dataclass(frozen=True, slots=True)
+class ShownChannel:
+    """How a channel is drawn.
+
+    Parameters
+    ----------
+    index : int
+        Its index.
+    limits : tuple of float
+        Values that are shown darkest and brightest.
+    color : str
+        Six hexadecimal digits, red first.
+    """
+
+    index: int
+    limits: tuple[float, float]
+    color: str
+
+
+def channels_of(image: Image, wanted: Sequence[int | str] | None) -> list[ShownChannel]:
+    """Choose how channels are drawn that are numbered or named, or all; limits are read.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no such channel (``kind="option"``).
+    """
     count = len(image.channels)
-    if wanted is None:
-        return list(range(count))
     names = {channel.name: i for i, channel in enumerate(image.channels) if channel.name}
+    known = {**{str(i): i for i in range(count)}, **names}
+    indices = range(count) if wanted is None else [_channel(image, each, known) for each in wanted]
+    if image.is_labels:
+        return [ShownChannel(i, (0.0, 1.0), "") for i in indices[:1]]
+    default = ("FFFFFF",) if len(indices) == 1 else _COLORS
     return [
-        _channel(image, each, {**{str(i): i for i in range(count)}, **names}) for each in wanted
+        ShownChannel(
+            i, contrast_limits(image, i), image.channels[i].color or default[i % len(default)]
+        )
+        for i in indices
     ]
 
 
@@ -108,20 +142,18 @@ def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
 
 
 def colours_of(
-    slices: Slices, plane: Plane, channels: Sequence[int], most: tuple[int, int]
+    slices: Slices, plane: Plane, channels: Sequence[ShownChannel], most: tuple[int, int]
 ) -> Colours:
     """Read a slice and draw it, a pixel for each element."""
-    image = slices.image
-    values = [read_plane(slices, plane, channel, most) for channel in channels]
-    if image.is_labels:
+    values = [read_plane(slices, plane, channel.index, most) for channel in channels]
+    if slices.image.is_labels:
         return label_colours(values[0])
-    default = ("FFFFFF",) if len(channels) == 1 else _COLORS
-    colors = [image.channels[c].color or default[i % len(default)] for i, c in enumerate(channels)]
-    return blend(values, [contrast_limits(image, c) for c in channels], colors)
+    limits, colors = [c.limits for c in channels], [c.color for c in channels]
+    return blend(values, limits, colors)
 
 
 def thumbnail(  # noqa: PLR0913 - the options of a picture
-    location: Location,
+    location: Location | AnyArray | zarr.Group,
     *,
     size: int = 512,
     level: int | None = None,
@@ -138,9 +170,9 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
 
     Parameters
     ----------
-    location : path, URL or zarr store
-        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher. The
-        first image in it is drawn.
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        or BigStitcher. The first image in it is drawn.
     size : int, optional
         Largest width and height in pixels.
     level : int, optional
