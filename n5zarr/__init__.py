@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.picture_plot import plot
     from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
@@ -100,6 +101,7 @@ __all__ = [
     "open_bdv",
     "open_group",
     "open_level",
+    "plot",
     "pyramid_levels",
     "quarantine_blocks",
     "read_block",
@@ -160,6 +162,7 @@ _MODULES = {
     "open_bdv": "xarray.bdv",
     "open_group": "arrays.opening",
     "open_level": "xarray.pyramids",
+    "plot": "viewing.picture_plot",
     "pyramid_levels": "xarray.pyramids",
     "quarantine_blocks": "tools.validate.quarantine",
     "read_block": "store.blocks",

@@ -23,6 +23,7 @@ __all__ = [
     "blend",
     "contact_sheet",
     "label_colours",
+    "length_unit",
     "resize",
     "round_length",
     "scale_bar_text",
@@ -164,7 +165,7 @@ def scale_bar_text(most: float, unit: str | None) -> tuple[float, str]:
     most : float
         The length that it may have, in ``unit``.
     unit : str, optional
-        Unit of the axes; None or a unit that is no length is written as it is.
+        Unit of the axes; None or a unit that is no length is kept.
 
     Returns
     -------
@@ -176,13 +177,39 @@ def scale_bar_text(most: float, unit: str | None) -> tuple[float, str]:
     >>> scale_bar_text(2345, "nanometer"), scale_bar_text(70, None)
     ((2000.0, '2 um'), (50.0, '50'))
     """
+    in_metres = ratio(unit, "meter") or 1.0
+    metres = round_length(most * in_metres)
+    factor, name = length_unit(metres / in_metres, unit)
+    length = float(f"{metres / in_metres:.12g}")
+    return length, f"{length * factor:g} {name}".strip()
+
+
+def length_unit(length: float, unit: str | None) -> tuple[float, str]:
+    """Choose the unit in which a length is a number from 1 to 1000.
+
+    Parameters
+    ----------
+    length : float
+        The length in ``unit``.
+    unit : str, optional
+        A unit; None or one that is no length is kept.
+
+    Returns
+    -------
+    tuple
+        How many of the chosen unit one ``unit`` is, and its symbol.
+
+    Examples
+    --------
+    >>> length_unit(2000, "nanometer"), length_unit(3, "degree")
+    ((0.001, 'um'), (1.0, 'degree'))
+    """
     in_metres = ratio(unit, "meter") if unit else None
     if in_metres is None:
-        length = round_length(most)
-        return length, f"{length:g} {unit or ''}".strip()
-    metres = round_length(most * in_metres)
-    size, name = max((each for each in _LENGTHS if each[0] <= metres * 1.001), default=_LENGTHS[0])
-    return float(f"{metres / in_metres:.12g}"), f"{metres / size:g} {name}"
+        return 1.0, unit or ""
+    fitting = [each for each in _LENGTHS if each[0] <= length * in_metres * 1.001]
+    size, name = fitting[-1] if fitting else _LENGTHS[0]
+    return float(f"{in_metres / size:.12g}"), name
 
 
 def with_scale_bar(colours: Colours, length: float, text: str) -> Picture:
