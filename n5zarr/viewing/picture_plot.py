@@ -84,7 +84,7 @@ def plot(
         [read_plane(slices, plane, each.index, (_PIXELS, _PIXELS)) for each in channels]
         for plane in slices.planes
     ]
-    figure: Figure = pyplot.figure(FigureClass=_shown_once(), layout="compressed")
+    figure: Figure = pyplot.figure(FigureClass=_figure_class(), layout="compressed")
     _lay_out(figure, slices)
     drawn = [
         _draw(axes, slices, plane, channels, each)
@@ -226,10 +226,10 @@ def _pyplot() -> Any:  # noqa: ANN401 - a package that may not be there
     return plt
 
 
-def _shown_once() -> type[Figure]:
+def _figure_class() -> type[Figure]:
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
-    class ShownOnce(Figure):
+    class SlicesFigure(Figure):
         """A figure that a notebook shows once, also where it is the value of a cell.
 
         There, pictures are shown for values, and for all open figures of pyplot.
@@ -241,4 +241,4 @@ def _shown_once() -> type[Figure]:
                 plt.close(self)
             raise NotImplementedError  # IPython then shows it as any figure
 
-    return ShownOnce
+    return SlicesFigure

@@ -129,9 +129,9 @@ def test_little_is_read_of_what_is_large(tmp_path: Path) -> None:
     )
     array[5000:5001, :200, :200] = 3
     for i in range(2000):
-        place = tmp_path / f"c.n5/many/a{i}"
-        place.mkdir(parents=True)
-        (place / "attributes.json").write_bytes(
+        folder = tmp_path / f"c.n5/many/a{i}"
+        folder.mkdir(parents=True)
+        (folder / "attributes.json").write_bytes(
             b'{"dimensions":[3,5],"blockSize":[3,5],"dataType":"uint8","compression":{"type":"raw"}}'
         )
     for place in ("", "large", "large/s0", "many"):

@@ -52,7 +52,7 @@ def test_slices_are_at_their_places() -> None:
         ("x / µm", "z / µm", "y = 0.388 µm"),
     ]
     assert bar.get_ylim() == (0, 255)
-    assert figure.number in plt.get_fignums()  # type: ignore[attr-defined]
+    assert figure.number in plt.get_fignums()
 
 
 @pytest.mark.parametrize("what", ["labels", "channels", "bool", "flat"])
