@@ -89,6 +89,8 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
     if channel_axis is not None:
         chosen[channel_axis] = slice(channel, channel + 1)
     shape = tuple(part.stop - part.start for part in chosen)
+    if 0 in shape:
+        return
     chunks = tuple(map(min, level.chunks, shape))
     most = max(1, _MOST_ELEMENTS // math.prod(chunks))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]

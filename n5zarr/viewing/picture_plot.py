@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import blend, label_colours, length_unit
 from n5zarr.viewing.picture_slices import plan_slices, read_plane
@@ -67,7 +67,8 @@ def plot(
     N5MissingDependencyError
         matplotlib is not installed.
     N5UnrepresentableError
-        There is no image, or no such level, channel or position (``kind="option"``).
+        There is no image, or it has no elements; or no such level, channel or position
+        (``kind="option"``).
 
     Examples
     --------
@@ -78,6 +79,9 @@ def plot(
     """
     pyplot = _pyplot()
     image = find_images(location, labels=labels, storage_options=storage_options)[0]
+    if 0 in image.levels[0].shape:
+        message = f"{image.path or image.name}: expected elements, got {image.levels[0].shape}"
+        raise N5UnrepresentableError(message, kind="option")
     slices = plan_slices(image, (_PIXELS, _PIXELS), level=level, position=position)
     channels = channels_of(image, channel)
     values = [

@@ -268,6 +268,8 @@ def read_plane(
     level = slices.image.levels[slices.level]
     box = slices.box(plane, channel)
     height, width = level.shape[plane.down], level.shape[plane.across]
+    if 0 in level.shape:
+        return np.zeros((height, width), level.dtype)
     if height * width <= _MOST_ELEMENTS:
         return _turned(np.asarray(level.values[box]), plane)
     rows, columns = (

@@ -16,7 +16,7 @@ from zarr.storage import LocalStore, WrapperStore
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.viewing import picture_slices
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import blend, label_colours, scale_bar_text
@@ -245,6 +245,16 @@ def test_an_image_without_blocks_is_black(tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "c.n5/a", shape=(X, Y, Z), dtype="u2", chunks=(2, 3, 5))
     shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=200))
     assert shown[:10, :10].max() == 0
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (7, 0, 3), (0, 0, 0)])
+def test_an_image_without_elements_is_black(shape: tuple[int, ...], tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "c.n5/a", shape=shape, dtype="u2", chunks=(2, 3, 5)[: len(shape)]
+    )
+    assert pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=60))[:-22].max() <= 40
+    with pytest.raises(N5UnrepresentableError, match="a: expected elements, got"):
+        n5zarr.plot(tmp_path / "c.n5")
 
 
 def test_all_images_of_a_project_are_on_one_sheet(tmp_path: Path) -> None:
