@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.store.inspect import Described
-    from n5zarr.viewing.images import Image
+    from n5zarr.viewing.images import Image, Level
 
 __all__ = ["make_html"]
 
@@ -130,23 +130,28 @@ def _picture(place: StorePath, *, is_remote: bool) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image = find_images(place)[0]
-        if not _is_cheap(image, is_remote=is_remote):
+        level = _cheap_level(image, is_remote=is_remote)
+        if level is None:
             return ""
-        png = base64.b64encode(thumbnail_png(image, size=_SIZE)).decode()
+        png = base64.b64encode(thumbnail_png(image, size=_SIZE, level=level)).decode()
     name = escape(image.path or image.name)
     shown = f'<img alt="slices of {name}" src="data:image/png;base64,{png}">'
     return f"<div>{shown}<div>{escape(image.path)}</div></div>"
 
 
-def _is_cheap(image: Image, *, is_remote: bool) -> bool:
-    """Whether few blocks are read for a picture."""
-    slices = slices_that_fit(image, _SIZE)
+def _cheap_level(image: Image, *, is_remote: bool) -> int | None:
+    """Return the level that fits, or else a coarser one, of which few blocks are read."""
+    coarsest = image.levels[-1]
     n_channels = 1 if image.is_labels else len(image.channels)
-    level, coarsest = image.levels[slices.level], image.levels[-1]
-    counts = (
-        (level, slices.n_blocks(n_channels)),
-        (coarsest, 0 if image.is_labels else n_chunks_sampled(image)),
-    )
-    n_blocks = sum(count for _, count in counts)
-    n_bytes = sum(n * math.prod(each.chunks) * each.dtype.itemsize for each, n in counts)
-    return n_blocks <= _MOST_BLOCKS[is_remote] and n_bytes <= _MOST_BYTES
+    n_sampled = 0 if image.is_labels else n_chunks_sampled(image)
+    for index in range(slices_that_fit(image, _SIZE).level, len(image.levels)):
+        level = image.levels[index]
+        n_shown = slices_that_fit(image, _SIZE, level=index).n_blocks(n_channels)
+        n_bytes = n_shown * _chunk_bytes(level) + n_sampled * _chunk_bytes(coarsest)
+        if n_shown + n_sampled <= _MOST_BLOCKS[is_remote] and n_bytes <= _MOST_BYTES:
+            return index
+    return None
+
+
+def _chunk_bytes(level: Level) -> int:
+    return math.prod(level.chunks) * level.dtype.itemsize

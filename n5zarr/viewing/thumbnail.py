@@ -39,7 +39,7 @@ __all__ = ["channels_of", "draw", "slices_that_fit", "thumbnail", "thumbnail_png
 _COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
 
 
-def thumbnail_png(image: Image, *, size: int = 256) -> bytes:
+def thumbnail_png(image: Image, *, size: int = 256, level: int | None = None) -> bytes:
     """Draw an image as PNG.
 
     Parameters
@@ -48,6 +48,8 @@ def thumbnail_png(image: Image, *, size: int = 256) -> bytes:
         The image.
     size : int, optional
         Largest width and height in pixels.
+    level : int, optional
+        Index of the level; the one that fits by default.
 
     Returns
     -------
@@ -60,7 +62,7 @@ def thumbnail_png(image: Image, *, size: int = 256) -> bytes:
         Pillow is not installed.
     """
     buffer = io.BytesIO()
-    draw(image, size=size).save(buffer, "PNG", optimize=True)
+    draw(image, size=size, level=level).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 
