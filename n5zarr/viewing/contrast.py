@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["contrast_limits", "n_chunks_sampled"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
+_MOST_CHUNKS = 64  # that are looked at where many are missing, or more if they are small
 _FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
@@ -65,15 +66,16 @@ def _limits_of_data(image: Image, channel: int) -> tuple[float, float]:
     if image.dtype.kind == "b":
         return 0.0, 1.0
     coarsest = image.levels[-1]
-    parts = [
-        _finite(coarsest.values[box]) for box in _sample(coarsest, image.channel_axis, channel)
-    ]
-    values = np.concatenate([part for part in parts if part.size] or [np.zeros(0)])
-    stored = values[values != 0]
-    if stored.size:
-        values = stored
-    if not values.size:
+    parts, n_elements = [], 0
+    for box in _sample(coarsest, image.channel_axis, channel):
+        values = _finite(coarsest.values[box])
+        parts.append(values[values != 0])
+        n_elements += parts[-1].size
+        if n_elements >= _MOST_ELEMENTS:
+            break
+    if not n_elements:
         return 0.0, 1.0
+    values = np.concatenate(parts)
     low, high = (float(limit) for limit in np.percentile(values, [_SHARE, 100 - _SHARE]))
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
@@ -84,7 +86,11 @@ def _finite(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an arra
 
 
 def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Box]:
-    """Yield boxes of a channel, spread evenly, that are read to see what values there are."""
+    """Yield boxes of a channel that are read to see what values there are: whole chunks.
+
+    All, or the one in the middle and then others anywhere: those of a regular pattern may all be
+    at a border.
+    """
     chosen = [slice(0, n) for n in level.shape]
     if channel_axis is not None:
         chosen[channel_axis] = slice(channel, channel + 1)
@@ -92,12 +98,15 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
     if 0 in shape:
         return
     chunks = tuple(map(min, level.chunks, shape))
-    most = max(1, _MOST_ELEMENTS // math.prod(chunks))
+    most = max(_MOST_CHUNKS, _MOST_ELEMENTS // math.prod(chunks))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
-    n_chunks = math.prod(counts)
-    for index in range(0, n_chunks, -(-n_chunks // most)):
-        position = np.unravel_index(index, counts)
+    if math.prod(counts) <= most:
+        positions = list(np.ndindex(*counts))
+    else:
+        others = np.random.default_rng(0).integers(counts, size=(most - 1, len(counts))).tolist()
+        positions = [tuple(n // 2 for n in counts), *map(tuple, others)]
+    for position in dict.fromkeys(positions):
         yield tuple(
-            slice(part.start + int(i) * step, min(part.start + (int(i) + 1) * step, part.stop))
+            slice(part.start + i * step, min(part.start + (i + 1) * step, part.stop))
             for i, step, part in zip(position, chunks, chosen, strict=True)
         )

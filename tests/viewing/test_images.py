@@ -65,3 +65,13 @@ def test_limits_are_those_of_the_data(tmp_path: Path) -> None:
     low, high = contrast_limits(find_images(tmp_path / "c.n5")[0])
     assert low == 900
     assert 2950 < high <= 3000
+
+
+def test_limits_of_large_data_are_those_of_a_sample_of_all_of_it(tmp_path: Path) -> None:
+    """Nothing is at the borders: blocks at them are missing, and do not count."""
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(470, 430, 530), chunks=(50, 50, 50), dtype="u2"
+    )
+    array[100:400, 100:350, 100:450] = 1000
+    array[100:400, 100:350, 250:450] = 3000
+    assert contrast_limits(find_images(tmp_path / "c.n5")[0]) == (1000, 3000)
