@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.viewing.images import Image, Level
@@ -21,7 +21,9 @@ _FEW = 16  # values of bytes that are masks and classes, all of them dark from 0
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
 
-def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
+def contrast_limits(
+    image: Image, channel: int = 0, drawn: Iterable[np.ndarray[Any, Any]] = ()
+) -> tuple[float, float]:
     """Return the limits of a channel: those that the container says, or else those of the data.
 
     Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing blocks do not count,
@@ -34,6 +36,8 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
         The image.
     channel : int, optional
         Index of the channel.
+    drawn : iterable of numpy.ndarray, optional
+        Values that are drawn; they are looked at where all blocks of the sample are missing.
 
     Returns
     -------
@@ -44,7 +48,11 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     is_default = known is not None and known == _whole_range(image.dtype)
     if known is not None and not is_default:
         return known
-    found = _limits_of_data(image, channel)
+    if image.dtype.kind == "b":
+        return 0.0, 1.0
+    found = _limits_of(_sampled(image, channel)) or _limits_of(map(_stored, drawn))
+    if found is None:
+        return known or (0.0, 1.0)
     is_bytes = image.dtype.kind == "u" and image.dtype.itemsize == 1
     return known if known is not None and is_bytes and found[1] >= _FEW else found
 
@@ -62,27 +70,31 @@ def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
     return float(info.min), float(info.max)
 
 
-def _limits_of_data(image: Image, channel: int) -> tuple[float, float]:
-    if image.dtype.kind == "b":
-        return 0.0, 1.0
-    coarsest = image.levels[-1]
-    parts, n_elements = [], 0
-    for box in _sample(coarsest, image.channel_axis, channel):
-        values = _finite(coarsest.values[box])
-        parts.append(values[values != 0])
-        n_elements += parts[-1].size
-        if n_elements >= _MOST_ELEMENTS:
-            break
-    if not n_elements:
-        return 0.0, 1.0
-    values = np.concatenate(parts)
+def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | None:
+    """Return the limits of values; None if there are none."""
+    values = np.concatenate([np.zeros(0, np.uint8), *parts])
+    if not values.size:
+        return None
     low, high = (float(limit) for limit in np.percentile(values, [_SHARE, 100 - _SHARE]))
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
 
-def _finite(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
+def _sampled(image: Image, channel: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Read values of the coarsest level until there are enough."""
+    coarsest, n_elements = image.levels[-1], 0
+    for box in _sample(coarsest, image.channel_axis, channel):
+        values = _stored(coarsest.values[box])
+        yield values
+        n_elements += values.size
+        if n_elements >= _MOST_ELEMENTS:
+            return
+
+
+def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
+    """Return values without zeros, which are those of missing blocks, and what is not finite."""
     flat = np.asarray(values).ravel()
-    return flat[np.isfinite(flat)] if flat.dtype.kind == "f" else flat
+    stored: np.ndarray[Any, Any] = flat[(flat != 0) & np.isfinite(flat)]
+    return stored
 
 
 def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Box]:
