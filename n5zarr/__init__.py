@@ -12,6 +12,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.picture_plot import plot
+    from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -99,6 +102,7 @@ __all__ = [
     "open_bdv",
     "open_group",
     "open_level",
+    "plot",
     "pyramid_levels",
     "quarantine_blocks",
     "read_block",
@@ -112,6 +116,7 @@ __all__ = [
     "set_attribute",
     "set_geometry",
     "sidecar",
+    "thumbnail",
     "to_n5",
     "validate",
     "virtualize",
@@ -158,6 +163,7 @@ _MODULES = {
     "open_bdv": "xarray.bdv",
     "open_group": "arrays.opening",
     "open_level": "xarray.pyramids",
+    "plot": "viewing.picture_plot",
     "pyramid_levels": "xarray.pyramids",
     "quarantine_blocks": "tools.validate.quarantine",
     "read_block": "store.blocks",
@@ -171,6 +177,7 @@ _MODULES = {
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "sidecar": "tools.sidecar",
+    "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "validate": "tools.validate.check",
@@ -199,6 +206,8 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
+
+set_html(lambda node: import_module("n5zarr.viewing.picture_html").make_html(node))
 
 try:
     import_module("n5zarr.arrays.pipeline").make_default()  # zarr's default where it has its own
