@@ -6,6 +6,7 @@ write: viewers, pictures and readers of other programs then all show the same.
 
 from __future__ import annotations
 
+import math
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
     from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
+
+_MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
 
 __all__ = ["Channel", "Image", "ImageAxis", "Level", "find_images", "images_of", "open_tree"]
 
@@ -107,6 +110,9 @@ class Level:
     def lazy(self) -> dask.array.Array:
         """Return the elements as an array of dask, a chunk of it for each of the level.
 
+        Of very many chunks, some are taken together: dask goes through all of them whenever
+        something is computed.
+
         Raises
         ------
         ImportError
@@ -116,8 +122,20 @@ class Level:
 
         make: Any = dask.array.from_array
         meta = np.empty((0,) * len(self.shape), self.dtype)
-        made: dask.array.Array = make(_Readable(self.values, self.dtype), self.chunks, meta=meta)
+        chunks = _larger(self.shape, self.chunks, _MOST_CHUNKS)
+        readable = _Readable(self.values, self.dtype)
+        made: dask.array.Array = make(readable, chunks, meta=meta, fancy=False)
         return made
+
+
+def _larger(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple[int, ...]:
+    """Return chunks that are larger, along their shortest axes, so that there are not too many."""
+    found = list(chunks)
+    while math.prod(-(-n // size) for n, size in zip(shape, found, strict=True)) > most:
+        split = [i for i, n in enumerate(shape) if found[i] < n]
+        shortest = min(split, key=lambda i: (found[i] == 1, found[i]))  # no channels or times
+        found[shortest] *= 2
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +153,20 @@ class _Readable:
     def ndim(self) -> int:
         return len(self.shape)
 
-    def __getitem__(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
-        return np.asarray(self.values[box])
+    def __getitem__(self, index: tuple[int | slice, ...]) -> np.ndarray[Any, Any]:
+        """Read a selection into which dask may have joined others: with integers and steps."""
+        box, within = [], []
+        for part, n in zip(index, self.shape, strict=True):
+            if isinstance(part, slice):
+                chosen = range(n)[part]
+                ends = sorted([chosen[0], chosen[-1]]) if chosen else [0, -1]
+                box.append(slice(ends[0], ends[1] + 1))
+                within.append(slice(None, None, part.step))
+            else:
+                box.append(slice(part, part + 1))
+                within.append(0)
+        found: np.ndarray[Any, Any] = np.asarray(self.values[tuple(box)])[tuple(within)]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
