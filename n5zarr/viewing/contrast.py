@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["contrast_limits"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
+_MOST_CHUNKS = 64  # that are read for it, of a server as many at a time as _READERS
+_READERS = 16
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
 
@@ -43,9 +46,9 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     if image.dtype.kind == "b":
         return 0.0, 1.0
     coarsest = image.levels[-1]
-    parts = [
-        _finite(coarsest.values[box]) for box in _sample(coarsest, image.channel_axis, channel)
-    ]
+    boxes = _sample(coarsest, image.channel_axis, channel)
+    with ThreadPoolExecutor(_READERS) as readers:
+        parts = [*readers.map(lambda box: _finite(coarsest.values[box]), boxes)]
     values = np.concatenate([part for part in parts if part.size] or [np.zeros(0)])
     stored = values[values != 0]
     if stored.size:
@@ -68,7 +71,7 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
         chosen[channel_axis] = slice(channel, channel + 1)
     shape = tuple(part.stop - part.start for part in chosen)
     chunks = tuple(map(min, level.chunks, shape))
-    most = max(1, _MOST_ELEMENTS // math.prod(chunks))
+    most = min(_MOST_CHUNKS, max(1, _MOST_ELEMENTS // math.prod(chunks)))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
     n_chunks = math.prod(counts)
     for index in range(0, n_chunks, -(-n_chunks // most)):
