@@ -146,7 +146,7 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
     data = levels if len(levels) > 1 else levels[0]
     if image.is_labels:
         return data, options, "labels"
-    options |= _shown(image, channel)
+    options |= _shown(image, channel, options["name"])
     if not is_one or channel is not None:
         options["blending"] = "additive"  # so that none hides another
     return data, options, "image"
@@ -187,14 +187,15 @@ def _unit(unit: str | None) -> str:
     return unit if unit and unit in pint.get_application_registry() else "pixel"
 
 
-def _shown(image: Image, channel: int | None) -> dict[str, Any]:
+def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:
     """Return names, colours and limits: of each channel, or of all in one layer."""
     shown = image.channels if channel is not None else image.channels[:1]
     limits = [contrast_limits(image, i) for i in range(len(shown))]
     colors = ["gray" if c.color in (None, "FFFFFF") else f"#{c.color}" for c in shown]
     if channel is None:
         return {"contrast_limits": limits[0], "colormap": colors[0]}
-    found: dict[str, Any] = {"channel_axis": channel, "contrast_limits": limits}
+    names = [f"{name} {c.name or f'channel {i}'}" for i, c in enumerate(shown)]
+    found = {"channel_axis": channel, "contrast_limits": limits, "name": names}
     return found | ({"colormap": colors} if any(c.color for c in shown) else {})
 
 
