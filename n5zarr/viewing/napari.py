@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
-from n5zarr.storage.place import place_of
-from n5zarr.storage.url import is_url
-from n5zarr.store.bdv_xml import read_project, xml_file
-from n5zarr.store.location import open_container, sample_path
+from n5zarr.store.location import sample_path
 from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import images_of, open_tree
+from n5zarr.viewing.images import images_of, is_n5, open_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,29 +39,9 @@ def get_reader(path: str | Sequence[str]) -> Callable[[str], list[LayerData]] | 
     path : str or sequence of str
         A path or URL, as for :func:`napari_layers`; a stack of several is none of N5.
     """
-    if not isinstance(path, str) or not _is_ours(path):
+    if not isinstance(path, str) or not is_n5(path):
         return None
     return napari_layers
-
-
-def _is_ours(path: str) -> bool:
-    """Whether there is N5 at a local path; a URL is not asked, its name decides."""
-    try:
-        if is_url(os.fspath(str(place_of(path).location))):
-            return True
-        xml = xml_file(path)
-        if xml is not None:
-            read_project(xml)
-        else:
-            opened, node = open_container(path, read_only=True)
-            return opened.node(node) is not None
-    except N5UnrepresentableError:  # another program's XML
-        return False
-    except N5Error as err:
-        return err.kind != "foreign"  # what is wrong with it, says the reader
-    except OSError:
-        return False
-    return True
 
 
 def napari_layers(
