@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +28,7 @@ except ModuleNotFoundError as err:
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import dask.array as da
     from fsspec import AbstractFileSystem
 
     from n5zarr.viewing.images import Image, Level
@@ -180,12 +181,18 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
         box, within = [], []
         for spec in dim_specs:
             is_one = isinstance(spec, int)
-            box.append(slice(spec, spec + 1 or None) if is_one else spec if isinstance(spec, slice) else slice(None))
+            box.append(
+                slice(spec, spec + 1 or None)
+                if is_one
+                else spec
+                if isinstance(spec, slice)
+                else slice(None)
+            )
             within.append(0 if is_one else slice(None) if isinstance(spec, slice) else spec)
         found: np.ndarray[Any, Any] = self.dask_data[tuple(box)].compute()[tuple(within)]
         return found
 
-    def _described(self, data: Any) -> xr.DataArray:
+    def _described(self, data: da.Array | np.ndarray[Any, Any]) -> xr.DataArray:
         letters = self._letters
         coords: dict[str, Any] = {
             letter: translation + scale * np.arange(data.shape[letters.index(letter)])
@@ -194,8 +201,8 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
         if "C" in letters:
             n_channels = data.shape[letters.index("C")]
             ids = [f"Channel:{self.current_scene_index}:{i}" for i in range(n_channels)]
-            names = [channel.name for channel in self.image.channels]
-            coords["C"] = [n or i for n, i in zip(names, ids)] if len(names) == n_channels else ids
+            known = [c.name for c in self.image.channels if len(self.image.channels) == n_channels]
+            coords["C"] = [name or own for name, own in zip_longest(known, ids)]
         attrs = {constants.METADATA_UNPROCESSED: dict(self._attributes[self.image.path])}
         return xr.DataArray(data, dims=tuple(letters), coords=coords, attrs=attrs)
 
@@ -221,7 +228,7 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
             axis = of_image.get(letter)
             unit = placed[letter][2] if letter in placed else None
             known = types.ureg.Unit(unit) if unit and unit in types.ureg else None
-            found.append(types.DimensionProperty(axis and axis.type or None, known))
+            found.append(types.DimensionProperty((axis.type or None) if axis else None, known))
         return types.DimensionProperties(*found)
 
     @property
@@ -234,7 +241,12 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
             OME cannot express the data type of one, such as uint64.
         """
         images = [
-            SeriesImage(scene, mapping(self._attributes[image.path]["ome"]), image.levels[0].shape, image.dtype)
+            SeriesImage(
+                scene,
+                mapping(self._attributes[image.path]["ome"]),
+                image.levels[0].shape,
+                image.dtype,
+            )
             for scene, image in self._images.items()
         ]
         xml = ome_xml(images)

@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 
 _MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
 
-__all__ = ["Channel", "Image", "ImageAxis", "Level", "find_images", "images_of", "is_n5", "open_tree"]
+__all__ = [
+    "Channel",
+    "Image",
+    "ImageAxis",
+    "Level",
+    "find_images",
+    "images_of",
+    "is_n5",
+    "open_tree",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
