@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from n5zarr.conventions.model import mapping
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
 from n5zarr.storage.url import is_url
 from n5zarr.tools.convert.ome_xml import SeriesImage, ome_xml
-from n5zarr.conventions.model import mapping
 from n5zarr.viewing.images import images_of, is_n5, open_tree
 
 try:
@@ -26,9 +26,10 @@ except ModuleNotFoundError as err:
     raise N5MissingDependencyError(str(err.name), "the reader for BioIO", "bioio") from err
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import dask.array as da
+    from bioio_base.standard_metadata import StandardMetadata
     from fsspec import AbstractFileSystem
 
     from n5zarr.viewing.images import Image, Level
@@ -39,7 +40,7 @@ _LETTERS = {"time": "T", "channel": "C", "": "C"}  # of axes that are not of spa
 _UNITS = {"space": "micrometer", "time": "second"}  # as OME's schema has them by default
 
 
-class ReaderMetadata(_ReaderMetadata):  # type: ignore[misc] # BioIO has no types
+class ReaderMetadata(_ReaderMetadata):
     """What BioIO asks of a plugin before it opens anything."""
 
     @staticmethod
@@ -53,12 +54,12 @@ class ReaderMetadata(_ReaderMetadata):  # type: ignore[misc] # BioIO has no type
         return True
 
     @staticmethod
-    def get_reader() -> type[Reader]:
+    def get_reader() -> type[Reader]:  # type: ignore[override] # BioIO means the class, too
         """Return the reader."""
         return Reader
 
 
-class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
+class Reader(reader.Reader):
     """The images of a container for BioIO: each is a scene, named by its path.
 
     Lengths are in micrometers and times in seconds where their units are known, else in whatever
@@ -83,8 +84,8 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
     --------
     >>> import n5zarr
     >>> opened = Reader(n5zarr.sample_path())
-    >>> opened.scenes, opened.dims, opened.physical_pixel_sizes
-    (('em', 'labels'), <Dimensions [Z: 40, Y: 96, X: 128]>, PhysicalPixelSizes(Z=0.02, Y=0.008, X=0.008))
+    >>> opened.scenes, opened.dims, opened.physical_pixel_sizes.X
+    (('em', 'labels'), <Dimensions [Z: 40, Y: 96, X: 128]>, 0.008)
     """
 
     NAME: ClassVar[str] = "n5zarr"
@@ -101,7 +102,10 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
 
     @classmethod
     def is_supported_image(
-        cls, image: types.ImageLike, fs_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
+        cls,
+        image: types.ImageLike,
+        fs_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: object,
     ) -> bool:
         """Whether there is N5: by looking at a local path or an XML, by the name of a URL."""
         if not isinstance(image, str | Path):
@@ -114,7 +118,7 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
         return False
 
     @staticmethod
-    def _is_supported_image(fs: AbstractFileSystem, path: str, **kwargs: Any) -> bool:
+    def _is_supported_image(fs: AbstractFileSystem, path: str, **kwargs: object) -> bool:
         return is_n5(fs.unstrip_protocol(path))
 
     @property
@@ -173,22 +177,23 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
         return self._described(np.asarray(level.values[tuple(slice(0, n) for n in level.shape)]))
 
     def _read_indexed(
-        self, given_dims: str, dim_specs: Sequence[int | slice | list[int]]
+        self, given_dims: str, dim_specs: list[int | slice | list[int]]
     ) -> np.ndarray[Any, Any]:
         """Read a part, and not the whole image as BioIO does by default."""
         if self._xarray_data is not None:
-            return super()._read_indexed(given_dims, dim_specs)  # type: ignore[no-any-return]
-        box, within = [], []
+            return super()._read_indexed(given_dims, dim_specs)
+        box: list[slice] = []
+        within: list[int | slice | list[int]] = []
         for spec in dim_specs:
-            is_one = isinstance(spec, int)
-            box.append(
-                slice(spec, spec + 1 or None)
-                if is_one
-                else spec
-                if isinstance(spec, slice)
-                else slice(None)
-            )
-            within.append(0 if is_one else slice(None) if isinstance(spec, slice) else spec)
+            if isinstance(spec, int):
+                box.append(slice(spec, spec + 1 or None))
+                within.append(0)
+            elif isinstance(spec, slice):
+                box.append(spec)
+                within.append(slice(None))
+            else:
+                box.append(slice(None))
+                within.append(spec)
         found: np.ndarray[Any, Any] = self.dask_data[tuple(box)].compute()[tuple(within)]
         return found
 
@@ -217,6 +222,15 @@ class Reader(reader.Reader):  # type: ignore[misc] # BioIO has no types
         """Time between images; None if it is not known."""
         scale, _, unit = self._placed().get("T", (0.0, 0.0, None))
         return timedelta(seconds=scale) if unit == "second" else None
+
+    @property
+    def standard_metadata(self) -> StandardMetadata:
+        """What BioIO tells of any image."""
+        found, interval = super().standard_metadata, self.time_interval
+        found.timelapse_interval = interval
+        if interval is not None and found.image_size_t is not None:
+            found.total_time_duration = interval * (found.image_size_t - 1)
+        return found
 
     @property
     def dimension_properties(self) -> types.DimensionProperties:

@@ -169,7 +169,8 @@ class _Readable:
 
     def __getitem__(self, index: tuple[int | slice, ...]) -> np.ndarray[Any, Any]:
         """Read a selection into which dask may have joined others: with integers and steps."""
-        box, within = [], []
+        box: list[slice] = []
+        within: list[int | slice] = []
         for part, n in zip(index, self.shape, strict=True):
             if isinstance(part, slice):
                 chosen = range(n)[part]

@@ -160,7 +160,8 @@ def _unit(unit: str | None) -> str:
         import pint  # noqa: PLC0415 - napari needs it, and asks it
     except ModuleNotFoundError:
         return unit or "pixel"
-    return unit if unit and unit in pint.get_application_registry() else "pixel"
+    known: Any = pint.application_registry
+    return unit if unit and unit in known else "pixel"
 
 
 def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from napari.components import ViewerModel
-from npe2 import PluginManager
 
 NAMES = [
     "DIRECTORY",  # is replaced by one
@@ -56,6 +54,9 @@ def facts(layer: Any) -> dict[str, Any]:
 
 
 def main(result: str, *locations: str) -> None:
+    from napari.components import ViewerModel  # noqa: PLC0415 - the tests look at this module, too
+    from npe2 import PluginManager  # noqa: PLC0415
+
     manager = PluginManager.instance()
     manager.discover()
     names = [locations[0] if name == "DIRECTORY" else name for name in NAMES]

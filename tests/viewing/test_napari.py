@@ -9,7 +9,7 @@ import json
 import pickle
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -24,6 +24,9 @@ from n5zarr.viewing.napari import get_reader, napari_layers
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, world, write_project
 from tests.peers.environments import environment, run
 from tests.remote import servers
+
+if TYPE_CHECKING:
+    from n5zarr.format.lenient_json import JSON
 
 REPOSITORY = Path(__file__).parents[2]
 JAVA = REPOSITORY / "tests/data/java"
@@ -54,9 +57,9 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
         array[...] = rng.integers(0, 60000, shape)
     shutil.copytree(root / "plain", root / "limited")
     n5zarr.set_attribute(root, "limited", "contrastLimits", [100, 5000])
-    window = {"min": 0, "max": 9, "start": 1, "end": 8}
+    window: dict[str, JSON] = {"min": 0, "max": 9, "start": 1, "end": 8}
     stains = zip("abc", ["FF0000", "00FF00", "0000FF"], strict=True)
-    shown = [{"label": n, "color": color, "window": window} for n, color in stains]
+    shown: list[JSON] = [{"label": n, "color": color, "window": window} for n, color in stains]
     n5zarr.set_attribute(root, "stained", "omero", {"channels": shown})
     return root
 
