@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -103,21 +104,23 @@ def sample_layers() -> list[LayerData]:
 
 
 def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
-    levels = _lazy(image)
     channel = image.channel_axis
     if image.is_labels or (channel is not None and len(image.channels) > _MOST_LAYERS):
         channel = None
     kept = [i for i in range(len(image.axes)) if i != channel]
+    names = tuple(image.axes[i].name for i in kept)
+    order, affine = _turned(tree.groups[image.path].get("registration"), names)
+    axes = [kept[i] for i in order]  # of the array, as napari is to have them
+    levels = _lazy(image, axes if channel is None else [*axes[:channel], channel, *axes[channel:]])
     options: dict[str, Any] = {
         "name": _name(tree, image),
         "multiscale": len(levels) > 1,
-        "scale": tuple(image.levels[0].scale[i] for i in kept),
-        "translate": tuple(image.levels[0].translation[i] for i in kept),
+        "scale": tuple(image.levels[0].scale[i] for i in axes),
+        "translate": tuple(image.levels[0].translation[i] for i in axes),
         "units": tuple(_unit(image.axes[i].unit) for i in kept),
-        "axis_labels": tuple(image.axes[i].name for i in kept),
+        "axis_labels": names,
         "metadata": _metadata(tree, image),
     }
-    affine = _affine(tree.groups[image.path].get("registration"), image, kept)
     options |= {} if affine is None else {"affine": affine}
     data = levels if len(levels) > 1 else levels[0]
     if image.is_labels:
@@ -128,11 +131,12 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
     return data, options, "image"
 
 
-def _lazy(image: Image) -> list[Any]:
+def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
     try:
-        return [level.lazy() for level in image.levels]
+        levels: list[Any] = [level.lazy() for level in image.levels]
     except ModuleNotFoundError as err:
         raise N5MissingDependencyError("dask", "the reader for napari", "napari") from err
+    return [level.transpose(axes) for level in levels]
 
 
 def _name(tree: SourceTree, image: Image) -> str:
@@ -176,25 +180,39 @@ def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:
     return found | ({"colormap": colors} if any(c.color for c in shown) else {})
 
 
-def _affine(
-    registration: JSON, image: Image, kept: Sequence[int]
-) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """Return the matrix from positions along the axes of a layer to the world.
+def _turned(
+    registration: JSON, names: Sequence[str]
+) -> tuple[Sequence[int], np.ndarray[Any, np.dtype[np.float64]] | None]:
+    """Return the matrix from positions along the axes of a layer to the world, if it has one.
+
+    napari cuts planes along the axes of the array: they have to be those that are nearest to the
+    axes of the world, of which a view that is turned has others.
 
     Parameters
     ----------
     registration : JSON
         The three rows that map ``[x, y, z, 1]``, as a conversion to OME-Zarr keeps them.
-    image : Image
-        The image.
-    kept : sequence of int
-        Its axes that the layer has.
+    names : sequence of str
+        Of the axes of the image, without that of channels.
+
+    Returns
+    -------
+    order : sequence of int
+        Which axis of the image each axis of the layer is.
+    affine : numpy.ndarray or None
+        The matrix, for the axes in this order.
     """
-    if not isinstance(registration, list):
-        return None
+    spatial = [i for i, name in enumerate(names) if name in ("x", "y", "z")]
+    order = [*range(len(names))]
+    if not isinstance(registration, list) or len(spatial) != 3:
+        return order, None
     rows = np.array(registration, float).reshape(3, 4)
-    place = [["x", "y", "z"].index(image.axes[i].name) for i in kept[-3:]]
-    affine = np.eye(len(kept) + 1)
-    affine[-4:-1, -4:-1] = rows[np.ix_(place, place)]
-    affine[-4:-1, -1] = rows[place, 3]
-    return affine
+    place = ["xyz".index(names[i]) for i in spatial]
+    linear = rows[np.ix_(place, place)]
+    nearest = max(permutations(range(3)), key=lambda p: abs(np.prod(linear[range(3), p])))
+    affine = np.eye(len(names) + 1)
+    affine[np.ix_(spatial, spatial)] = linear[:, nearest]
+    affine[spatial, -1] = rows[place, 3]
+    for i, near in zip(spatial, nearest, strict=True):
+        order[i] = spatial[near]
+    return order, affine

@@ -42,6 +42,7 @@ def facts(layer: Any) -> dict[str, Any]:
         "translate": tuple(layer.translate),
         "units": [str(unit) for unit in layer.units],
         "world": {tuple(map(int, c)): tuple(layer.data_to_world(c)) for c in corners},
+        "affine": layer.affine.linear_matrix,
         "limits": getattr(layer, "contrast_limits", None),
         "color": np.asarray(layer.colormap.colors[-1])
         if hasattr(layer, "contrast_limits")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,18 +171,23 @@ def test_labels_are_layers_of_integers(found: dict[str, Any], container: Path) -
 def test_views_of_bigstitcher_are_where_the_project_puts_them(
     found: dict[str, Any], project: Path
 ) -> None:
-    """Also the one that is turned."""
+    """Also the one that is turned by 90 degrees about y: its axis x is that of z in the world."""
     layers = of(found, project)
     assert len(layers) == len(SETUPS)
     for number, setup in SETUPS.items():
         layer = layers[f"dataset.xml: {setup.name.replace(' ', '_')}"]
         assert layer["axes"] == ("t", "z", "y", "x")
         assert layer["units"] == ["pixel", *["micrometer"] * 3]
-        for (t, z, y, x), position in layer["world"].items():
+        is_turned = bool(setup.angle)
+        for shown in combinations(range(4), 2):  # napari inverts it for planes along axes
+            assert np.linalg.matrix_rank(layer["affine"][np.ix_(shown, shown)]) == 2
+        for (t, *index), position in layer["world"].items():
+            z, y, x = index[::-1] if is_turned else index
             np.testing.assert_allclose(position, [t, *world(setup, x, y, z)[::-1]], atol=1e-12)
         for level, values in enumerate(layer["levels"]):
             for index, timepoint in enumerate(TIMEPOINTS):
                 expected = elements(number, timepoint, level)
+                expected = expected.T if is_turned else expected
                 is_missing = (number, timepoint) == MISSING
                 np.testing.assert_array_equal(values[index], 0 if is_missing else expected)
 
