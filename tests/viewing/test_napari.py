@@ -235,6 +235,13 @@ def test_opening_reads_documents_and_some_blocks_of_the_coarsest_level(container
         assert all(path.startswith("/some.n5/plain/s1/") for path in read)
 
 
+def test_a_dataset_opens_from_a_server_that_lists_nothing(container: Path) -> None:
+    with servers.static(container.parent, lists=False) as url:
+        ((data, options, _),) = napari_layers(f"{url}/some.n5/plain/s1")
+        np.testing.assert_array_equal(data, by_tensorstore(container / "plain/s1"))
+    assert options["name"] == "some.n5: plain/s1"
+
+
 def test_limits_are_those_of_the_container_or_of_the_data(container: Path) -> None:
     ((_, limited, _),) = napari_layers(container / "limited")
     assert limited["contrast_limits"] == (100, 5000)
