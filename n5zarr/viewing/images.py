@@ -291,7 +291,8 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
             return True
         place = place_of(location, storage_options)
         if isinstance(place.location, str) and is_url(place.location):
-            return bool(place.path) or ".n5" in split_root(place.location)[0]
+            root, _ = split_root(place.location)
+            return "|n5:" in str(location) or root.partition("?")[0].endswith(".n5")
         opened, path = open_container(location, storage_options=storage_options, read_only=True)
         return opened.node(path) is not None
     except (N5UnrepresentableError, OSError):  # another program's XML; nothing

@@ -136,7 +136,7 @@ def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
         levels: list[Any] = [level.lazy() for level in image.levels]
     except ModuleNotFoundError as err:
         raise N5MissingDependencyError("dask", "the reader for napari", "napari") from err
-    return [level.transpose(axes) for level in levels]
+    return [level.transpose(tuple(axes)) for level in levels]
 
 
 def _name(tree: SourceTree, image: Image) -> str:

@@ -203,6 +203,9 @@ def test_other_folders_and_files_are_left_to_others(tmp_path: Path) -> None:
     for other in ("photos", "a.xml", "z.n5", "photos/a.tif", "missing.n5"):
         assert get_reader(str(tmp_path / other)) is None, other
     assert get_reader([n5zarr.sample_path()] * 2) is None
+    assert get_reader("https://host.n5.org/data.zarr") is None
+    for url in ("s3://bucket/data.n5/em", "https://host/data.n5?token=1", "s3://bucket/data|n5:"):
+        assert get_reader(url) is not None, url
     xml = write_project(tmp_path, (0,))
     for ours in (xml, tmp_path / "dataset.n5", f"{n5zarr.sample_path()}/em/s0/"):
         assert get_reader(str(ours)) is not None, ours
