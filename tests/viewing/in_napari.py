@@ -57,7 +57,9 @@ def facts(layer: Any) -> dict[str, Any]:
 def main(result: str, *locations: str) -> None:
     from napari.components import ViewerModel  # noqa: PLC0415 - the tests look at this module, too
     from npe2 import PluginManager  # noqa: PLC0415
+    from npe2.cli import app  # noqa: PLC0415
 
+    exit_code = app(["validate", "--imports", "n5zarr"], standalone_mode=False)
     manager = PluginManager.instance()
     manager.discover()
     names = [locations[0] if name == "DIRECTORY" else name for name in NAMES]
@@ -71,7 +73,7 @@ def main(result: str, *locations: str) -> None:
     for location in locations:
         opened = ViewerModel().open(location, plugin="n5zarr")
         layers[location] = {layer.name: facts(layer) for layer in opened}
-    found = {"asked": asked, "sample": sample, "layers": layers}
+    found = {"exit_code": exit_code, "asked": asked, "sample": sample, "layers": layers}
     Path(result).write_bytes(pickle.dumps(found))
 
 
