@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.errors import N5Error
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,8 +27,8 @@ _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     """Return the limits of a channel: those that the container says, or else those of the data.
 
-    Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing blocks do not count,
-    and of large data a sample is read.
+    Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing and damaged blocks do
+    not count, and of large data a sample is read.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     coarsest = image.levels[-1]
     boxes = _sample(coarsest, image.channel_axis, channel)
     with ThreadPoolExecutor(_READERS) as readers:
-        parts = [*readers.map(lambda box: _finite(coarsest.values[box]), boxes)]
+        parts = [*readers.map(lambda box: _read(coarsest, box), boxes)]
     values = np.concatenate([part for part in parts if part.size] or [np.zeros(0)])
     stored = values[values != 0]
     if stored.size:
@@ -59,8 +61,12 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
 
-def _finite(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
-    flat = np.asarray(values).ravel()
+def _read(level: Level, box: Box) -> np.ndarray[Any, Any]:
+    """Read the finite elements of a box; none if it is damaged, which showing it will say."""
+    try:
+        flat = np.asarray(level.values[box]).ravel()
+    except N5Error:
+        return np.zeros(0, level.dtype)
     return flat[np.isfinite(flat)] if flat.dtype.kind == "f" else flat
 
 
@@ -70,6 +76,8 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
     if channel_axis is not None:
         chosen[channel_axis] = slice(channel, channel + 1)
     shape = tuple(part.stop - part.start for part in chosen)
+    if 0 in shape:
+        return
     chunks = tuple(map(min, level.chunks, shape))
     most = min(_MOST_CHUNKS, max(1, _MOST_ELEMENTS // math.prod(chunks)))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]

@@ -19,7 +19,7 @@ import tensorstore as ts
 import zarr
 
 import n5zarr
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.napari import get_reader, napari_layers
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, world, write_project
@@ -257,6 +257,16 @@ def test_limits_are_those_of_the_container_or_of_the_data(container: Path) -> No
     low, high = plain["contrast_limits"]
     assert coarsest.min() <= low < 500
     assert 59500 < high <= coarsest.max()
+
+
+def test_damaged_and_empty_images_do_not_hide_the_others() -> None:
+    """The limits of the data are looked for in what can be read."""
+    damaged = {options["name"]: data for data, options, _ in napari_layers(JAVA / "varlen.n5")}
+    with pytest.raises(N5BlockError, match=r"u16: block \d/\d: .*varlength"):
+        damaged["varlen.n5: u16"].compute()
+    assert len(damaged) > 1
+    shapes = [data.shape for data, _, _ in napari_layers(JAVA / "sparse.n5")]
+    assert {0 in shape for shape in shapes} == {True, False}
 
 
 @pytest.mark.parametrize(
