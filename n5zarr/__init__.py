@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.napari import napari_layers
     from n5zarr.viewing.picture_plot import plot
     from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.xarray.bdv import open_bdv
@@ -97,6 +98,7 @@ __all__ = [
     "find_problems",
     "geometry",
     "get_attribute",
+    "napari_layers",
     "open",
     "open_array",
     "open_bdv",
@@ -158,6 +160,7 @@ _MODULES = {
     "find_problems": "tools.validate.check",
     "geometry": "store.geometry",
     "get_attribute": "store.attributes",
+    "napari_layers": "viewing.napari",
     "open": "arrays.opening",
     "open_array": "arrays.opening",
     "open_bdv": "xarray.bdv",

@@ -63,6 +63,7 @@ NAMES = {
         "validate",
         "plot",
         "thumbnail",
+        "napari_layers",
         "create_array",
         "decode_block",
         "encode_block",
@@ -630,6 +631,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "all_images=False",
         "storage_options=None",
     ),
+    "n5zarr.napari_layers": ("location", "*", "labels=()", "storage_options=None"),
     "n5zarr.read_block": ("store", "path", "grid_position"),
     "n5zarr.sample_path": (),
     "n5zarr.write_block": ("store", "path", "grid_position", "data", "*", "block_shape=None"),
@@ -791,10 +793,17 @@ def test_the_codecs_are_found_without_importing_n5zarr_first() -> None:
     assert "n5zarr_block" in entry_points(group="numcodecs.codecs").names
 
 
+def test_the_readers_are_found_under_the_name_of_the_distribution() -> None:
+    """As BioIO and napari ask for."""
+    assert "n5zarr" in entry_points(group="bioio.readers").names
+    assert "n5zarr" in entry_points(group="napari.manifest").names
+
+
 def test_importing_n5zarr_loads_no_optional_package() -> None:
     code = (
         "import sys, n5zarr; "
-        "print([m for m in ('xarray', 'dask', 'typer', 'rich', 'PIL', 'matplotlib') "
+        "print([m for m in ('xarray', 'dask', 'typer', 'rich', 'PIL', 'matplotlib', 'bioio', "
+        "'bioio_base', 'napari', 'npe2', 'pint') "
         "if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from n5zarr.errors import N5Error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["contrast_limits", "n_chunks_sampled"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
-_MOST_CHUNKS = 64  # that are looked at where many are missing, or more if they are small
+_MOST_CHUNKS, _MOST_SMALL_CHUNKS = 64, 256  # that are looked at where many are missing
+_READERS = 16  # chunks that are asked of a server at a time
 _FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
@@ -26,9 +32,9 @@ def contrast_limits(
 ) -> tuple[float, float]:
     """Return the limits of a channel: those that the container says, or else those of the data.
 
-    Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing blocks do not count,
-    and of large data a sample is read. The whole range of a data type is no limit that anybody
-    chose, except for bytes that use more than a sixteenth of it.
+    Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing and damaged blocks do
+    not count, and of large data a sample is read. The whole range of a data type is no limit that
+    anybody chose, except for bytes that use more than a sixteenth of it.
 
     Parameters
     ----------
@@ -80,14 +86,23 @@ def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | N
 
 
 def _sampled(image: Image, channel: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Read values of the coarsest level until there are enough."""
+    """Read values of the coarsest level until there are enough, several chunks at a time."""
     coarsest, n_elements = image.levels[-1], 0
-    for box in _sample(coarsest, image.channel_axis, channel):
-        values = _stored(coarsest.values[box])
-        yield values
-        n_elements += values.size
-        if n_elements >= _MOST_ELEMENTS:
-            return
+    with ThreadPoolExecutor(_READERS) as readers:
+        for boxes in batched(_sample(coarsest, image.channel_axis, channel), _READERS):
+            for values in readers.map(partial(_read, coarsest), boxes):
+                yield values
+                n_elements += values.size
+            if n_elements >= _MOST_ELEMENTS:
+                return
+
+
+def _read(level: Level, box: Box) -> np.ndarray[Any, Any]:
+    """Read the values of a box; none if it is damaged, which showing it will say."""
+    try:
+        return _stored(level.values[box])
+    except N5Error:
+        return np.zeros(0, level.dtype)
 
 
 def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
@@ -110,7 +125,8 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
     if 0 in shape:
         return
     chunks = tuple(map(min, level.chunks, shape))
-    most = max(_MOST_CHUNKS, _MOST_ELEMENTS // math.prod(chunks))
+    enough = _MOST_ELEMENTS // math.prod(chunks)
+    most = min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS)
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
     if math.prod(counts) <= most:
         positions = list(np.ndindex(*counts))

@@ -6,6 +6,7 @@ write: viewers, pictures and readers of other programs then all show the same.
 
 from __future__ import annotations
 
+import math
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,12 @@ import numpy as np
 import zarr
 
 from n5zarr.conventions.model import first_of, mapping, numbers
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.storage.place import place_of
+from n5zarr.storage.url import is_url
+from n5zarr.store.bdv_xml import read_project, xml_file
+from n5zarr.store.location import open_container, split_root
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
 
@@ -28,7 +34,18 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location
     from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
 
-__all__ = ["Channel", "Image", "ImageAxis", "Level", "find_images", "images_of", "open_tree"]
+_MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
+
+__all__ = [
+    "Channel",
+    "Image",
+    "ImageAxis",
+    "Level",
+    "find_images",
+    "images_of",
+    "is_n5",
+    "open_tree",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +126,9 @@ class Level:
     def lazy(self) -> dask.array.Array:
         """Return the elements as an array of dask, a chunk of it for each of the level.
 
+        Of very many chunks, some are taken together: dask goes through all of them whenever
+        something is computed.
+
         Raises
         ------
         ImportError
@@ -118,8 +138,20 @@ class Level:
 
         make: Any = dask.array.from_array
         meta = np.empty((0,) * len(self.shape), self.dtype)
-        made: dask.array.Array = make(_Readable(self.values, self.dtype), self.chunks, meta=meta)
+        chunks = _larger(self.shape, self.chunks, _MOST_CHUNKS)
+        readable = _Readable(self.values, self.dtype)
+        made: dask.array.Array = make(readable, chunks, meta=meta, fancy=False)
         return made
+
+
+def _larger(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple[int, ...]:
+    """Return chunks that are larger, along their shortest axes, so that there are not too many."""
+    found = list(chunks)
+    while math.prod(-(-n // size) for n, size in zip(shape, found, strict=True)) > most:
+        split = [i for i, n in enumerate(shape) if found[i] < n]
+        shortest = min(split, key=lambda i: (found[i] == 1, found[i]))  # no channels or times
+        found[shortest] *= 2
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +169,21 @@ class _Readable:
     def ndim(self) -> int:
         return len(self.shape)
 
-    def __getitem__(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
-        return np.asarray(self.values[box])
+    def __getitem__(self, index: tuple[int | slice, ...]) -> np.ndarray[Any, Any]:
+        """Read a selection into which dask may have joined others: with integers and steps."""
+        box: list[slice] = []
+        within: list[int | slice] = []
+        for part, n in zip(index, self.shape, strict=True):
+            if isinstance(part, slice):
+                chosen = range(n)[part]
+                ends = sorted([chosen[0], chosen[-1]]) if chosen else [0, -1]
+                box.append(slice(ends[0], ends[1] + 1))
+                within.append(slice(None, None, part.step))
+            else:
+                box.append(slice(part, part + 1))
+                within.append(0)
+        found: np.ndarray[Any, Any] = np.asarray(self.values[tuple(box)])[tuple(within)]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -227,6 +272,36 @@ def find_images(
     ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
     """
     return images_of(open_tree(location, labels=labels, storage_options=storage_options))
+
+
+def is_n5(location: Location, storage_options: Mapping[str, object] | None = None) -> bool:
+    """Whether other programs can leave a location to n5zarr.
+
+    Local paths and XML files are looked at; of other URLs, the name decides. What is N5 but broken
+    is N5: its error says more than that of a program which knows no N5.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        Any location.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    """
+    try:
+        xml = xml_file(location, storage_options)
+        if xml is not None:
+            read_project(xml)
+            return True
+        place = place_of(location, storage_options)
+        if isinstance(place.location, str) and is_url(place.location):
+            root, _ = split_root(place.location)
+            return "|n5:" in str(location) or root.partition("?")[0].endswith(".n5")
+        opened, path = open_container(location, storage_options=storage_options, read_only=True)
+        return opened.node(path) is not None
+    except (N5UnrepresentableError, OSError):  # another program's XML; nothing
+        return False
+    except N5Error as err:
+        return err.kind != "foreign"
 
 
 def open_tree(
