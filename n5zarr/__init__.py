@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.view import View, view
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -80,6 +81,7 @@ __all__ = [
     "RemovedBlocks",
     "Sidecars",
     "Validation",
+    "View",
     "Virtualized",
     "block_statistics",
     "build_pyramid",
@@ -114,6 +116,7 @@ __all__ = [
     "sidecar",
     "to_n5",
     "validate",
+    "view",
     "virtualize",
     "write_block",
     "write_interest_points",
@@ -144,6 +147,7 @@ _MODULES = {
     "Sidecars": "tools.sidecar",
     "Virtualized": "tools.virtualize.virtualizing",
     "Validation": "tools.validate.findings",
+    "View": "viewing.view",
     "block_statistics": "tools.statistics",
     "clean_leftovers": "tools.validate.leftovers",
     "create_array": "arrays.creating",
@@ -174,9 +178,11 @@ _MODULES = {
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "validate": "tools.validate.check",
+    "view": "viewing.view",
     "write_block": "store.blocks",
     "write_interest_points": "xarray.interest_points",
 }
+_EXTRAS = {"xarray": "xarray", "viewing": "view"}  # what a package needs
 _INNER_NAMES = {"open": "open_node"}
 
 
@@ -187,10 +193,11 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
-        if not _MODULES[name].startswith("xarray."):
+        package = (err.name or "").partition(".")[0]
+        extra = _EXTRAS.get(_MODULES[name].partition(".")[0])
+        if extra is None or package == "n5zarr":
             raise
-        package = (err.name or "xarray").partition(".")[0]
-        raise N5MissingDependencyError(package, f"n5zarr.{name}", "xarray") from err
+        raise N5MissingDependencyError(package, f"n5zarr.{name}", extra) from err
     value: object = getattr(module, _INNER_NAMES.get(name, name))
     globals()[name] = value  # so that Python does not call this function for it again
     return value

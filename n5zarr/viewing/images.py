@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.conventions.model import first_of, mapping, numbers
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
@@ -26,7 +27,19 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location
     from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
 
-__all__ = ["Channel", "Image", "ImageAxis", "Level", "find_images", "images_of", "open_tree"]
+__all__ = [
+    "Channel",
+    "Image",
+    "ImageAxis",
+    "Level",
+    "find_images",
+    "images_of",
+    "open_tree",
+    "select_images",
+]
+
+
+_MOST_NAMES = 8  # in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +237,47 @@ def find_images(
     ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
     """
     return images_of(open_tree(location, labels=labels, storage_options=storage_options))
+
+
+def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
+    """Return the images that paths name: of an image, of one of its levels, or of a group of them.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        All there are.
+    paths : sequence of str
+        What is wanted; nothing stands for all.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        No image has one of the paths (``kind="not-found"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> images = find_images(n5zarr.sample_path())
+    >>> [image.path for image in select_images(images, ["em/s1"])]
+    ['em']
+    """
+    if not paths:
+        return list(images)
+    chosen: dict[str, Image] = {}
+    for path in (wanted.strip("/") for wanted in paths):
+        found = [image for image in images if _is_named(image, path)]
+        if not found:
+            shown = ", ".join(image.path or "/" for image in images[:_MOST_NAMES])
+            more = f" and {len(images) - _MOST_NAMES} more" if len(images) > _MOST_NAMES else ""
+            message = f"{path!r}: expected the path of an image, got none; there are {shown}{more}"
+            raise N5UnrepresentableError(message, kind="not-found")
+        chosen |= {image.path: image for image in found}
+    return list(chosen.values())
+
+
+def _is_named(image: Image, path: str) -> bool:
+    is_below = not path or image.path == path or image.path.startswith(f"{path}/")
+    return is_below or any(level.path == path for level in image.levels)
 
 
 def open_tree(

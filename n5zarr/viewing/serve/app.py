@@ -9,13 +9,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from zarr.buffer import cpu
 
-from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
-from n5zarr.viewing.images import open_tree
 from n5zarr.viewing.ome_store import OmeStore
+from n5zarr.viewing.serve.opened import Opened
+from n5zarr.viewing.serve.page import page_routes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
     from zarr.abc.store import Store
@@ -26,17 +26,17 @@ __all__ = ["make_app"]
 
 
 def make_app(
-    location: Location, *, storage_options: Mapping[str, object] | None = None
+    location: Location,
+    *,
+    labels: Sequence[str] = (),
+    storage_options: Mapping[str, object] | None = None,
 ) -> Starlette:
     """Make the application for a container: ``/n5/``, ``/zarr/`` and ``/ome/``."""
-    opened, _ = open_container(location, storage_options=storage_options, read_only=True)
-    shown = N5Store(opened.storage.store, codecs="portable", zarr_format=3, read_only=True)
-    stores = {
-        "n5": opened.store,
-        "zarr": shown,
-        "ome": OmeStore(open_tree(location, storage_options=storage_options)),
-    }
-    return Starlette(routes=[_route(name, store) for name, store in stores.items()])
+    opened = Opened(location, storage_options, labels=labels)
+    shown = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    stores = {"n5": opened.store.storage.store, "zarr": shown, "ome": OmeStore(opened.tree())}
+    routes = [_route(name, store) for name, store in stores.items()]
+    return Starlette(routes=[*routes, *page_routes(location, opened)])
 
 
 def _route(name: str, store: Store) -> Route:
