@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.serve.run import Server, serve
     from n5zarr.viewing.view import View, view
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
@@ -79,6 +80,7 @@ __all__ = [
     "N5Store",
     "N5Warning",
     "RemovedBlocks",
+    "Server",
     "Sidecars",
     "Validation",
     "View",
@@ -111,6 +113,7 @@ __all__ = [
     "repair_edges",
     "restore_blocks",
     "sample_path",
+    "serve",
     "set_attribute",
     "set_geometry",
     "sidecar",
@@ -172,6 +175,8 @@ _MODULES = {
     "repair_edges": "tools.validate.edges",
     "restore_blocks": "tools.validate.quarantine",
     "sample_path": "store.location",
+    "Server": "viewing.serve.run",
+    "serve": "viewing.serve.run",
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "sidecar": "tools.sidecar",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from n5zarr.conventions.units import ratio, symbol
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.viewing.contrast import contrast_limits
 
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.viewing.images import Image, ImageAxis
 
-__all__ = ["MOST_LAYERS", "can_show", "fragment", "neuroglancer_state"]
+__all__ = ["can_show", "check_shown", "fragment", "neuroglancer_state"]
 
-MOST_LAYERS = 100  # what a URL holds
+_MOST_LAYERS = 100  # what a URL holds
 _MOST_SHOWN = 4  # images and, besides, labels that are seen at first
 _MOST_LISTED = 12  # layers in the bar at the top; more are in the list of layers
 _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"})
@@ -56,6 +57,23 @@ class _Axis(NamedTuple):
 def can_show(image: Image) -> bool:
     """Whether Neuroglancer knows the data type of an image."""
     return image.dtype.name in _TYPES
+
+
+def check_shown(images: Sequence[Image], where: str) -> None:
+    """Raise unless Neuroglancer can show one of the images.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It does not know the data type of any (``kind="data-type"``).
+    """
+    if not any(map(can_show, images)):
+        found = ", ".join(sorted({image.dtype.name for image in images}))
+        message = (
+            "Neuroglancer: expected integers of 8 to 32 bits, uint64 or float32, got only "
+            f"{found}; n5zarr.plot and napari show it"
+        )
+        raise N5UnrepresentableError(message, kind="data-type", where=where)
 
 
 def fragment(state: Mapping[str, JSON]) -> str:
@@ -100,7 +118,7 @@ def neuroglancer_state(
     """
     images = [image for image in images if can_show(image)]
     visible = _visible(images, show_all=show_all)
-    layers = list(_layers(images, visible, url.rstrip("/"), limits))[:MOST_LAYERS]
+    layers = list(_layers(images, visible, url.rstrip("/"), limits))[:_MOST_LAYERS]
     for number, layer in enumerate(layers):
         if number >= _MOST_LISTED and not layer.get("visible", True):
             layer["archived"] = True

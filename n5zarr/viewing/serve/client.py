@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-__all__ = ["CLIENT_PATH", "client_routes", "has_client"]
+__all__ = ["CLIENT_PATH", "check_client", "client_routes", "has_client"]
 
 CLIENT_PATH = "/neuroglancer/v/n5zarr/"
 """Where it is: behind ``/v/`` it looks for the name of a viewer, and refuses to start without."""
@@ -40,8 +40,8 @@ def has_client() -> bool:
     return find_spec("neuroglancer") is not None
 
 
-def client_routes() -> list[BaseRoute]:
-    """Return the routes of Neuroglancer's client, none of which needs the internet.
+def check_client() -> Path:
+    """Return the folder of Neuroglancer's client.
 
     Raises
     ------
@@ -51,7 +51,18 @@ def client_routes() -> list[BaseRoute]:
     spec = find_spec("neuroglancer")
     if spec is None or spec.origin is None:
         raise N5MissingDependencyError("neuroglancer", "n5zarr view", "view")
-    files = Path(spec.origin).parent / "static" / "client"
+    return Path(spec.origin).parent / "static" / "client"
+
+
+def client_routes() -> list[BaseRoute]:
+    """Return the routes of Neuroglancer's client, which needs no internet.
+
+    Raises
+    ------
+    N5MissingDependencyError
+        The package ``neuroglancer`` is not installed.
+    """
+    files = check_client()
     page = (files / "index.html").read_text(encoding="utf-8")
     page = page.replace("<head>", f"<head><script>{_SCRIPT}</script>", 1)
 

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from n5zarr.conventions.units import symbol
-from n5zarr.format.path import join
-from n5zarr.store.info import names_of_axes, rows
-from n5zarr.viewing.neuroglancer import can_show
+from n5zarr.store.info import rows
 from n5zarr.viewing.serve.html import content_hash, element, written
-from n5zarr.viewing.snippets import code_for, viewer_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
     from n5zarr.store.inspect import Described
