@@ -34,6 +34,7 @@ __all__ = [
     "Level",
     "find_images",
     "images_of",
+    "is_at",
     "open_tree",
     "select_images",
 ]
@@ -265,7 +266,7 @@ def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
         return list(images)
     chosen: dict[str, Image] = {}
     for path in (wanted.strip("/") for wanted in paths):
-        found = [image for image in images if _is_named(image, path)]
+        found = [image for image in images if is_at(image, path)]
         if not found:
             shown = ", ".join(image.path or "/" for image in images[:_MOST_NAMES])
             more = f" and {len(images) - _MOST_NAMES} more" if len(images) > _MOST_NAMES else ""
@@ -275,9 +276,10 @@ def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
     return list(chosen.values())
 
 
-def _is_named(image: Image, path: str) -> bool:
-    is_below = not path or image.path == path or image.path.startswith(f"{path}/")
-    return is_below or any(level.path == path for level in image.levels)
+def is_at(image: Image, path: str) -> bool:
+    """Whether a path is that of an image, of one of its levels, or of a group that it is in."""
+    is_in_it = not path or image.path == path or image.path.startswith(f"{path}/")
+    return is_in_it or any(level.path == path for level in image.levels)
 
 
 def open_tree(

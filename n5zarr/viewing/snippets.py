@@ -9,26 +9,32 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["code_for", "viewer_links"]
+__all__ = ["code_for", "code_for_image", "viewer_links"]
 
+_ZARR = 'import zarr\n\narray = zarr.open_array({zarr}, mode="r")\nprint(array)'
+_TENSORSTORE = (
+    "import tensorstore\n\n"
+    'source = {{"driver": "zarr3", "kvstore": {folder}}}\n'
+    "array = tensorstore.open(source, read=True).result()\n"
+    "print(array.schema)"
+)
 _ARRAY = {
-    "zarr": 'import zarr\n\narray = zarr.open_array({zarr}, mode="r")\nprint(array)',
+    "zarr": _ZARR,
     "xarray": (
         "import xarray\n\n"
         'dataset = xarray.open_dataset({n5}, engine="n5", chunks={{}})  # by n5zarr\n'
         "print(dataset)"
     ),
-    "tensorstore": (
-        "import tensorstore\n\n"
-        'source = {{"driver": "zarr3", "kvstore": {zarr_folder}}}\n'
-        "array = tensorstore.open(source, read=True).result()\n"
-        "print(array.schema)"
-    ),
+    "tensorstore": _TENSORSTORE,
     "n5zarr": "import n5zarr\n\narray = n5zarr.open({n5})\nprint(array.info)",
 }
 _GROUP = {
     "zarr": 'import zarr\n\ngroup = zarr.open_group({zarr}, mode="r")\nprint(group)',
     "n5zarr": "import n5zarr\n\ngroup = n5zarr.open({n5})\nprint(group)",
+}
+_IMAGE = {
+    "zarr": _ZARR,
+    "tensorstore": _TENSORSTORE,
 }
 _VIEWERS = {  # where each takes the address of an OME-Zarr
     "vizarr": "https://hms-dbmi.github.io/vizarr/?source={}",
@@ -61,11 +67,28 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
     places = {
         "zarr": f"{url.rstrip('/')}/zarr{below}",
         "n5": f"{url.rstrip('/')}/n5{below}",
-        "zarr_folder": f"{url.rstrip('/')}/zarr{below}/",
+        "folder": f"{url.rstrip('/')}/zarr{below}/",
     }
     quoted = {name: json.dumps(place) for name, place in places.items()}
     templates = _ARRAY if is_array else _GROUP
     return {name: template.format(**quoted) for name, template in templates.items()}
+
+
+def code_for_image(url: str, level: str) -> Mapping[str, str]:
+    """Return Python code that opens a level of an OME-Zarr, by the name of the library.
+
+    Examples
+    --------
+    >>> print(code_for_image("http://127.0.0.1:8000/ome/em", "s0")["tensorstore"])
+    import tensorstore
+    <BLANKLINE>
+    source = {"driver": "zarr3", "kvstore": "http://127.0.0.1:8000/ome/em/s0/"}
+    array = tensorstore.open(source, read=True).result()
+    print(array.schema)
+    """
+    place = f"{url}/{quote(level)}"
+    quoted = {"zarr": json.dumps(place), "folder": json.dumps(f"{place}/")}
+    return {name: template.format(**quoted) for name, template in _IMAGE.items()}
 
 
 def viewer_links(url: str) -> Mapping[str, str]:

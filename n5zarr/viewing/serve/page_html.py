@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from n5zarr.store.info import rows
+from n5zarr.conventions.units import symbol
+from n5zarr.format.path import join
+from n5zarr.store.info import names_of_axes, rows
+from n5zarr.viewing.neuroglancer import can_show
 from n5zarr.viewing.serve.html import content_hash, element, written
+from n5zarr.viewing.serve.page_style import SCRIPT, STYLE
+from n5zarr.viewing.snippets import code_for, code_for_image, viewer_links
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
     from n5zarr.store.inspect import Described
@@ -18,56 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["POLICY", "Page", "failure_page", "node_page"]
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #d5d9de; --soft: #f4f6f8; --dim: #5b6470; --link: #0a58b8 }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #3a414a; --soft: #20252b; --dim: #9aa5b1; --link: #7db7ff }
-  body { background: #14181c; color: #e4e8ec }
-}
-* { box-sizing: border-box }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 82rem; padding: 1rem 1.25rem }
-h1, h2, td, dd, .path { overflow-wrap: anywhere }
-h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem }
-a { color: var(--link) } .dim, .path, dt, th { color: var(--dim) } .path { margin: .2rem 0 }
-code, pre, .mono { font: .86em/1.45 ui-monospace, monospace }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .8rem 0 }
-dd { margin: 0; min-width: 0 }
-.images { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(18.5rem, 100%), 1fr)) }
-.card { border: 1px solid var(--line); border-radius: .5rem; padding: .8rem; min-width: 0 }
-.card h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere } .card p { margin: .25rem 0 }
-.card img { aspect-ratio: 3 / 2; background: var(--soft); border-radius: .25rem; display: block;
-  margin-bottom: .6rem; object-fit: contain; width: 100% }
-.view { background: var(--link); border-radius: .3rem; color: Canvas; display: inline-block;
-  padding: .15rem .7rem; text-decoration: none }
-summary { cursor: pointer; margin-top: .35rem }
-.code { background: var(--soft); border-radius: .3rem; margin: .4rem 0; padding: .5rem .6rem }
-.code pre { margin: .3rem 0 0; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere }
-.code b { font-weight: 600 } button { float: right; font: inherit; font-size: .85em }
-table { border-collapse: collapse; width: 100% }
-th { font-weight: 500; text-align: left } td, th { padding: .25rem .8rem .25rem 0; vertical-align: top }
-tr { border-bottom: 1px solid var(--line) } .error { color: #c0392b }
-td:first-child { padding-left: calc(var(--level, 0) * 1.1rem) }
-.l1 { --level: 1 } .l2 { --level: 2 } .l3 { --level: 3 } .group td:first-child { font-weight: 600 }
-@media (max-width: 50rem) {
-  thead { display: none } tr, td { display: block } tr { padding: .4rem 0 }
-  td { padding: 0 0 0 calc(var(--level, 0) * 1.1rem) } td:empty { display: none }
-  td[data-name]::before { color: var(--dim); content: attr(data-name) " " }
-}
-"""
-_SCRIPT = """
-for (const button of document.querySelectorAll("button")) {
-  button.hidden = false;
-  button.onclick = async () => {
-    const code = button.parentNode.querySelector("pre");
-    getSelection().selectAllChildren(code);  // all there is where pages may not write
-    await navigator.clipboard?.writeText(code.textContent);
-    button.textContent = "copied";
-  };
-}
-"""
 POLICY = (
-    f"default-src 'none'; img-src 'self'; style-src {content_hash(_STYLE)}; "
-    f"script-src {content_hash(_SCRIPT)}; base-uri 'none'; form-action 'none'; "
+    f"default-src 'none'; img-src 'self' data:; style-src {content_hash(STYLE)}; "
+    f"script-src {content_hash(SCRIPT)}; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
 """The Content-Security-Policy of the pages: nothing runs or is loaded but their own."""
@@ -126,7 +84,7 @@ def node_page(page: Page) -> bytes:
         _images(page),
         None if is_array else _tree(page),
         element("h2", "Open it in Python"),
-        _code(page.url, page.path, is_array=is_array),
+        _snippets(code_for(page.url, page.path, is_array=is_array)),
         None if page.path else _addresses(page),
     )
 
@@ -144,10 +102,10 @@ def _document(title: str, *content: Element | None) -> bytes:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("link", rel="icon", href="data:,"),
-        element("style", _STYLE),
+        element("style", STYLE),
     )
     return written(
-        element("html", head, element("body", content, element("script", _SCRIPT)), lang="en")
+        element("html", head, element("body", content, element("script", SCRIPT)), lang="en")
     )
 
 
@@ -187,28 +145,175 @@ def _images(page: Page) -> list[Element]:
 
 def _card(page: Page, image: Image) -> Element:
     finest = image.levels[0]
+    url = f"{page.url}ome/{quote(image.path)}".rstrip("/")
     facts = [
-        f"{_tuple(finest.shape)} {', '.join(axis.name for axis in image.axes)}, {finest.dtype}",
-        ", ".join(_spacing(image)) or None,
-        f"{len(image.levels)} levels" if len(image.levels) > 1 else None,
-        ", ".join(channel.name for channel in image.channels if channel.name) or None,
-        "labels" if image.is_labels else None,
+        f"{_tuple(finest.shape)} {', '.join(axis.name for axis in image.axes)}; {finest.dtype}",
+        _spacing(image),
+        f"{len(image.levels)} levels" if len(image.levels) > 1 else "",
+        ", ".join(channel.name for channel in image.channels if channel.name),
+        "labels" if image.is_labels else "",
     ]
-    below = quote(image.path)
-    picture = element("img", alt="", loading="lazy", src=f"{page.url}thumbnail/{below}.png")
     return element(
         "div",
-        picture,
+        element("img", alt="", loading="lazy", src=f"{page.url}thumbnail/{quote(image.path)}.png"),
         element("h3", image.name),
         element("p", image.path, class_="path mono") if image.path != image.name else None,
         [element("p", fact, class_="dim") for fact in facts if fact],
-        _links(page, image),
+        _own_viewer(page, image),
         element(
             "details",
-            element("summary", "Code"),
-            _code(page.url, _stored(image), is_array=True),
-        )
-        if _stored(image) is not None
-        else None,
+            element("summary", "Other viewers, code"),
+            _other_viewers(page, image, url),
+            _snippets(code_for_image(url, finest.path.removeprefix(image.path).strip("/"))),
+        ),
         class_="card",
     )
+
+
+def _own_viewer(page: Page, image: Image) -> Element:
+    if not page.is_viewable:
+        return element("p", "pip install 'n5zarr[view]' adds Neuroglancer", class_="dim")
+    if not can_show(image):
+        return element("p", f"Neuroglancer does not know {image.dtype}", class_="dim")
+    query = urlencode({"dataset": image.path})
+    return element("p", element("a", "View", href=f"{page.url}view?{query}", class_="view"))
+
+
+def _other_viewers(page: Page, image: Image, url: str) -> list[Element]:
+    links = dict(viewer_links(url))
+    if can_show(image):
+        query = urlencode({"dataset": image.path, "public": "1"})
+        links = {"Neuroglancer": f"{page.url}view?{query}"} | links
+    shown = [
+        (", " if i else "", element("a", name, href=href, rel="noreferrer", target="_blank"))
+        for i, (name, href) in enumerate(links.items())
+    ]
+    note = "They need the internet, and a browser that lets pages of https read this server."
+    return [element("p", shown), element("p", note, class_="dim")]
+
+
+def _spacing(image: Image) -> str:
+    """Return the distance of elements along each axis that has a unit or another size than 1."""
+    finest = image.levels[0]
+    known = [
+        f"{axis.name} {scale:g} {symbol(axis.unit)[0] if axis.unit else ''}".strip()
+        for axis, scale in zip(image.axes, finest.scale, strict=True)
+        if axis.unit or scale != 1
+    ]
+    return ", ".join(known)
+
+
+def _tree(page: Page) -> list[Element]:
+    """Write the nodes below a group, each with a link to its own page."""
+    if not page.below:
+        return [element("h2", "Content"), element("p", "nothing", class_="dim")]
+    head = element("thead", element("tr", [element("th", name) for name in _COLUMNS]))
+    found = list(_rows(page))
+    more = [
+        element("p", element("a", text, href=_href(page, page.path, skip)))
+        for text, skip in _other_pages(page)
+    ]
+    order = "Shapes, blocks and axes are in C order (z, y, x); N5 itself lists x first."
+    return [
+        element("h2", "Content"),
+        element("p", order, class_="dim"),
+        element("table", head, element("tbody", found)),
+        *more,
+    ]
+
+
+def _rows(page: Page) -> Iterator[Element]:
+    above = [page.path]
+    for level, _, node in page.below:
+        if node["kind"] == "more":
+            if level > 1:
+                text = f"... and {node['n_more']} more"
+                link = element("a", text, href=_href(page, above[level - 1]))
+                yield element("tr", element("td", link, colspan="6"), class_=_indent(level))
+            continue
+        path = join(above[level - 1], node["name"])
+        above[level:] = [path]
+        yield _row(node, _href(page, path), level)
+
+
+def _row(node: dict[str, Any], href: str, level: int) -> Element:
+    kind = node["kind"]
+    name = element("td", element("a", node["name"], href=href))
+    if "error" in node:
+        text = f"{kind}: {' '.join(node['error'].split())}"
+        cells = [element("td", text, class_="error", colspan="5")]
+    elif kind == "group":
+        cells = [element("td", _setup(node), colspan="5")]
+    else:
+        names = names_of_axes(node).strip()
+        texts = (
+            _tuple(node["shape_c"]),
+            node["shown_as"],
+            _tuple(node["chunk_shape_c"]),
+            node["compression"]["type"],
+            _axes(node) or names,
+        )
+        cells = [
+            element("td", text, data_name=column)
+            for column, text in zip(_COLUMNS[1:], texts, strict=True)
+        ]
+    return element("tr", name, cells, class_=f"{_indent(level)} {kind}")
+
+
+def _indent(level: int) -> str:
+    return f"l{min(level, 4) - 1}"
+
+
+def _setup(node: dict[str, Any]) -> str:
+    """Return the names of a setup of BigDataViewer."""
+    setup = node.get("setup") or {}
+    return str(setup.get("name") or "")
+
+
+def _axes(node: dict[str, Any]) -> str:
+    """Return the axes of a dataset in C order, with scale and unit."""
+    if not node.get("geometry"):
+        return ""
+    axes = reversed(node["geometry"]["axes_n5"])
+    return ", ".join(
+        f"{axis['name'] or '?'} {axis['scale']:g} {axis['unit'] or ''}".strip() for axis in axes
+    )
+
+
+def _other_pages(page: Page) -> Iterator[tuple[str, int]]:
+    n_more = sum(node["n_more"] for level, _, node in page.below if level == 1 and "n_more" in node)
+    n_shown = sum(level == 1 and node["kind"] != "more" for level, _, node in page.below)
+    if page.skip:
+        yield "first nodes", 0
+    if n_more:
+        yield f"next nodes, {n_more} more", page.skip + n_shown
+
+
+def _snippets(code: Mapping[str, str]) -> list[Element]:
+    return [
+        element(
+            "div",
+            element("button", "copy", type="button", hidden=""),
+            element("b", name),
+            element("pre", text),
+            class_="code",
+        )
+        for name, text in code.items()
+    ]
+
+
+def _addresses(page: Page) -> list[Element]:
+    views = {
+        "zarr/": "Zarr v3 and v2, for any reader of Zarr",
+        "ome/": "the images as OME-Zarr 0.5",
+        "n5/": "the container as it is stored",
+    }
+    links = [
+        (element("dt", element("code", page.url + at)), element("dd", text))
+        for at, text in views.items()
+    ]
+    return [element("h2", "Addresses"), element("dl", links, class_="addresses")]
+
+
+def _tuple(values: Sequence[int]) -> str:
+    return f"({', '.join(map(str, values))}{',' if len(values) == 1 else ''})"
