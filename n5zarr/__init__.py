@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.picture_plot import plot
     from n5zarr.viewing.serve.run import Server, serve
+    from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.viewing.view import View, view
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
@@ -103,6 +105,7 @@ __all__ = [
     "open_bdv",
     "open_group",
     "open_level",
+    "plot",
     "pyramid_levels",
     "quarantine_blocks",
     "read_block",
@@ -117,6 +120,7 @@ __all__ = [
     "set_attribute",
     "set_geometry",
     "sidecar",
+    "thumbnail",
     "to_n5",
     "validate",
     "view",
@@ -165,6 +169,7 @@ _MODULES = {
     "open_bdv": "xarray.bdv",
     "open_group": "arrays.opening",
     "open_level": "xarray.pyramids",
+    "plot": "viewing.picture_plot",
     "pyramid_levels": "xarray.pyramids",
     "quarantine_blocks": "tools.validate.quarantine",
     "read_block": "store.blocks",
@@ -180,6 +185,7 @@ _MODULES = {
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "sidecar": "tools.sidecar",
+    "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "validate": "tools.validate.check",

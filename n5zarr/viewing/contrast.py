@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["contrast_limits"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
+_FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
 
@@ -23,7 +24,8 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     """Return the limits of a channel: those that the container says, or else those of the data.
 
     Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing blocks do not count,
-    and of large data a sample is read.
+    and of large data a sample is read. The whole range of a data type is no limit that anybody
+    chose, except for bytes that use more than a sixteenth of it.
 
     Parameters
     ----------
@@ -38,8 +40,22 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
         Two finite numbers, the first is smaller.
     """
     known = image.channels[channel].limits
-    if known is not None:
+    is_default = known is not None and known == _whole_range(image.dtype)
+    if known is not None and not is_default:
         return known
+    found = _limits_of_data(image, channel)
+    is_bytes = image.dtype.kind == "u" and image.dtype.itemsize == 1
+    return known if known is not None and is_bytes and found[1] >= _FEW else found
+
+
+def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
+    if dtype.kind not in "ui":
+        return None
+    info = np.iinfo(dtype)
+    return float(info.min), float(info.max)
+
+
+def _limits_of_data(image: Image, channel: int) -> tuple[float, float]:
     if image.dtype.kind == "b":
         return 0.0, 1.0
     coarsest = image.levels[-1]

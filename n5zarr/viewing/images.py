@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import zarr
 
 from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import dask.array
+    from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
@@ -201,7 +203,7 @@ class Image:
 
 
 def find_images(
-    location: Location,
+    location: Location | AnyArray | zarr.Group,
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
@@ -210,8 +212,9 @@ def find_images(
 
     Parameters
     ----------
-    location : path, URL or zarr store
-        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        or BigStitcher.
     labels : sequence of str, optional
         Patterns of paths of images whose elements are labels, beside those that say so.
     storage_options : dict, optional
@@ -283,12 +286,14 @@ def is_at(image: Image, path: str) -> bool:
 
 
 def open_tree(
-    location: Location,
+    location: Location | AnyArray | zarr.Group,
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
 ) -> SourceTree:
     """Open a location as the tree of arrays and groups that OME-Zarr would have."""
+    if isinstance(location, zarr.Array | zarr.Group):
+        location = location.store_path
     return as_ome(open_source(location, 3, storage_options), labels=labels)
 
 

@@ -17,6 +17,7 @@ from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client
 from n5zarr.viewing.serve.page_html import POLICY, Page, failure_page, node_page
+from n5zarr.viewing.thumbnail import thumbnail_png
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +35,9 @@ _PUBLIC = "https://neuroglancer-demo.appspot.com/"
 _MOST_NODES = 40  # of a group, and of each group in it
 _MOST_IMAGES = 24
 _PATIENCE = 3  # seconds that a page waits for the images of the container
+_SIZE = 480  # pixels of a picture, twice as many as are seen
+_MOST_PICTURES = 200  # that are remembered
+_KEPT = {"Cache-Control": "max-age=60"}
 _HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
 
 
@@ -52,6 +56,7 @@ def page_routes(location: Location, opened: Opened) -> list[BaseRoute]:
         Route("/", pages.node, methods=["GET"]),
         Route("/tree/{path:path}", pages.node, methods=["GET"]),
         Route("/view", pages.view, methods=["GET"]),
+        Route("/thumbnail/{path:path}.png", pages.thumbnail, methods=["GET"]),
         *(client_routes() if has_client() else []),
     ]
 
@@ -61,6 +66,8 @@ class _Pages:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
+        self._drawing = asyncio.Lock()
+        self._pictures: dict[str, bytes] = {}
         self._looking: asyncio.Task[list[Image]] | None = None
 
     async def node(self, request: Request) -> Response:
@@ -112,6 +119,25 @@ class _Pages:
         is_public = "public" in request.query_params
         viewer = _PUBLIC if is_public else f"{url.rstrip('/')}{CLIENT_PATH}"
         return Response(status_code=303, headers={"Location": f"{viewer}#{state}"})
+
+    async def thumbnail(self, request: Request) -> Response:
+        """Draw a small picture of an image."""
+        path = request.path_params["path"]
+        found = next((image for image in await self._look() if image.path == path), None)
+        if found is None:
+            return Response(status_code=404)
+        async with self._drawing:  # each reads and draws for some time
+            picture = self._pictures.get(path)
+            if picture is None:
+                try:
+                    picture = await asyncio.to_thread(thumbnail_png, found, size=_SIZE)
+                except (N5Error, OSError) as err:
+                    _log.info("no picture of %s: %s", path, err)
+                    return Response(status_code=404)
+                self._pictures[path] = picture
+                if len(self._pictures) > _MOST_PICTURES:
+                    self._pictures.pop(next(iter(self._pictures)))
+        return Response(picture, media_type="image/png", headers=_KEPT)
 
     def _look(self) -> asyncio.Task[list[Image]]:
         """Look for the images, once: in a large container it takes long."""

@@ -30,6 +30,7 @@ POLICY = (
 )
 """The Content-Security-Policy of the pages: nothing runs or is loaded but their own."""
 
+_NOT_FACTS = {"kind", "children", "by kind"}  # which the rest of the page says
 _COLUMNS = ("name", "shape", "data type", "blocks", "compression", "axes")
 
 
@@ -125,8 +126,7 @@ def _crumbs(page: Page, name: str) -> Element:
 
 
 def _facts(page: Page) -> Element:
-    left_out = {"children", "read only"}
-    facts = [(name, text) for name, text in rows(page.node) if name not in left_out]
+    facts = [(name, text) for name, text in rows(page.node) if name not in _NOT_FACTS]
     return element("dl", [(element("dt", name), element("dd", text)) for name, text in facts])
 
 
@@ -137,10 +137,14 @@ def _images(page: Page) -> list[Element]:
     if not page.images:
         return []
     title = element("h2", f"Images ({page.n_images})" if page.n_images > 1 else "Image")
+    shown = {"dataset": page.path} if page.path else {}
+    every = element("a", "View together", href=f"{page.url}view?{urlencode(shown)}", class_="view")
     cards = element("div", [_card(page, image) for image in page.images], class_="images")
     n_more = page.n_images - len(page.images)
     more = f"{n_more} more: open the groups below to see theirs." if n_more else ""
-    return [title, cards, *([element("p", more, class_="dim")] if more else [])]
+    is_useful = page.is_viewable and sum(map(can_show, page.images)) > 1
+    together = [element("p", every)] if is_useful else []
+    return [title, *together, cards, *([element("p", more, class_="dim")] if more else [])]
 
 
 def _card(page: Page, image: Image) -> Element:

@@ -7,11 +7,14 @@ __all__ = ["SCRIPT", "STYLE"]
 STYLE = """
 :root {
   color-scheme: light dark;
-  --line: #d5d9de; --soft: #f4f6f8; --dim: #5b6470; --link: #0a58b8; --back: #ffffff; --bad: #b3261e;
+  --back: #ffffff; --soft: #f4f6f8; --line: #d5d9de; --dim: #5b6470; --link: #0a58b8;
+  --bad: #b3261e;
 }
 @media (prefers-color-scheme: dark) {
-  :root { --line: #3a414a; --soft: #20252b; --dim: #9aa5b1; --link: #7db7ff; --back: #14181c;
-    --bad: #ff8a80 }
+  :root {
+    --back: #14181c; --soft: #20252b; --line: #3a414a; --dim: #9aa5b1; --link: #7db7ff;
+    --bad: #ff8a80;
+  }
   body { color: #e4e8ec }
 }
 * { box-sizing: border-box }
@@ -39,13 +42,13 @@ dd { margin: 0; min-width: 0 }
   aspect-ratio: 3 / 2; background: var(--soft); border-radius: .25rem; display: block;
   margin-bottom: .6rem; object-fit: contain; width: 100%;
 }
-.card .view {
+.view {
   background: var(--link); border-radius: .3rem; color: var(--back); display: inline-block;
   margin: .3rem 0; padding: .15rem .8rem; text-decoration: none;
 }
 summary { cursor: pointer }
 .code { background: var(--soft); border-radius: .3rem; margin: .5rem 0; padding: .5rem .6rem }
-.code pre { margin: .3rem 0 0; white-space: pre-wrap }
+.code pre { margin: .3rem 0 0; overflow-x: auto; overflow-wrap: normal }
 .code b { font-weight: 600 }
 button { float: right; font: inherit; font-size: .85em }
 table { border-collapse: collapse; width: 100% }
