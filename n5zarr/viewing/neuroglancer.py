@@ -160,12 +160,9 @@ def _layers(
             continue
         for number, channel in enumerate(image.channels):
             key = image.dtype.name, number
-            if channel.limits is not None:
-                found = channel.limits
-            elif is_visible:
-                found = known[key] = limits(image, number)
-            else:
-                found = known.get(key)
+            if channel.limits is None and is_visible:
+                known[key] = limits(image, number)
+            found = channel.limits or known.get(key)
             label = channel.name or f"channel {number}"
             yield {
                 **shared,
@@ -235,7 +232,7 @@ def _place(axis: _Axis) -> tuple[bool, str]:
 
 
 def _axes(images: Sequence[Image]) -> list[_Axis]:
-    """Return the axes of all images but those of channels, in the voxels of the first that has it."""
+    """Return the axes of all images but those of channels, in voxels of the first that has it."""
     found: dict[str, tuple[ImageAxis, float]] = {}
     ranges: dict[str, dict[int, tuple[float, float]]] = {}
     for i, image in enumerate(images):

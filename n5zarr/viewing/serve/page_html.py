@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from n5zarr.store.inspect import Described
     from n5zarr.viewing.images import Image
+    from n5zarr.viewing.serve.html import Content
 
 __all__ = ["POLICY", "Page", "failure_page", "node_page"]
 
@@ -96,7 +97,7 @@ def failure_page(title: str, message: str, home: str) -> bytes:
     return _document(title, element("h1", title), element("p", message), back)
 
 
-def _document(title: str, *content: Element | None) -> bytes:
+def _document(title: str, *content: Content) -> bytes:
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -235,7 +236,7 @@ def _rows(page: Page) -> Iterator[Element]:
                 link = element("a", text, href=_href(page, above[level - 1]))
                 yield element("tr", element("td", link, colspan="6"), class_=_indent(level))
             continue
-        path = join(above[level - 1], node["name"])
+        path = join(above[level - 1], str(node["name"]))
         above[level:] = [path]
         yield _row(node, _href(page, path), level)
 
@@ -285,8 +286,9 @@ def _axes(node: dict[str, Any]) -> str:
 
 
 def _other_pages(page: Page) -> Iterator[tuple[str, int]]:
-    n_more = sum(node["n_more"] for level, _, node in page.below if level == 1 and "n_more" in node)
-    n_shown = sum(level == 1 and node["kind"] != "more" for level, _, node in page.below)
+    direct: list[dict[str, Any]] = [node for level, _, node in page.below if level == 1]
+    n_more = sum(node["n_more"] for node in direct if node["kind"] == "more")
+    n_shown = sum(node["kind"] != "more" for node in direct)
     if page.skip:
         yield "first nodes", 0
     if n_more:
