@@ -16,6 +16,7 @@ import zarr
 from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
 
@@ -196,6 +197,13 @@ class Image:
     def dtype(self) -> np.dtype[Any]:
         """Data type of the elements."""
         return self.levels[0].dtype
+
+    def color(self, channel: int) -> str:
+        """Return the colour of a channel: that of the container, or else one to tell it by."""
+        default = (
+            "FFFFFF" if len(self.channels) == 1 else CHANNEL_COLORS[channel % len(CHANNEL_COLORS)]
+        )
+        return self.channels[channel].color or default
 
     def spatial(self) -> tuple[int, ...]:
         """Return which axes are those of space."""

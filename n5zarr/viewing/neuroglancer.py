@@ -25,6 +25,7 @@ _MOST_LISTED = 12  # layers in the bar at the top; more are in the list of layer
 _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"})
 _PANEL = 560, 340  # pixels of a quarter of a usual window
 _MARGIN = 1.15
+_TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are seen
 _TINTED = """#uicontrol vec3 color color
 #uicontrol invlerp normalized
 void main() {
@@ -170,7 +171,7 @@ def _layers(
                 "opacity": 1,
                 **({"blend": "additive"} if n_plain > 1 else {}),
                 **_local(image, number),
-                **_shader(image, channel.color, found),
+                **_shader(image, image.color(number), found),
             }
 
 
@@ -190,13 +191,13 @@ def _local(image: Image, channel: int) -> dict[str, JSON]:
     return {"localDimensions": {name: [1, ""]}, "localPosition": [channel]}
 
 
-def _shader(image: Image, color: str | None, limits: tuple[float, float] | None) -> dict[str, JSON]:
+def _shader(image: Image, color: str, limits: tuple[float, float] | None) -> dict[str, JSON]:
     controls: dict[str, JSON] = {}
     if limits is not None:
         is_whole = image.dtype.kind in "ui"
         low, high = limits if not is_whole else (math.floor(limits[0]), math.ceil(limits[1]))
         controls["normalized"] = {"range": [low, high]}
-    is_tinted = color is not None and color.upper() != "FFFFFF"
+    is_tinted = color.upper() != "FFFFFF"
     if is_tinted:
         controls["color"] = f"#{color}"
     return ({"shader": _TINTED} if is_tinted else {}) | {"shaderControls": controls}
@@ -222,7 +223,9 @@ def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
         width, height = _PANEL if len(space) > 2 else (2 * _PANEL[0], 2 * _PANEL[1])
         x, y, z = (*extents, 0.0, 0.0)[:3]
         state["crossSectionScale"] = _MARGIN * max(max(x, z) / width, max(y, z) / height)
-        state["projectionScale"] = _MARGIN * math.hypot(x, y, z)
+        state["projectionScale"] = math.hypot(x, y, z)
+        state["projectionOrientation"] = list(_TILT)
+        state["hideCrossSectionBackground3D"] = True
     return state
 
 

@@ -16,7 +16,7 @@ from n5zarr.store import inspect
 from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client
-from n5zarr.viewing.serve.page_html import POLICY, Page, failure_page, node_page
+from n5zarr.viewing.serve.page_html import POLICY, Page, base_name, failure_page, node_page
 from n5zarr.viewing.thumbnail import thumbnail_png
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ class _Pages:
         def make_state() -> str:
             chosen = select_images(images, wanted)
             check_shown(chosen, str(self._opened))
-            state = neuroglancer_state(
-                chosen, f"{url}ome", title=str(self._opened), show_all=bool(wanted)
-            )
+            title = base_name(str(self._opened))
+            state = neuroglancer_state(chosen, f"{url}ome", title=title, show_all=bool(wanted))
             return fragment(state)
 
         try:

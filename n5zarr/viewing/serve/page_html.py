@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from n5zarr.viewing.images import Image
     from n5zarr.viewing.serve.html import Content
 
-__all__ = ["POLICY", "Page", "failure_page", "node_page"]
+__all__ = ["POLICY", "Page", "base_name", "failure_page", "node_page"]
 
 POLICY = (
     f"default-src 'none'; img-src 'self' data:; style-src {content_hash(STYLE)}; "
@@ -72,9 +72,14 @@ class Page:
     is_viewable: bool = True
 
 
+def base_name(container: str) -> str:
+    """Return the last name in the path or URL of a container."""
+    return container.rstrip("/").rpartition("/")[2] or container
+
+
 def node_page(page: Page) -> bytes:
     """Write the page of a group or dataset."""
-    name = page.container.rstrip("/").rpartition("/")[2] or page.container
+    name = base_name(page.container)
     shown = f"{name}: {page.path}" if page.path else name
     is_array = page.node["kind"] == "array"
     return _document(
