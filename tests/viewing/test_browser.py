@@ -12,7 +12,16 @@ import pytest
 import n5zarr
 from tests.viewing.browser import chromium, complaints, pixels, resize
 from tests.viewing.volumes import (
-    BOXES, BRIGHT, DARK, FIRST, LABELS, SHAPE, VOXEL, label_volume, volume, write_volumes,
+    BOXES,
+    BRIGHT,
+    DARK,
+    FIRST,
+    LABELS,
+    SHAPE,
+    VOXEL,
+    label_volume,
+    volume,
+    write_volumes,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -100,7 +109,7 @@ class Shown(NamedTuple):
         moved = (point - self.middle) / self.per_pixel
         column = (left + right) / 2 + sign * moved[across]
         row = (top + bottom) / 2 + moved[down]
-        inside = left + 40 < column < right - 60 and top + 30 < row < bottom - 10
+        inside = left + 40 < column < right - 60 and top + 2 < row < bottom - 2
         return (int(row), int(column)) if inside else None
 
 
@@ -138,13 +147,12 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
     assert np.allclose(place.middle, FIRST + np.array(CENTRE) * VOXEL, atol=1e-3)
     data = volume()
     expected = (data.astype(float) - DARK) / (BRIGHT - DARK) * 255
-    for panel in PANELS:
+    for panel, (_, (across, _), (down, _)) in PANELS.items():
         compared = [
             (voxel, seen[pixel], empty[pixel])
             for voxel, point in points_of(panel)
             if (pixel := place.pixel(panel, point)) is not None
         ]
-        _, (across, _), (down, _) = PANELS[panel]
         assert len(compared) == 4 * SHAPE[across] * SHAPE[down]  # all of the volume is in sight
         brightness = np.array([pixel for _, pixel, _ in compared], float)
         wanted = np.array([expected[voxel] for voxel, _, _ in compared])
@@ -216,6 +224,8 @@ def test_the_start_page_shows_the_container(
     (root / "cells").rename(root / HOSTILE.replace("/", ""))
     with n5zarr.serve(root) as server:
         resize(browser, *size)
+        allowed = {"origin": server.url.rstrip("/"), "permissions": ["clipboardSanitizedWrite"]}
+        browser.execute_cdp_cmd("Browser.grantPermissions", allowed)
         browser.get(server.url)
         pictures = "Array.from(document.images)"
         browser.execute_script(f"{pictures}.forEach((each) => {{ each.loading = 'eager' }})")
@@ -226,8 +236,9 @@ def test_the_start_page_shows_the_container(
             "for (const each of document.querySelectorAll('details')) each.open = 1"
         )
         width = browser.execute_script("return document.documentElement.scrollWidth")
-        browser.execute_script("document.querySelector('button').click()")
-        wait_for(browser, "document.querySelector('button').textContent === 'copied'")
+        browser.find_element("tag name", "button").click()
+        wait_for(browser, "document.querySelector('button').textContent !== 'copy'")
+        copied = browser.execute_script("return document.querySelector('button').textContent")
         hacked = browser.execute_script("return window.hacked")
         problems = complaints(browser)
         view = browser.execute_script("return document.querySelector('.card .view').href")
@@ -238,5 +249,6 @@ def test_the_start_page_shows_the_container(
     assert f"({', '.join(map(str, SHAPE))})" in text
     assert HOSTILE in text
     assert width <= size[0]
+    assert copied == "copied"
     assert hacked is None
     assert not problems

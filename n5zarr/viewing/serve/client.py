@@ -64,7 +64,9 @@ def client_routes() -> list[BaseRoute]:
     """
     files = check_client()
     page = (files / "index.html").read_text(encoding="utf-8")
-    page = page.replace("<head>", f"<head><script>{_SCRIPT}</script>", 1)
+    page = page.replace(
+        "<head>", f'<head><link rel="icon" href="data:,"><script>{_SCRIPT}</script>', 1
+    )
 
     async def index(_: Request) -> Response:
         return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
