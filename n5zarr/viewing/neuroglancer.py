@@ -66,8 +66,12 @@ def check_shown(images: Sequence[Image], where: str) -> None:
     Raises
     ------
     N5UnrepresentableError
-        It does not know the data type of any (``kind="data-type"``).
+        There is no image (``kind="not-found"``), or none of a data type that it knows
+        (``kind="data-type"``).
     """
+    if not images:
+        message = "expected an image to show, got none"
+        raise N5UnrepresentableError(message, kind="not-found", where=where)
     if not any(map(can_show, images)):
         found = ", ".join(sorted({image.dtype.name for image in images}))
         message = (
