@@ -183,6 +183,7 @@ _MODULES = {
     "write_interest_points": "xarray.interest_points",
 }
 _INNER_NAMES = {"open": "open_node"}
+_EXTRAS = {"xarray.": "xarray", "viewing.serve.": "view"}  # that install what modules import
 
 
 def __getattr__(name: str) -> object:
@@ -192,10 +193,11 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
-        if not _MODULES[name].startswith("xarray."):
+        extra = next((e for folder, e in _EXTRAS.items() if _MODULES[name].startswith(folder)), "")
+        if not extra:
             raise
-        package = (err.name or "xarray").partition(".")[0]
-        raise N5MissingDependencyError(package, f"n5zarr.{name}", "xarray") from err
+        package = (err.name or extra).partition(".")[0]
+        raise N5MissingDependencyError(package, f"n5zarr.{name}", extra) from err
     value: object = getattr(module, _INNER_NAMES.get(name, name))
     globals()[name] = value  # so that Python does not call this function for it again
     return value

@@ -20,6 +20,7 @@ from n5zarr.cli.empty_blocks import rm_empty
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.cli.pyramid import pyramid
+from n5zarr.cli.serve import serve
 from n5zarr.cli.validate import validate
 from n5zarr.cli.virtualize import sidecar, virtualize
 from n5zarr.store import inspect
@@ -38,6 +39,7 @@ LOOK, MOVE, MAKE, CHECK, LEARN = "Look", "Copy and convert", "Make and change", 
 for panel, command in (
     (LOOK, look.tree),
     (LOOK, look.info),
+    (LOOK, serve),
     (MOVE, convert),
     (MOVE, download),
     (MOVE, virtualize),

@@ -88,8 +88,8 @@ def running(
     """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
     if isinstance(location_or_app, Starlette):
         return Server(location_or_app, host, port)
-    is_loopback = host in ("localhost", "::1") or host.startswith("127.")
-    hosts = {*LOOPBACK, host, *allow_hosts} if is_loopback or allow_hosts else None
+    is_loopback = host.strip("[]") in ("localhost", "::1") or host.startswith("127.")
+    hosts = {*LOOPBACK, _called(host), *allow_hosts} if is_loopback or allow_hosts else None
     app = make_app(location_or_app, storage_options=storage_options, hosts=hosts)
     return Server(app, host, port)
 
@@ -118,8 +118,7 @@ class Server:
         self.app = app
         listening = _listen(host, port)
         self.port: int = listening.getsockname()[1]
-        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
-        self.url = f"http://{f'[{shown}]' if shown.count(':') > 1 and shown[0] != '[' else shown}:{self.port}/"
+        self.url = f"http://{_called(host)}:{self.port}/"
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -141,7 +140,7 @@ class Server:
         self._uvicorn.ready.wait()
 
     def __repr__(self) -> str:
-        state = "" if self._thread.is_alive() else ", closed"
+        state = "" if self.is_running else ", closed"
         return f"<Server {self.url}{state}>"
 
     def __enter__(self) -> Self:
@@ -149,6 +148,11 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not been closed."""
+        return self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the server ends, or some seconds."""
@@ -178,6 +182,13 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready.set()
+
+
+def _called(host: str) -> str:
+    """Return the name of an address in a URL; one that stands for all is shown as loopback."""
+    name = host.strip("[]")
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
+    return f"[{name}]" if ":" in name else name
 
 
 def _listen(host: str, port: int) -> socket.socket:
