@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, override
 
 import uvicorn
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Server", "running", "serve"]
 
 _BACKLOG = 1024
+_THREADS = 32  # for what computes, and for what waits: slow files and servers
 _CLOSING = 2  # seconds that answers get when the server ends
 
 
@@ -180,6 +183,8 @@ class _Uvicorn(uvicorn.Server):
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="n5zarr-serve")
+        asyncio.get_running_loop().set_default_executor(executor)
         await super().startup(sockets)
         self.ready.set()
 
