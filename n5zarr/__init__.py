@@ -193,8 +193,12 @@ _MODULES = {
     "write_block": "store.blocks",
     "write_interest_points": "xarray.interest_points",
 }
-_EXTRAS = {"xarray": "xarray", "viewing": "view"}  # what a package needs
 _INNER_NAMES = {"open": "open_node"}
+_EXTRAS = {  # that install what modules import
+    "xarray.": "xarray",
+    "viewing.serve.": "view",
+    "viewing.view": "view",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -204,10 +208,10 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
-        package = (err.name or "").partition(".")[0]
-        extra = _EXTRAS.get(_MODULES[name].partition(".")[0])
-        if extra is None or package == "n5zarr":
+        extra = next((e for folder, e in _EXTRAS.items() if _MODULES[name].startswith(folder)), "")
+        if not extra:
             raise
+        package = (err.name or extra).partition(".")[0]
         raise N5MissingDependencyError(package, f"n5zarr.{name}", extra) from err
     value: object = getattr(module, _INNER_NAMES.get(name, name))
     globals()[name] = value  # so that Python does not call this function for it again

@@ -20,6 +20,7 @@ from n5zarr.cli.empty_blocks import rm_empty
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.cli.pyramid import pyramid
+from n5zarr.cli.serve import serve
 from n5zarr.cli.thumbnail import thumbnail
 from n5zarr.cli.validate import validate
 from n5zarr.cli.view import view
@@ -42,6 +43,7 @@ for panel, command in (
     (LOOK, look.info),
     (LOOK, view),
     (LOOK, thumbnail),
+    (LOOK, serve),
     (MOVE, convert),
     (MOVE, download),
     (MOVE, virtualize),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zarr.storage import StorePath
 
+from n5zarr.container.walk import Walk
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.storage.confined import ConfinedStore, is_confined
@@ -19,6 +21,7 @@ from n5zarr.store.looking import not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.from_n5 import n5_tree
 from n5zarr.tools.convert.ome_tree import as_ome
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.source import SourceTree
 
 __all__ = ["Opened"]
+
+_NODES = 1000  # that are looked at for an example
 
 
 class Opened:
@@ -94,6 +99,15 @@ class Opened:
     def place(self) -> StorePath:
         """The location for all functions that take one, confined as this is."""
         return StorePath(self.store.storage.store, self.path)
+
+    def first_dataset(self) -> str | None:
+        """Return the path, below this location, of the first dataset; None if there is none."""
+        walk = Walk(self.store.container.nodes, self.store.ask)
+        node = self.store.node(self.path)
+        for found, _ in islice(walk.run(self.path, node) if node else (), _NODES):
+            if isinstance(found.node, DatasetView):
+                return found.path.removeprefix(self.path).lstrip("/")
+        return None
 
     def tree(self) -> SourceTree:
         """Return the images as OME-Zarr has them, as they were when this was first asked.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, override
 
 import uvicorn
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Server", "running", "serve"]
 
 _BACKLOG = 1024
+_THREADS = 32  # for what computes, and for what waits: slow files and servers
 _CLOSING = 2  # seconds that answers get when the server ends
 
 
@@ -89,8 +92,8 @@ def running(
     """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
     if isinstance(location_or_app, Starlette):
         return Server(location_or_app, host, port)
-    is_loopback = host in ("localhost", "::1") or host.startswith("127.")
-    hosts = {*LOOPBACK, host, *allow_hosts} if is_loopback or allow_hosts else None
+    is_loopback = host.strip("[]") in ("localhost", "::1") or host.startswith("127.")
+    hosts = {*LOOPBACK, _called(host), *allow_hosts} if is_loopback or allow_hosts else None
     app = make_app(location_or_app, labels=labels, storage_options=storage_options, hosts=hosts)
     return Server(app, host, port)
 
@@ -119,8 +122,7 @@ class Server:
         self.app = app
         listening = _listen(host, port)
         self.port: int = listening.getsockname()[1]
-        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
-        self.url = f"http://{f'[{shown}]' if shown.count(':') > 1 and shown[0] != '[' else shown}:{self.port}/"
+        self.url = f"http://{_called(host)}:{self.port}/"
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -142,7 +144,7 @@ class Server:
         self._uvicorn.ready.wait()
 
     def __repr__(self) -> str:
-        state = "" if self._thread.is_alive() else ", closed"
+        state = "" if self.is_running else ", closed"
         return f"<Server {self.url}{state}>"
 
     def __enter__(self) -> Self:
@@ -150,6 +152,11 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not been closed."""
+        return self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the server ends, or some seconds."""
@@ -177,8 +184,17 @@ class _Uvicorn(uvicorn.Server):
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="n5zarr-serve")
+        asyncio.get_running_loop().set_default_executor(executor)
         await super().startup(sockets)
         self.ready.set()
+
+
+def _called(host: str) -> str:
+    """Return the name of an address in a URL; one that stands for all is shown as loopback."""
+    name = host.strip("[]")
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
+    return f"[{name}]" if ":" in name else name
 
 
 def _listen(host: str, port: int) -> socket.socket:

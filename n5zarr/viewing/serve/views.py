@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, override
 
 from zarr.buffer import cpu
 
+from n5zarr._zarr_private import from_other_loop
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -90,7 +91,7 @@ class _StoredView(View):
         """
         storage = self._store.storage
         if not storage.supports_sync:
-            return await self._store.run(steps)
+            return await from_other_loop(self._store.run(steps))  # clients belong to that one
         warn = self._store.container.warn
         start = time.perf_counter()
         try:
