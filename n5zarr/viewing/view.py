@@ -30,7 +30,7 @@ class View:
     Parameters
     ----------
     server : Server
-        What serves them.
+        What serves them; at its address is a page about the container.
     url : str
         Address to open in a browser.
     height : int
@@ -38,7 +38,7 @@ class View:
     """
 
     def __init__(self, server: Server, url: str, height: int) -> None:
-        self._server = server
+        self.server = server
         self._height = height
         self.url = url
 
@@ -53,7 +53,7 @@ class View:
 
     def close(self) -> None:
         """End the server; what browsers show stays as it is."""
-        self._server.close()
+        self.server.close()
 
     def __enter__(self) -> Self:
         return self

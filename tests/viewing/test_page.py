@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from html.parser import HTMLParser
@@ -177,3 +180,19 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
         n5zarr.view(root)
     with pytest.raises(N5UnrepresentableError, match=r"'nothing': .* there are heights"):
         n5zarr.view(root, dataset="nothing")
+
+
+def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    command = [sys.executable, "-m", "n5zarr", "view", str(root), "--dataset", "em", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        address = lines[1].split()[-1]
+        status, page, _ = get(address)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert str(root) in lines[0]
+    assert address.endswith("/view?dataset=em")
+    assert status == 200
+    assert 'src="main' in page
