@@ -23,8 +23,8 @@ _MOST_LAYERS = 100  # what a URL holds
 _MOST_SHOWN = 4  # images and, besides, labels that are seen at first
 _MOST_LISTED = 12  # layers in the bar at the top; more are in the list of layers
 _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"})
-_PANEL = 560, 340  # pixels of a quarter of a usual window
-_MARGIN = 1.15
+_PANEL = 440, 260  # pixels of a quarter of a small window, or of a notebook
+_MARGIN = 1.1
 _TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are seen
 _TINTED = """#uicontrol vec3 color color
 #uicontrol invlerp normalized

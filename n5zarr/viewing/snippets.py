@@ -22,7 +22,7 @@ _ARRAY = {
     "zarr": _ZARR,
     "xarray": (
         "import xarray\n\n"
-        'dataset = xarray.open_dataset({n5}, engine="n5", chunks={{}})  # by n5zarr\n'
+        'dataset = xarray.open_dataset({n5}, engine="n5")  # of n5zarr\n'
         "print(dataset)"
     ),
     "tensorstore": _TENSORSTORE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import HTMLResponse, Response
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 _PUBLIC = "https://neuroglancer-demo.appspot.com/"
 _MOST_NODES = 40  # of a group, and of each group in it
 _MOST_IMAGES = 24
-_PATIENCE = 3  # seconds that a page waits for the images of the container
+_PATIENCE = 3  # seconds after which pages no longer wait for the images of the container
 _SIZE = 480  # pixels of a picture, twice as many as are seen
 _MOST_PICTURES = 200  # that are remembered
 _KEPT = {"Cache-Control": "max-age=60"}
@@ -69,6 +70,7 @@ class _Pages:
         self._drawing = asyncio.Lock()
         self._pictures: dict[str, bytes] = {}
         self._looking: asyncio.Task[list[Image]] | None = None
+        self._since = 0.0  # when that began
 
     async def node(self, request: Request) -> Response:
         """Show a group or a dataset."""
@@ -81,7 +83,7 @@ class _Pages:
             node, below = await asyncio.to_thread(_described, self._opened, path, skip)
         except (FileNotFoundError, N5Error) as err:
             return _failure(err, url)
-        await asyncio.wait([looking], timeout=_PATIENCE)
+        await asyncio.wait([looking], timeout=max(0.01, self._since + _PATIENCE - time.monotonic()))
         images = None
         if looking.done():
             images = [image for image in looking.result() if is_at(image, path)]
@@ -141,6 +143,7 @@ class _Pages:
     def _look(self) -> asyncio.Task[list[Image]]:
         """Look for the images, once: in a large container it takes long."""
         if self._looking is None or (self._looking.done() and self._looking.exception()):
+            self._since = time.monotonic()
             self._looking = asyncio.ensure_future(asyncio.to_thread(_images, self._opened))
         return self._looking
 
