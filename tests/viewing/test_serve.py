@@ -138,9 +138,7 @@ def test_other_ranges_get_the_whole_once(server: Server, container: Path, wanted
 
 
 @pytest.mark.parametrize("view", ["n5/em/s2/0/0/0", "zarr/em/s2/c/0/0/0", "ome/em/s2/c/0/0/0"])
-def test_what_a_client_has_is_not_sent_again(
-    container: Path, view: str, tmp_path: Path
-) -> None:
+def test_what_a_client_has_is_not_sent_again(container: Path, view: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.n5"
     shutil.copytree(container / "em", mine / "em", ignore=lambda *_: ["7"])
     with n5zarr.serve(mine) as server:
@@ -283,9 +281,9 @@ def test_nothing_outside_of_the_container_is_served(
         body = found.partition(b"\r\n\r\n")[2]
         assert SECRET not in body, path
         assert passwords not in body, path
+        assert str(container).encode() not in found, path
         # a group without a document is all that is seen of a file behind a link
         assert status in (b"400", b"404") or path == "described/zarr.json", (path, found)
-    assert str(container).encode() not in found
 
 
 def test_the_images_hold_nothing_from_outside(server: Server) -> None:
@@ -296,7 +294,8 @@ def test_the_images_hold_nothing_from_outside(server: Server) -> None:
     values = tree.arrays["linked/s0"].values[...]
     assert not values[:16, :40, :50].any()  # the block behind the link counts as missing
     np.testing.assert_array_equal(
-        values[16:], n5zarr.open(n5zarr.sample_path(), path="em/s0")[16:]  # type: ignore[index]
+        values[16:],
+        n5zarr.open(n5zarr.sample_path(), path="em/s0")[16:],  # type: ignore[index]
     )
 
 
@@ -356,10 +355,13 @@ def test_slow_clients_are_given_up(impatient: Server, tmp_path: Path) -> None:
         assert silent.recv(1) == b""
     with socket.create_connection(address, timeout=5) as dripping:
         dripping.sendall(b"GET / HTTP/1.1\r\nX: ")
-        with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            for _ in range(100):
+        n_sent = 0
+        with suppress(BrokenPipeError, ConnectionResetError):
+            while n_sent < 100:
                 dripping.sendall(b"a")
+                n_sent += 1
                 time.sleep(0.05)
+        assert 0 < n_sent < 50
     assert ask(impatient, BLOCK).status == 200
 
 

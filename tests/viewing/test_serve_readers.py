@@ -124,7 +124,9 @@ def test_zarrita_reads_the_right_values(server: Server) -> None:
 @pytest.mark.parametrize("path", ["", "em"])
 def test_a_part_of_a_container_is_served_by_paths_in_it(path: str) -> None:
     with n5zarr.serve(Path(n5zarr.sample_path(), path)) as server:
-        expected: Any = zarr.open_array(n5zarr.N5Store(n5zarr.sample_path()), path="em/s2", mode="r")
+        expected: Any = zarr.open_array(
+            n5zarr.N5Store(n5zarr.sample_path()), path="em/s2", mode="r"
+        )
         inner = "s2" if path else "em/s2"
         array: Any = zarr.open_array(f"{server.url}zarr/{inner}", mode="r", zarr_format=3)
         np.testing.assert_array_equal(array[...], expected[...])

@@ -124,7 +124,7 @@ def _answered(
     """Answer requests of a flow, and return its next ones."""
     try:
         answers = [storage.answer(request, warn) for request in requests]
-    except Exception as err:  # noqa: BLE001 - the flow may know what to do
+    except Exception as err:  # the flow may know what to do
         return steps.throw(err)
     return steps.send(answers)
 
@@ -158,9 +158,7 @@ class ZarrView(_StoredView):
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
-        v3 = N5Store(
-            opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True
-        )
+        v3 = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
         self._stores: dict[ZarrFormat, N5Store] = {3: v3, 2: v3.showing(2)}
 
     @override
