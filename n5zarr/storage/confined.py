@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
 
 from n5zarr._zarr_private import LocalStore
@@ -17,7 +18,6 @@ from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
@@ -28,7 +28,7 @@ __all__ = ["ConfinedFiles", "ConfinedStore", "is_confined"]
 
 
 def is_confined(root: str, key: str) -> bool:
-    """Whether what is at a key is a file or directory below a root, and not behind a link out of it.
+    """Whether what is at a key is a file or directory, and not behind a link out of a root.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def is_confined(root: str, key: str) -> bool:
             if stat.S_ISLNK(mode):
                 if not os.path.realpath(path).startswith(f"{root.rstrip('/')}/"):
                     return False
-                mode = os.stat(path).st_mode
+                mode = Path(path).stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             return True
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)

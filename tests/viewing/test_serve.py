@@ -281,9 +281,9 @@ def test_nothing_outside_of_the_container_is_served(
         body = found.partition(b"\r\n\r\n")[2]
         assert SECRET not in body, path
         assert passwords not in body, path
+        assert str(container).encode() not in found, path
         # a group without a document is all that is seen of a file behind a link
         assert status in (b"400", b"404") or path == "described/zarr.json", (path, found)
-    assert str(container).encode() not in found
 
 
 def test_the_images_hold_nothing_from_outside(server: Server) -> None:
@@ -355,10 +355,13 @@ def test_slow_clients_are_given_up(impatient: Server, tmp_path: Path) -> None:
         assert silent.recv(1) == b""
     with socket.create_connection(address, timeout=5) as dripping:
         dripping.sendall(b"GET / HTTP/1.1\r\nX: ")
-        with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            for _ in range(100):
+        n_sent = 0
+        with suppress(BrokenPipeError, ConnectionResetError):
+            while n_sent < 100:
                 dripping.sendall(b"a")
+                n_sent += 1
                 time.sleep(0.05)
+        assert 0 < n_sent < 50
     assert ask(impatient, BLOCK).status == 200
 
 

@@ -9,9 +9,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 __all__ = ["PatientProtocol", "most_connections"]
 
-_PATIENCE = (
-    20.0  # seconds in which a client sends the head of a request, or takes some of an answer
-)
+_PATIENCE = 20.0  # seconds in which a client sends a request, or takes some of an answer
+
 _MOST_WAITING = 16  # requests of one connection that wait for the one before
 _LONGEST_HEAD = 1 << 16  # bytes of a request without its body
 _MOST = 1000
@@ -83,7 +82,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _is_idle(self) -> bool:
         """Whether there is no request to be answered."""
-        return self.cycle is None or self.cycle.response_complete
+        cycle: Any = self.cycle  # None before the first request
+        return cycle is None or cycle.response_complete
 
     def _look_later(self) -> None:
         self._watch = self.loop.call_later(self.patience, self._look)

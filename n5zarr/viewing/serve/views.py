@@ -124,7 +124,7 @@ def _answered(
     """Answer requests of a flow, and return its next ones."""
     try:
         answers = [storage.answer(request, warn) for request in requests]
-    except Exception as err:
+    except Exception as err:  # the flow may know what to do
         return steps.throw(err)
     return steps.send(answers)
 
