@@ -12,6 +12,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
@@ -221,6 +222,8 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
+
+set_html(lambda node: import_module("n5zarr.viewing.picture_html").make_html(node))
 
 try:
     import_module("n5zarr.arrays.pipeline").make_default()  # zarr's default where it has its own

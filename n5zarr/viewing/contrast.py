@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.viewing.images import Image, Level
 
-__all__ = ["contrast_limits"]
+__all__ = ["contrast_limits", "n_chunks_sampled"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
 _FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
@@ -46,6 +46,12 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     found = _limits_of_data(image, channel)
     is_bytes = image.dtype.kind == "u" and image.dtype.itemsize == 1
     return known if known is not None and is_bytes and found[1] >= _FEW else found
+
+
+def n_chunks_sampled(image: Image) -> int:
+    """Count the chunks of the coarsest level that are read to find limits, at most."""
+    coarsest, axis = image.levels[-1], image.channel_axis
+    return sum(1 for c in range(len(image.channels)) for _ in _sample(coarsest, axis, c))
 
 
 def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
@@ -83,6 +89,8 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
     if channel_axis is not None:
         chosen[channel_axis] = slice(channel, channel + 1)
     shape = tuple(part.stop - part.start for part in chosen)
+    if 0 in shape:
+        return
     chunks = tuple(map(min, level.chunks, shape))
     most = max(1, _MOST_ELEMENTS // math.prod(chunks))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]

@@ -110,6 +110,8 @@ def resize(colours: Colours, height: int, width: int, *, smooth: bool) -> Colour
     are larger than pixels stay sharp squares.
     """
     rows, columns = colours.shape[:2]
+    if not colours.size:
+        return np.zeros((height, width, 3), np.uint8)
     if not smooth:
         return colours[_nearest(rows, height)[:, None], _nearest(columns, width)]
     image = _pillow().Image

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import blend, label_colours, length_unit
 from n5zarr.viewing.picture_slices import plan_slices, read_plane
@@ -67,7 +67,8 @@ def plot(
     N5MissingDependencyError
         matplotlib is not installed.
     N5UnrepresentableError
-        There is no image, or no such level, channel or position (``kind="option"``).
+        There is no image, or it has no elements; or no such level, channel or position
+        (``kind="option"``).
 
     Examples
     --------
@@ -78,13 +79,16 @@ def plot(
     """
     pyplot = _pyplot()
     image = find_images(location, labels=labels, storage_options=storage_options)[0]
+    if 0 in image.levels[0].shape:
+        message = f"{image.path or image.name}: expected elements, got {image.levels[0].shape}"
+        raise N5UnrepresentableError(message, kind="option")
     slices = plan_slices(image, (_PIXELS, _PIXELS), level=level, position=position)
     channels = channels_of(image, channel)
     values = [
         [read_plane(slices, plane, each.index, (_PIXELS, _PIXELS)) for each in channels]
         for plane in slices.planes
     ]
-    figure: Figure = pyplot.figure(FigureClass=_shown_once(), layout="compressed")
+    figure: Figure = pyplot.figure(FigureClass=_figure_class(), layout="compressed")
     _lay_out(figure, slices)
     drawn = [
         _draw(axes, slices, plane, channels, each)
@@ -226,10 +230,10 @@ def _pyplot() -> Any:  # noqa: ANN401 - a package that may not be there
     return plt
 
 
-def _shown_once() -> type[Figure]:
+def _figure_class() -> type[Figure]:
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
-    class ShownOnce(Figure):
+    class SlicesFigure(Figure):
         """A figure that a notebook shows once, also where it is the value of a cell.
 
         There, pictures are shown for values, and for all open figures of pyplot.
@@ -241,4 +245,4 @@ def _shown_once() -> type[Figure]:
                 plt.close(self)
             raise NotImplementedError  # IPython then shows it as any figure
 
-    return ShownOnce
+    return SlicesFigure

@@ -58,7 +58,7 @@ class Slices:
     sizes : tuple of float
         Distance of elements of the level along each axis, all in ``unit``.
     unit : str, optional
-        Unit of the axis that goes to the right.
+        Unit of the last axis.
     """
 
     image: Image
@@ -122,7 +122,6 @@ def plan_slices(
     N5UnrepresentableError
         There is no such level, axis or element (``kind="option"``).
     """
-    across_unit = image.axes[image.spatial()[-1]].unit
     start = _start(image, position)
     planes = _planes(image)
     if level is None:
@@ -143,8 +142,16 @@ def plan_slices(
         planes=planes,
         index=index,
         sizes=_sizes(image, chosen),
-        unit=across_unit,
+        unit=_unit(image),
     )
+
+
+def _unit(image: Image) -> str | None:
+    """Return the unit of the last axis; without one, elements of extent 1 are pixels."""
+    spatial = image.spatial()
+    unit = image.axes[spatial[-1]].unit
+    is_plain = all(image.levels[0].scale[axis] == 1 for axis in spatial)
+    return unit or ("px" if is_plain else None)
 
 
 def _index_in(level: Level, axis: int, where: float) -> int:
@@ -224,7 +231,7 @@ def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> 
     start = [n // 2 for n in shape]
     for name, at in given.items():
         if name not in names:
-            raise _refused(image, f"position: expected axes of {', '.join(names)}, got {name!r}")
+            raise _refused(image, f"position: expected names of {', '.join(names)}, got {name!r}")
         axis = names.index(name)
         if not 0 <= at < shape[axis]:
             expected = f"expected 0 to {shape[axis] - 1} along {name}"
@@ -261,6 +268,8 @@ def read_plane(
     level = slices.image.levels[slices.level]
     box = slices.box(plane, channel)
     height, width = level.shape[plane.down], level.shape[plane.across]
+    if 0 in level.shape:
+        return np.zeros((height, width), level.dtype)
     if height * width <= _MOST_ELEMENTS:
         return _turned(np.asarray(level.values[box]), plane)
     rows, columns = (

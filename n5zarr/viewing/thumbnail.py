@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from n5zarr.viewing.picture import Colours
     from n5zarr.viewing.picture_slices import Slices
 
-__all__ = ["channels_of", "colours_of", "draw", "thumbnail", "thumbnail_png"]
+__all__ = ["channels_of", "draw", "slices_that_fit", "thumbnail", "thumbnail_png"]
 
 _COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
 
 
-def thumbnail_png(image: Image, *, size: int = 256) -> bytes:
+def thumbnail_png(image: Image, *, size: int = 256, level: int | None = None) -> bytes:
     """Draw an image as PNG.
 
     Parameters
@@ -48,6 +48,8 @@ def thumbnail_png(image: Image, *, size: int = 256) -> bytes:
         The image.
     size : int, optional
         Largest width and height in pixels.
+    level : int, optional
+        Index of the level; the one that fits by default.
 
     Returns
     -------
@@ -60,7 +62,7 @@ def thumbnail_png(image: Image, *, size: int = 256) -> bytes:
         Pillow is not installed.
     """
     buffer = io.BytesIO()
-    draw(image, size=size).save(buffer, "PNG", optimize=True)
+    draw(image, size=size, level=level).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 
@@ -73,9 +75,8 @@ def draw(
     channel: Sequence[int | str] | None = None,
 ) -> Picture:
     """Draw an image; see :func:`thumbnail`."""
-    pixels = max(size - GAP, 1), max(size - GAP - BAR_HEIGHT, 1)
-    slices = plan_slices(image, pixels, level=level, position=position)
-    pixel = pixel_size(slices, pixels)
+    slices = slices_that_fit(image, size, level=level, position=position)
+    pixel = pixel_size(slices, _room(size))
     shown = channels_of(image, channel)
     columns, rows = slices.grid()
     parts: list[list[Colours | None]] = [[None] * len(columns) for _ in rows]
@@ -83,12 +84,28 @@ def draw(
         width, height = (
             max(1, round(slices.extent(axis) / pixel)) for axis in (plane.across, plane.down)
         )
-        drawn = colours_of(slices, plane, shown, (2 * height, 2 * width))
+        drawn = _colours_of(slices, plane, shown, (2 * height, 2 * width))
         place = rows.index(plane.down), columns.index(plane.across)
         parts[place[0]][place[1]] = resize(drawn, height, width, smooth=not image.is_labels)
     sheet = arrange(parts)
     length, text = scale_bar_text(pixel * sheet.shape[1] / 3, slices.unit)
     return with_scale_bar(sheet, length / pixel, text)
+
+
+def slices_that_fit(
+    image: Image,
+    size: int,
+    *,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+) -> Slices:
+    """Choose the slices that :func:`draw` reads."""
+    return plan_slices(image, _room(size), level=level, position=position)
+
+
+def _room(size: int) -> tuple[int, int]:
+    """Return width and height in pixels that are left for the slices."""
+    return max(size - GAP, 1), max(size - GAP - BAR_HEIGHT, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +158,7 @@ def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
     return found
 
 
-def colours_of(
+def _colours_of(
     slices: Slices, plane: Plane, channels: Sequence[ShownChannel], most: tuple[int, int]
 ) -> Colours:
     """Read a slice and draw it, a pixel for each element."""
