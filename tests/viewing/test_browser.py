@@ -94,8 +94,8 @@ class Shown(NamedTuple):
             for name, at in zip(state["dimensions"], state["position"], strict=True)
         ]
         by_name = dict(zip(state["dimensions"], middle, strict=True))
-        quarter = lambda rect: (rect[0] > 300, rect[1] > 300)  # noqa: E731
-        places = {quarter(rect): tuple(rect) for rect in found["panels"]}
+        # the panels are quarters of the window: which one tells the place of its corner
+        places = {(rect[0] > 300, rect[1] > 300): tuple(rect) for rect in found["panels"]}
         return cls(
             state["crossSectionScale"] * min(sizes.values()),
             np.array([by_name[name] for name in "zyx"]),
