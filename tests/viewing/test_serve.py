@@ -7,7 +7,9 @@ import os
 import shutil
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,9 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.viewing.serve.app import Sending
 from n5zarr.viewing.serve.protocol import PatientProtocol
+from n5zarr.viewing.serve.views import N5View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -380,6 +384,39 @@ def test_a_client_that_takes_nothing_is_given_up(
             assert 0 < len(got) < 40_000_000
         taken: Any = ask(server, "/n5/large")
         assert len(taken.body) == 50_000_000
+
+
+def take_all(connection: socket.socket) -> int:
+    with connection:
+        return sum(map(len, iter(partial(connection.recv, 1 << 20), b"")))
+
+
+def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    reading = N5View.read
+
+    async def counted(view: N5View, key: str) -> Any:
+        read.append(key)
+        return await reading(view, key)
+
+    monkeypatch.setattr(N5View, "read", counted)
+    monkeypatch.setattr(Sending, "most", 60_000_000)
+    monkeypatch.setattr(Sending, "at_once", 2)
+    (tmp_path / "attributes.json").write_text('{"n5": "4.0.0"}')
+    (tmp_path / "large").write_bytes(bytes(25_000_000))
+    with n5zarr.serve(tmp_path) as server:
+        address = ("127.0.0.1", server.port)
+        slow = [socket.create_connection(address, timeout=10) for _ in range(10)]
+        for each in slow:
+            each.sendall(b"GET /n5/large HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        time.sleep(0.5)
+        assert 3 <= len(read) <= 4  # more than the bound, and one more that is being read
+        for each in slow[:5]:
+            each.close()
+        with ThreadPoolExecutor(5) as threads:
+            got = threads.map(take_all, slow[5:])
+            assert all(n_bytes > 25_000_000 for n_bytes in got)
+    assert len(read) == 10
 
 
 def test_too_many_connections_are_refused_at_once(impatient: Server) -> None:

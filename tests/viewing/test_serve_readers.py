@@ -16,6 +16,8 @@ import tensorstore as ts
 import zarr
 
 import n5zarr
+from n5zarr.viewing.images import find_images
+from tests.contract.bigstitcher import write_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,3 +143,14 @@ def test_a_container_on_a_server_is_served() -> None:
     with n5zarr.serve(n5zarr.sample_path()) as first, n5zarr.serve(f"{first.url}n5") as second:
         array: Any = zarr.open_array(f"{second.url}zarr/em/s2", mode="r", zarr_format=3)
         np.testing.assert_array_equal(array[...], expected[...])
+
+
+def test_a_project_of_bigstitcher_is_served_with_its_images(tmp_path: Path) -> None:
+    write_project(tmp_path, (0, 1))
+    with n5zarr.serve(tmp_path / "dataset.xml") as server:
+        group: Any = zarr.open_group(f"{server.url}ome", mode="r")
+        images = find_images(tmp_path / "dataset.xml")
+        assert len(images) > 1
+        for image in images:
+            level: Any = group[image.levels[0].path]
+            np.testing.assert_array_equal(level[...], image.levels[0].lazy())

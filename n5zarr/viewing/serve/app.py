@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -21,7 +23,7 @@ from n5zarr.viewing.serve.page import page_routes
 from n5zarr.viewing.serve.views import N5View, OmeView, View, ZarrView, is_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from starlette.routing import BaseRoute
     from starlette.types import Receive, Scope, Send
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["make_app"]
 
 _log = logging.getLogger(__name__)
-_PIECE = 1 << 20  # bytes that are handed over at once: a slow client holds no more of them twice
+_PIECE = 1 << 18  # bytes that are handed over at once, and that a slow client leaves there
 _NO_FILE = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EINVAL}
 _EXPOSED = ("Accept-Ranges", "Content-Length", "Content-Range", "ETag")
 _ALLOWED = ("Range", "If-Match", "If-None-Match", "If-Range", "Cache-Control", "Content-Type")
@@ -75,7 +77,8 @@ def make_app(
     """
     opened = Opened(location, storage_options, labels=labels)
     views = {"n5": N5View(opened), "zarr": ZarrView(opened), "ome": OmeView(opened)}
-    mounts = [Mount(f"/{name}", _Keys(name, view)) for name, view in views.items()]
+    sending = Sending()
+    mounts = [Mount(f"/{name}", _Keys(name, view, sending)) for name, view in views.items()]
     cors = Middleware(
         CORSMiddleware,
         allow_origins=["*"],
@@ -92,6 +95,33 @@ def make_app(
     return app
 
 
+class Sending:
+    """The values that are held for clients; bounds the memory that slow ones take."""
+
+    most = 1 << 28  # bytes; above, requests wait before their values are read
+    at_once = 32  # values of a view that are being read
+
+    def __init__(self) -> None:
+        self._n_bytes = 0
+        self._room = asyncio.Event()
+
+    async def room(self) -> None:
+        """Wait until clients have taken enough of what is held."""
+        while self._n_bytes >= self.most:
+            self._room.clear()
+            await self._room.wait()
+
+    @contextmanager
+    def holding(self, n_bytes: int) -> Iterator[None]:
+        """Count a value while it is sent."""
+        self._n_bytes += n_bytes
+        try:
+            yield
+        finally:
+            self._n_bytes -= n_bytes
+            self._room.set()
+
+
 class _Keys:
     """Answer requests for the keys of a view.
 
@@ -101,25 +131,31 @@ class _Keys:
         Name of the view, which is a part of entity tags.
     view : View
         The keys.
+    sending : Sending
+        What is being sent, of all views.
     """
 
-    def __init__(self, name: str, view: View) -> None:
+    def __init__(self, name: str, view: View, sending: Sending) -> None:
         self._name = name
         self._view = view
+        self._sending = sending
+        self._reading = asyncio.Semaphore(sending.at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = scope["path"].removeprefix(scope["root_path"]).removeprefix("/")
-        answer = await self._answer(key, Headers(scope=scope)) if is_shown(key) else _missing()
-        if isinstance(answer, Response):
-            await answer(scope, receive, send)
+        if not is_shown(key):
+            await _missing()(scope, receive, send)
             return
-        status, headers, body = answer
-        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": status, "headers": raw})
-        for start in range(0, len(body), _PIECE):
-            piece = body[start : start + _PIECE]
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        with ExitStack() as held:
+            async with self._reading:
+                await self._sending.room()
+                answer = await self._answer(key, Headers(scope=scope))
+                if not isinstance(answer, Response):
+                    held.enter_context(self._sending.holding(len(answer[2])))
+            if isinstance(answer, Response):
+                await answer(scope, receive, send)
+            else:
+                await _send(send, *answer)
 
     async def _answer(
         self, key: str, asked: Headers
@@ -134,8 +170,14 @@ class _Keys:
         except OSError as err:
             if err.errno in _NO_FILE:
                 return _missing()
-            _log.warning("%s of %s cannot be read: %s", key, self._name, err)
-            return _text(500, f"{key}: {err.strerror or type(err).__name__}")
+            return self._failure(key, err, err.strerror)
+        except Exception as err:  # of the client of a server, which may name a URL with secrets
+            return self._failure(key, err)
+
+    def _failure(self, key: str, err: Exception, reason: str | None = None) -> Response:
+        _log.warning("%s/%s cannot be read: %s", self._name, key, type(err).__name__)
+        _log.debug("why", exc_info=err)
+        return _text(500, f"{key}: {reason or type(err).__name__}")
 
     async def _value(
         self, key: str, asked: Headers
@@ -163,6 +205,16 @@ class _Keys:
         where = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
         size = {"Content-Range": where, "Content-Length": str(part.stop - part.start)}
         return 206, headers | size, data[part.start : part.stop]
+
+
+async def _send(send: Send, status: int, headers: Mapping[str, str], body: memoryview) -> None:
+    """Send an answer, a piece after the other as the client takes them."""
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    for start in range(0, len(body), _PIECE):
+        piece = body[start : start + _PIECE]
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _headers(tag: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import errno
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self, override
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import uvicorn
 from starlette.applications import Starlette
@@ -134,7 +134,7 @@ class Server:
                 proxy_headers=False,
                 server_header=False,
                 backlog=_BACKLOG,
-                timeout_graceful_shutdown=_CLOSING,
+                timeout_graceful_shutdown=_CLOSING + 1,
             )
         )
         self._thread = threading.Thread(
@@ -165,7 +165,7 @@ class Server:
     def close(self) -> None:
         """End the server; what it is answering gets two seconds."""
         self._uvicorn.should_exit = True
-        self._thread.join()
+        self._thread.join(_CLOSING + 2)  # what computes in a thread of its own ends later
 
 
 class _Uvicorn(uvicorn.Server):
@@ -188,6 +188,16 @@ class _Uvicorn(uvicorn.Server):
         asyncio.get_running_loop().set_default_executor(executor)
         await super().startup(sockets)
         self.ready.set()
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(_CLOSING, self._give_up)
+        await super().shutdown(sockets)
+
+    def _give_up(self) -> None:
+        """End the connections of clients that take nothing."""
+        for connection in list(self.server_state.connections):
+            cast("Any", connection).transport.abort()
 
 
 def _called(host: str) -> str:

@@ -87,7 +87,7 @@ class _StoredView(View):
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow here while it reads cached files, and in a thread if it computes or waits.
 
-        A thread for each would halve the number of small blocks that are read in a second.
+        With a thread for each, two fifths fewer small blocks are read in a second.
         """
         storage = self._store.storage
         if not storage.supports_sync:
@@ -199,13 +199,15 @@ class OmeView(View):
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._store: OmeStore | None = None
+        self._lock = asyncio.Lock()  # one thread finds the images, the others stay free
 
     @override
     async def read(self, key: str) -> BufferLike | None:
-        if self._store is None:
-            self._store = await asyncio.to_thread(self._made)
+        async with self._lock:
+            if self._store is None:
+                self._store = await asyncio.to_thread(self._made)
         value = await self._store.get(key, cpu.buffer_prototype)
         return None if value is None else memoryview(value.as_numpy_array())
 
     def _made(self) -> OmeStore:
-        return self._store or OmeStore(self._opened.tree())
+        return OmeStore(self._opened.tree())
