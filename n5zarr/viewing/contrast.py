@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.viewing.images import Image, Level
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["contrast_limits", "n_chunks_sampled"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
+_MOST_CHUNKS = 64  # that are looked at where many are missing, or more if they are small
 _FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
 
-def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
+def contrast_limits(
+    image: Image, channel: int = 0, drawn: Iterable[np.ndarray[Any, Any]] = ()
+) -> tuple[float, float]:
     """Return the limits of a channel: those that the container says, or else those of the data.
 
     Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing blocks do not count,
@@ -33,6 +36,8 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
         The image.
     channel : int, optional
         Index of the channel.
+    drawn : iterable of numpy.ndarray, optional
+        Values that are drawn; they are looked at where all blocks of the sample are missing.
 
     Returns
     -------
@@ -43,7 +48,11 @@ def contrast_limits(image: Image, channel: int = 0) -> tuple[float, float]:
     is_default = known is not None and known == _whole_range(image.dtype)
     if known is not None and not is_default:
         return known
-    found = _limits_of_data(image, channel)
+    if image.dtype.kind == "b":
+        return 0.0, 1.0
+    found = _limits_of(_sampled(image, channel)) or _limits_of(map(_stored, drawn))
+    if found is None:
+        return known or (0.0, 1.0)
     is_bytes = image.dtype.kind == "u" and image.dtype.itemsize == 1
     return known if known is not None and is_bytes and found[1] >= _FEW else found
 
@@ -61,30 +70,39 @@ def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
     return float(info.min), float(info.max)
 
 
-def _limits_of_data(image: Image, channel: int) -> tuple[float, float]:
-    if image.dtype.kind == "b":
-        return 0.0, 1.0
-    coarsest = image.levels[-1]
-    parts = [
-        _finite(coarsest.values[box]) for box in _sample(coarsest, image.channel_axis, channel)
-    ]
-    values = np.concatenate([part for part in parts if part.size] or [np.zeros(0)])
-    stored = values[values != 0]
-    if stored.size:
-        values = stored
+def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | None:
+    """Return the limits of values; None if there are none."""
+    values = np.concatenate([np.zeros(0, np.uint8), *parts])
     if not values.size:
-        return 0.0, 1.0
+        return None
     low, high = (float(limit) for limit in np.percentile(values, [_SHARE, 100 - _SHARE]))
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
 
-def _finite(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
+def _sampled(image: Image, channel: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Read values of the coarsest level until there are enough."""
+    coarsest, n_elements = image.levels[-1], 0
+    for box in _sample(coarsest, image.channel_axis, channel):
+        values = _stored(coarsest.values[box])
+        yield values
+        n_elements += values.size
+        if n_elements >= _MOST_ELEMENTS:
+            return
+
+
+def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
+    """Return values without zeros, which are those of missing blocks, and what is not finite."""
     flat = np.asarray(values).ravel()
-    return flat[np.isfinite(flat)] if flat.dtype.kind == "f" else flat
+    stored: np.ndarray[Any, Any] = flat[(flat != 0) & np.isfinite(flat)]
+    return stored
 
 
 def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Box]:
-    """Yield boxes of a channel, spread evenly, that are read to see what values there are."""
+    """Yield boxes of a channel that are read to see what values there are: whole chunks.
+
+    All, or the one in the middle and then others anywhere: those of a regular pattern may all be
+    at a border.
+    """
     chosen = [slice(0, n) for n in level.shape]
     if channel_axis is not None:
         chosen[channel_axis] = slice(channel, channel + 1)
@@ -92,12 +110,15 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
     if 0 in shape:
         return
     chunks = tuple(map(min, level.chunks, shape))
-    most = max(1, _MOST_ELEMENTS // math.prod(chunks))
+    most = max(_MOST_CHUNKS, _MOST_ELEMENTS // math.prod(chunks))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
-    n_chunks = math.prod(counts)
-    for index in range(0, n_chunks, -(-n_chunks // most)):
-        position = np.unravel_index(index, counts)
+    if math.prod(counts) <= most:
+        positions = list(np.ndindex(*counts))
+    else:
+        others = np.random.default_rng(0).integers(counts, size=(most - 1, len(counts))).tolist()
+        positions = [tuple(n // 2 for n in counts), *map(tuple, others)]
+    for position in dict.fromkeys(positions):
         yield tuple(
-            slice(part.start + int(i) * step, min(part.start + (int(i) + 1) * step, part.stop))
+            slice(part.start + i * step, min(part.start + (i + 1) * step, part.stop))
             for i, step, part in zip(position, chunks, chosen, strict=True)
         )

@@ -9,9 +9,9 @@ import numpy as np
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.viewing.images import find_images
-from n5zarr.viewing.picture import blend, label_colours, length_unit
-from n5zarr.viewing.picture_slices import plan_slices, read_plane
-from n5zarr.viewing.thumbnail import channels_of
+from n5zarr.viewing.picture import label_colours, length_unit
+from n5zarr.viewing.picture_slices import plan_slices
+from n5zarr.viewing.thumbnail import colours_of, read_slices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,11 +83,8 @@ def plot(
         message = f"{image.path or image.name}: expected elements, got {image.levels[0].shape}"
         raise N5UnrepresentableError(message, kind="option")
     slices = plan_slices(image, (_PIXELS, _PIXELS), level=level, position=position)
-    channels = channels_of(image, channel)
-    values = [
-        [read_plane(slices, plane, each.index, (_PIXELS, _PIXELS)) for each in channels]
-        for plane in slices.planes
-    ]
+    most = [(_PIXELS, _PIXELS)] * len(slices.planes)
+    channels, values = read_slices(slices, channel, most)
     figure: Figure = pyplot.figure(FigureClass=_figure_class(), layout="compressed")
     _lay_out(figure, slices)
     drawn = [
@@ -126,11 +123,8 @@ def _draw(
         factor * end for axis in (plane.across, plane.down) for end in _ends(slices, axis)
     )
     options: Any = {"extent": (left, right, bottom, top), "interpolation": "nearest"}
-    if slices.image.is_labels:
-        drawn = axes.imshow(label_colours(values[0]), **options)
-    elif len(channels) > 1:
-        limits, colors = [c.limits for c in channels], [c.color for c in channels]
-        drawn = axes.imshow(blend(values, limits, colors), **options)
+    if slices.image.is_labels or len(channels) > 1:
+        drawn = axes.imshow(colours_of(slices.image, channels, values), **options)
     else:
         low, high = channels[0].limits
         shown = values[0].astype(np.uint8) if values[0].dtype.kind == "b" else values[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.viewing.contrast import contrast_limits
@@ -20,11 +20,12 @@ from n5zarr.viewing.picture import (
     scale_bar_text,
     with_scale_bar,
 )
-from n5zarr.viewing.picture_slices import Plane, pixel_size, plan_slices, read_plane
+from n5zarr.viewing.picture_slices import pixel_size, plan_slices, read_plane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
     import zarr
     from PIL.Image import Image as Picture
     from zarr.types import AnyArray
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
     from n5zarr.viewing.picture import Colours
     from n5zarr.viewing.picture_slices import Slices
 
-__all__ = ["channels_of", "draw", "slices_that_fit", "thumbnail", "thumbnail_png"]
+__all__ = [
+    "ShownChannel",
+    "colours_of",
+    "draw",
+    "read_slices",
+    "slices_that_fit",
+    "thumbnail",
+    "thumbnail_png",
+]
 
 _COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
 
@@ -77,16 +86,17 @@ def draw(
     """Draw an image; see :func:`thumbnail`."""
     slices = slices_that_fit(image, size, level=level, position=position)
     pixel = pixel_size(slices, _room(size))
-    shown = channels_of(image, channel)
+    sizes = [
+        [max(1, round(slices.extent(axis) / pixel)) for axis in (plane.down, plane.across)]
+        for plane in slices.planes
+    ]
+    channels, values = read_slices(slices, channel, [(2 * h, 2 * w) for h, w in sizes])
     columns, rows = slices.grid()
     parts: list[list[Colours | None]] = [[None] * len(columns) for _ in rows]
-    for plane in slices.planes:
-        width, height = (
-            max(1, round(slices.extent(axis) / pixel)) for axis in (plane.across, plane.down)
-        )
-        drawn = _colours_of(slices, plane, shown, (2 * height, 2 * width))
-        place = rows.index(plane.down), columns.index(plane.across)
-        parts[place[0]][place[1]] = resize(drawn, height, width, smooth=not image.is_labels)
+    for plane, (height, width), each in zip(slices.planes, sizes, values, strict=True):
+        drawn = colours_of(image, channels, each)
+        row, column = rows.index(plane.down), columns.index(plane.across)
+        parts[row][column] = resize(drawn, height, width, smooth=not image.is_labels)
     sheet = arrange(parts)
     length, text = scale_bar_text(pixel * sheet.shape[1] / 3, slices.unit)
     return with_scale_bar(sheet, length / pixel, text)
@@ -127,27 +137,50 @@ class ShownChannel:
     color: str
 
 
-def channels_of(image: Image, wanted: Sequence[int | str] | None) -> list[ShownChannel]:
-    """Choose how channels are drawn that are numbered or named, or all; limits are read.
+def read_slices(
+    slices: Slices, wanted: Sequence[int | str] | None, most: Sequence[tuple[int, int]]
+) -> tuple[list[ShownChannel], list[list[npt.NDArray[Any]]]]:
+    """Read slices, and choose how their channels are drawn.
+
+    Parameters
+    ----------
+    slices : Slices
+        The slices.
+    wanted : sequence of int or str, optional
+        Numbers or names of channels; all by default.
+    most : sequence of tuple of int
+        For each slice, how many rows and columns are wanted of one that does not fit into memory.
+
+    Returns
+    -------
+    list of ShownChannel, list of list of numpy.ndarray
+        The channels, and for each slice the values of each channel.
 
     Raises
     ------
     N5UnrepresentableError
         There is no such channel (``kind="option"``).
     """
+    image = slices.image
     count = len(image.channels)
     names = {channel.name: i for i, channel in enumerate(image.channels) if channel.name}
     known = {**{str(i): i for i in range(count)}, **names}
     indices = range(count) if wanted is None else [_channel(image, each, known) for each in wanted]
-    if image.is_labels:
-        return [ShownChannel(i, (0.0, 1.0), "") for i in indices[:1]]
-    default = ("FFFFFF",) if len(indices) == 1 else _COLORS
-    return [
-        ShownChannel(
-            i, contrast_limits(image, i), image.channels[i].color or default[i % len(default)]
-        )
-        for i in indices
+    indices = indices[:1] if image.is_labels else indices
+    values = [
+        [read_plane(slices, plane, i, limit) for i in indices]
+        for plane, limit in zip(slices.planes, most, strict=True)
     ]
+    default = ("FFFFFF",) if len(indices) == 1 else _COLORS
+    channels = [
+        ShownChannel(
+            i,
+            (0.0, 1.0) if image.is_labels else contrast_limits(image, i, [v[k] for v in values]),
+            image.channels[i].color or default[i % len(default)],
+        )
+        for k, i in enumerate(indices)
+    ]
+    return channels, values
 
 
 def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
@@ -158,15 +191,13 @@ def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
     return found
 
 
-def _colours_of(
-    slices: Slices, plane: Plane, channels: Sequence[ShownChannel], most: tuple[int, int]
+def colours_of(
+    image: Image, channels: Sequence[ShownChannel], values: Sequence[npt.NDArray[Any]]
 ) -> Colours:
-    """Read a slice and draw it, a pixel for each element."""
-    values = [read_plane(slices, plane, channel.index, most) for channel in channels]
-    if slices.image.is_labels:
+    """Draw the channels of a slice, a pixel for each element."""
+    if image.is_labels:
         return label_colours(values[0])
-    limits, colors = [c.limits for c in channels], [c.color for c in channels]
-    return blend(values, limits, colors)
+    return blend(values, [c.limits for c in channels], [c.color for c in channels])
 
 
 def thumbnail(  # noqa: PLR0913 - the options of a picture

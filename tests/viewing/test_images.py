@@ -65,3 +65,23 @@ def test_limits_are_those_of_the_data(tmp_path: Path) -> None:
     low, high = contrast_limits(find_images(tmp_path / "c.n5")[0])
     assert low == 900
     assert 2950 < high <= 3000
+
+
+def test_limits_of_large_data_are_those_of_a_sample_of_all_of_it(tmp_path: Path) -> None:
+    """Nothing is at the borders: blocks at them are missing, and do not count."""
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(470, 430, 530), chunks=(50, 50, 50), dtype="u2"
+    )
+    array[100:400, 100:350, 100:450] = 1000
+    array[100:400, 100:350, 250:450] = 3000
+    assert contrast_limits(find_images(tmp_path / "c.n5")[0]) == (1000, 3000)
+
+
+def test_limits_are_those_of_what_is_drawn_where_the_sample_is_empty(tmp_path: Path) -> None:
+    for dtype, known in (("u2", (0.0, 1.0)), ("u1", (0.0, 255.0))):
+        n5zarr.create_array(tmp_path / f"{dtype}.n5/a", shape=(7, 5), chunks=(2, 3), dtype=dtype)
+        (image,) = find_images(tmp_path / f"{dtype}.n5")
+        assert contrast_limits(image) == known
+        drawn = [np.array([[0, 5, 9]], dtype), np.array([[7]], dtype)]
+        low, high = contrast_limits(image, 0, drawn)
+        assert 5 <= low < high <= 9
