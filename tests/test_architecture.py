@@ -66,6 +66,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
     "n5zarr.tools.statistics.block_statistics": 68,
     "n5zarr.tools.validate.check.validate": 72,
+    "n5zarr.viewing.view.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 68,
     "n5zarr.xarray.pyramids.open_level": 71,
     "n5zarr.xarray.write.to_n5": 121,

@@ -21,6 +21,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_xml import read_project, xml_file
 from n5zarr.store.location import open_container, split_root
+from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
 
@@ -43,9 +44,14 @@ __all__ = [
     "Level",
     "find_images",
     "images_of",
+    "is_at",
     "is_n5",
     "open_tree",
+    "select_images",
 ]
+
+
+_MOST_NAMES = 8  # in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +234,13 @@ class Image:
         """Data type of the elements."""
         return self.levels[0].dtype
 
+    def color(self, channel: int) -> str:
+        """Return the colour of a channel: that of the container, or else one to tell it by."""
+        default = (
+            "FFFFFF" if len(self.channels) == 1 else CHANNEL_COLORS[channel % len(CHANNEL_COLORS)]
+        )
+        return self.channels[channel].color or default
+
     def spatial(self) -> tuple[int, ...]:
         """Return which axes are those of space."""
         return tuple(i for i, axis in enumerate(self.axes) if axis.type == "space")
@@ -302,6 +315,48 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
         return False
     except N5Error as err:
         return err.kind != "foreign"
+
+
+def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
+    """Return the images that paths name: of an image, of one of its levels, or of a group of them.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        All there are.
+    paths : sequence of str
+        What is wanted; nothing stands for all.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        No image has one of the paths (``kind="not-found"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> images = find_images(n5zarr.sample_path())
+    >>> [image.path for image in select_images(images, ["em/s1"])]
+    ['em']
+    """
+    if not paths:
+        return list(images)
+    chosen: dict[str, Image] = {}
+    for path in (wanted.strip("/") for wanted in paths):
+        found = [image for image in images if is_at(image, path)]
+        if not found:
+            shown = ", ".join(image.path or "/" for image in images[:_MOST_NAMES])
+            more = f" and {len(images) - _MOST_NAMES} more" if len(images) > _MOST_NAMES else ""
+            message = f"{path!r}: expected the path of an image, got none; there are {shown}{more}"
+            raise N5UnrepresentableError(message, kind="not-found")
+        chosen |= {image.path: image for image in found}
+    return list(chosen.values())
+
+
+def is_at(image: Image, path: str) -> bool:
+    """Whether a path is that of an image, of one of its levels, or of a group that it is in."""
+    is_in_it = not path or image.path == path or image.path.startswith(f"{path}/")
+    return is_in_it or any(level.path == path for level in image.levels)
 
 
 def open_tree(

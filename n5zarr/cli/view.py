@@ -1,0 +1,86 @@
+"""The command ``view``."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+import n5zarr
+from n5zarr.cli.common import (
+    Debug,
+    Location,
+    Options,
+    complain,
+    console,
+    errors_in_one_line,
+    storage_options,
+)
+from n5zarr.cli.stopping import stoppable
+
+__all__ = ["view"]
+
+
+def view(
+    location: Location,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Image to show: path of the image, of one of its levels, or of a group of images. "
+            "May be repeated.",
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB", help="Images whose elements are labels, such as seg. May be repeated."
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines read.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+    ] = False,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Show the images of a container in Neuroglancer, in the browser.
+
+    It needs no internet. Ctrl-C ends it. Meanwhile any web page in a browser on this machine may
+    read the container, but nothing outside of it.
+    """
+    # the end of a server is a signal, and nothing that went wrong
+    with errors_in_one_line(debug=debug), suppress(KeyboardInterrupt), stoppable() as check:
+        options = storage_options(option)
+        try:
+            shown = n5zarr.view(
+                location,
+                dataset=dataset or (),
+                labels=labels or (),
+                host=host,
+                port=port,
+                storage_options=options,
+            )
+            with shown:
+                opened = shown.server.app.state.opened
+                screen = console()
+                screen.print(
+                    f"[bold]Viewing[/] {escape(str(opened))}; Ctrl-C ends it", soft_wrap=True
+                )
+                screen.print(f"  Neuroglancer  {escape(shown.url)}", soft_wrap=True)
+                screen.print(f"  Start page    {shown.server.url}", soft_wrap=True)
+                if not no_browser and not webbrowser.open(shown.url):
+                    complain("warning", "found no browser; open the address of Neuroglancer in one")
+                while shown.server.is_running:
+                    shown.server.wait(1)
+                    check()
+        except SystemExit:
+            return
