@@ -73,7 +73,7 @@ def serve(
     --------
     >>> import n5zarr, zarr
     >>> with n5zarr.serve(n5zarr.sample_path()) as server:
-    ...     zarr.open_array(server.url + "zarr/em/s2", mode="r").shape
+    ...     zarr.open_array(server.url + "zarr/em/s2", mode="r", zarr_format=3).shape
     (10, 24, 32)
     """
     options = {"allow_hosts": allow_hosts, "storage_options": storage_options}

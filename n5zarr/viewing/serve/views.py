@@ -35,7 +35,7 @@ __all__ = ["N5View", "OmeView", "View", "ZarrView", "is_shown"]
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
 _BLOCK = re.compile(r"(?:.*/)?[0-9]+", re.ASCII | re.DOTALL)
 _SETTLED = 1_000_000_000  # nanoseconds after which the time of a file tells its next change
-_SLOW = 0.001  # seconds: files that take longer, on a network or a disk, are read by threads
+_SLOW = 0.002  # seconds: files that take longer, on a network or a disk, are read by threads
 
 
 def is_shown(key: str) -> bool:
@@ -82,12 +82,13 @@ class _StoredView(View):
     def __init__(self, opened: Opened) -> None:
         self._store = opened.store
         self._path = opened.path
-        self._seconds = 0.0  # what the slowest of the last reads took
+        self._seconds = 0.0  # what a read here takes, a moving average
 
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow here while it reads cached files, and in a thread if it computes or waits.
 
-        With a thread for each, two fifths fewer small blocks are read in a second.
+        With a thread for each, two fifths fewer small blocks are read in a second, and some take
+        seconds: threads wait for the interpreter again after each call of the system.
         """
         storage = self._store.storage
         if not storage.supports_sync:
@@ -102,7 +103,8 @@ class _StoredView(View):
             result: T = done.value
             return result
         finally:  # after some reads in threads, one here tells whether files are slow still
-            self._seconds = max(0.9 * self._seconds, time.perf_counter() - start)
+            taken = min(time.perf_counter() - start, 10 * _SLOW)  # one alone tells little
+            self._seconds += 0.05 * (taken - self._seconds)
         return await asyncio.to_thread(storage.run, steps, warn, requests)
 
     def _stamp_of(self, *keys: str) -> object | None:
