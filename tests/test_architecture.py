@@ -58,6 +58,8 @@ LONG_FUNCTIONS = {
     "n5zarr.hdmf.conversion.convert": 84,
     "n5zarr.store.set_geometry.set_geometry": 83,
     "n5zarr.tools.convert.convert.convert": 150,
+    "n5zarr.viewing.picture_plot.plot": 61,
+    "n5zarr.viewing.thumbnail.thumbnail": 66,
     "n5zarr.tools.rechunk.rechunk": 94,
     "n5zarr.tools.pyramid.build.build_pyramid": 117,
     "n5zarr.tools.diff.nodes.compare": 77,

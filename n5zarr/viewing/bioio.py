@@ -15,7 +15,8 @@ from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
 from n5zarr.storage.url import is_url
 from n5zarr.tools.convert.ome_xml import SeriesImage, ome_xml
-from n5zarr.viewing.images import images_of, is_n5, open_tree
+from n5zarr.viewing.images import images_of, open_tree
+from n5zarr.viewing.recognise import is_n5
 
 try:
     import xarray as xr

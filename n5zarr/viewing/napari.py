@@ -13,7 +13,8 @@ from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.store.location import sample_path
 from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import images_of, is_n5, open_tree
+from n5zarr.viewing.images import images_of, open_tree
+from n5zarr.viewing.recognise import is_n5
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,7 +20,6 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 @pytest.mark.parametrize("source", ["sample", "metadata.n5", "blocks.n5", "labels.n5"])
-@pytest.mark.filterwarnings("ignore::n5zarr.N5Warning")
 def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path) -> None:
     location = Path(n5zarr.sample_path()) if source == "sample" else JAVA / source
     n5zarr.convert(location, tmp_path / "a.zarr", ome=True)
