@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import uvloop
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
@@ -151,7 +150,7 @@ def main() -> None:
                     targets = [f"{prefix}{name}".encode() for name in names]
                     with server(kind, folder) as (port, pid):
                         work = load(port, pid, targets, n_bytes, options)
-                        found[kind].append(uvloop.run(work))
+                        found[kind].append(asyncio.run(work))
             rates = {
                 kind: statistics.median(one.rate for one in each) for kind, each in found.items()
             }

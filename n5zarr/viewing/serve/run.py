@@ -127,6 +127,7 @@ class Server:
             uvicorn.Config(
                 app,
                 http=PatientProtocol,
+                loop="asyncio",  # uvloop takes one connection after each round of answers
                 ws="none",
                 lifespan="off",
                 log_config=None,
