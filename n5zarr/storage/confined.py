@@ -6,6 +6,7 @@ them; links may lead anywhere. Java and :class:`~n5zarr.storage.local.LocalFiles
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -53,6 +54,10 @@ def is_confined(root: str, key: str) -> bool:
                 mode = Path(path).stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             return True
+        except OSError as err:
+            if err.errno == errno.ELOOP:  # links that lead to each other
+                return False
+            raise
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 

@@ -196,3 +196,27 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert address.endswith("/view?dataset=em")
     assert status == 200
     assert 'src="main' in page
+
+
+def test_links_to_each_other_hide_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "v.n5"
+    write_volumes(path)
+    (path / "loop").symlink_to("loop")
+    with n5zarr.serve(path) as server:
+        status, page, _ = get(server.url)
+        assert (status, "em" in page, "loop" in page) == (200, True, False)
+        assert get(f"{server.url}tree/{'x' * 300}")[0] == 500
+        assert "to the start page" in get(f"{server.url}tree/{'x' * 300}")[1]
+        assert get(f"{server.url}tree/%2e%2e/secret")[0] == 404
+
+
+def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
+    """Its picture would take hours, and those of all other images wait for it."""
+    path = tmp_path / "v.n5"
+    write_volumes(path)
+    (path / "huge").mkdir()
+    huge = {"dimensions": [10**7, 10**7, 7], "blockSize": [64, 64, 64], "dataType": "uint8"}
+    document = json.dumps(huge | {"compression": {"type": "raw"}})
+    (path / "huge" / "attributes.json").write_text(document)
+    with n5zarr.serve(path) as server, pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{server.url}thumbnail/huge.png", timeout=5)  # noqa: S310

@@ -18,7 +18,7 @@ from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client
 from n5zarr.viewing.serve.page_html import POLICY, Page, base_name, failure_page, node_page
-from n5zarr.viewing.thumbnail import thumbnail_png
+from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -38,6 +38,7 @@ _MOST_IMAGES = 24
 _PATIENCE = 3  # seconds after which pages no longer wait for the images of the container
 _SIZE = 480  # pixels of a picture, twice as many as are seen
 _MOST_PICTURES = 200  # that are remembered
+_MOST_BLOCKS = 20_000  # that are read for a picture, for which all others wait
 _KEPT = {"Cache-Control": "max-age=60"}
 _HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
 
@@ -81,7 +82,7 @@ class _Pages:
         looking = self._look()
         try:
             node, below = await asyncio.to_thread(_described, self._opened, path, skip)
-        except (FileNotFoundError, N5Error) as err:
+        except (N5Error, OSError) as err:
             return _failure(err, url)
         await asyncio.wait([looking], timeout=max(0.01, self._since + _PATIENCE - time.monotonic()))
         images = None
@@ -125,7 +126,7 @@ class _Pages:
         """Draw a small picture of an image."""
         path = request.path_params["path"]
         found = next((image for image in await self._look() if image.path == path), None)
-        if found is None:
+        if found is None or slices_that_fit(found, _SIZE).n_blocks() > _MOST_BLOCKS:
             return Response(status_code=404)
         async with self._drawing:  # each reads and draws for some time
             picture = self._pictures.get(path)
@@ -168,7 +169,10 @@ def _described(opened: Opened, path: str, skip: int) -> tuple[dict[str, Any], li
 
 
 def _failure(err: Exception, url: str) -> Response:
-    is_missing = isinstance(err, FileNotFoundError) or getattr(err, "kind", "") == "not-found"
+    is_missing = isinstance(err, FileNotFoundError) or getattr(err, "kind", "") in (
+        "not-found",
+        "path",
+    )
     title = "Not found" if is_missing else "This cannot be shown"
     content = failure_page(title, str(err), url)
     return HTMLResponse(content, 404 if is_missing else 500, headers=_HEADERS)
