@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -80,11 +81,14 @@ def thumbnail(
             all_images=all_images,
             storage_options=storage_options(option),
         )
+        encoded = io.BytesIO()  # a file that is there stays if this fails
+        encoded.name = output.name  # tells the format
         try:
-            picture.save(output)
-        except ValueError as err:  # an unknown extension
+            picture.save(encoded)
+        except (ValueError, OSError) as err:  # an extension that is unknown, or cannot be written
             message = f"output: {output}: expected a name such as em.png: {err}"
             raise N5UnrepresentableError(message, kind="option") from err
+        output.write_bytes(encoded.getvalue())
     text = f"Wrote {output}: {picture.width} x {picture.height} pixels."
     console().print(escape(text), soft_wrap=True)
 

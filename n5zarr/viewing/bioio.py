@@ -242,7 +242,9 @@ class Reader(reader.Reader):
         for letter in "TCZYX":
             axis = of_image.get(letter)
             unit = placed[letter][2] if letter in placed else None
-            known = types.ureg.Unit(unit) if unit and unit in types.ureg else None
+            # pint would calculate what is more than a name
+            name = unit if unit and unit.isidentifier() and unit in types.ureg else None
+            known = types.ureg.Unit(name) if name else None
             found.append(types.DimensionProperty((axis.type or None) if axis else None, known))
         return types.DimensionProperties(*found)
 

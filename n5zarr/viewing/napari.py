@@ -166,7 +166,8 @@ def _unit(unit: str | None) -> str:
     except ModuleNotFoundError:
         return unit or "pixel"
     known: Any = pint.application_registry
-    return unit if unit and unit in known else "pixel"
+    # pint would calculate what is more than a name
+    return unit if unit and unit.isidentifier() and unit in known else "pixel"
 
 
 def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:

@@ -208,3 +208,19 @@ def test_a_scene_with_fewer_levels_is_shown_at_its_finest() -> None:
     assert (image.current_resolution_level, image.shape) == (0, (1, 1, 40, 96, 128))
     with pytest.raises(NotImplementedError, match="data type"):
         _ = image.ome_metadata  # uint64
+
+
+@pytest.mark.parametrize("unit", ["<b>", "2**3"])
+def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
+    (tmp_path / "x.n5").mkdir()
+    document: dict[str, Any] = {
+        "dimensions": [128, 96, 40],
+        "blockSize": [64, 64, 64],
+        "dataType": "uint8",
+    }
+    document |= {"n5": "4.0.0", "compression": {"type": "raw"}}
+    document["pixelResolution"] = {"unit": unit, "dimensions": [2, 3, 5]}
+    (tmp_path / "x.n5/attributes.json").write_text(json.dumps(document))
+    with pytest.warns(n5zarr.N5Warning, match="the unit"):
+        opened = Reader(tmp_path / "x.n5")
+    assert opened.dimension_properties.X.unit is None

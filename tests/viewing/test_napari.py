@@ -301,3 +301,19 @@ def test_dask_is_given_few_chunks_that_are_whole_blocks(tmp_path: Path) -> None:
     assert data.chunksize[0] == 1
     assert max(data.chunksize) <= 512
     assert int(data[1, 14008, 14000:, 5:7].sum().compute()) == 0
+
+
+@pytest.mark.parametrize("unit", ["<b>", "2**3"])
+def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
+    (tmp_path / "x.n5").mkdir()
+    document: dict[str, Any] = {
+        "dimensions": [128, 96, 40],
+        "blockSize": [64, 64, 64],
+        "dataType": "uint8",
+    }
+    document |= {"n5": "4.0.0", "compression": {"type": "raw"}}
+    document["pixelResolution"] = {"unit": unit, "dimensions": [2, 3, 5]}
+    (tmp_path / "x.n5/attributes.json").write_text(json.dumps(document))
+    with pytest.warns(n5zarr.N5Warning, match="the unit"):
+        ((_, options, _),) = napari_layers(tmp_path / "x.n5")
+    assert options["units"] == ("pixel",) * 3

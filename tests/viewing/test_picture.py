@@ -307,6 +307,14 @@ def test_what_is_not_there_is_said_in_a_line(words: list[str], said: str, tmp_pa
     assert said in result.output
 
 
+def test_a_file_stays_if_the_picture_cannot_be_written(tmp_path: Path) -> None:
+    output = tmp_path / "measured.h5"  # Pillow knows the name, and writes none
+    output.write_bytes(b"data")
+    command = ["thumbnail", str(n5zarr.sample_path()), "-o", str(output)]
+    assert CliRunner().invoke(app, command).exit_code == 2
+    assert output.read_bytes() == b"data"
+
+
 def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
     with pytest.raises(N5MissingDependencyError, match=r"n5zarr\[view\]"):
