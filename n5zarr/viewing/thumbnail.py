@@ -184,8 +184,9 @@ def read_slices(
 
 
 def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
-    found = known.get(str(wanted))
-    if found is None:
+    is_index = isinstance(wanted, int) and 0 <= wanted < len(image.channels)
+    found = wanted if is_index else known.get(str(wanted))  # a name may be a number, too
+    if not isinstance(found, int):
         message = f"{image.path or image.name}: channel: expected one of {', '.join(known)}"
         raise N5UnrepresentableError(f"{message}, got {wanted!r}", kind="option")
     return found

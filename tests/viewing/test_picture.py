@@ -20,7 +20,8 @@ from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.viewing import picture_slices
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import blend, label_colours, scale_bar_text
-from n5zarr.viewing.thumbnail import thumbnail_png
+from n5zarr.viewing.picture_slices import plan_slices
+from n5zarr.viewing.thumbnail import read_slices, thumbnail_png
 from tests.contract.bigstitcher import TIMEPOINTS, elements, write_project
 
 if TYPE_CHECKING:
@@ -326,3 +327,16 @@ def test_thumbnail_png_is_small() -> None:
     with Pillow.open(io.BytesIO(png)) as made:
         assert max(made.size) <= 256
     assert len(png) < 40_000
+
+
+def test_a_number_is_the_index_of_a_channel_also_where_names_are_numbers(tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="a", data=np.ones((3, 7, 11), "u2"), axes=["c", "y", "x"],
+        attributes={"coordinateArrays": {"c": ["1", "2", "3"]}},
+    )  # fmt: skip
+    (image,) = find_images(tmp_path / "c.n5")
+    assert [channel.name for channel in image.channels] == ["1", "2", "3"]
+    slices = plan_slices(image, (64, 64))
+    for wanted, index in ((1, 1), ("1", 0), ("3", 2)):
+        channels, _ = read_slices(slices, [wanted], [(64, 64)])
+        assert [channel.index for channel in channels] == [index]

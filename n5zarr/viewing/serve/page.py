@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.store import inspect
 from n5zarr.viewing.images import images_of, is_at, select_images
@@ -87,7 +87,8 @@ class _Pages:
         await asyncio.wait([looking], timeout=max(0.01, self._since + _PATIENCE - time.monotonic()))
         images = None
         if looking.done():
-            images = [image for image in looking.result() if is_at(image, path)]
+            known = [] if looking.exception() else looking.result()
+            images = [image for image in known if is_at(image, path)]
         page = Page(
             container=str(self._opened),
             url=url,
@@ -105,9 +106,8 @@ class _Pages:
         """Lead to Neuroglancer, with a state that shows some images, or all."""
         wanted = request.query_params.getlist("dataset")
         url = str(request.base_url)
-        images = await self._look()
 
-        def make_state() -> str:
+        def make_state(images: list[Image]) -> str:
             chosen = select_images(images, wanted)
             check_shown(chosen, str(self._opened))
             title = base_name(str(self._opened))
@@ -115,8 +115,8 @@ class _Pages:
             return fragment(state)
 
         try:
-            state = await asyncio.to_thread(make_state)
-        except N5Error as err:
+            state = await asyncio.to_thread(make_state, await self._look())
+        except (N5Error, OSError) as err:
             return _failure(err, url)
         is_public = "public" in request.query_params
         viewer = _PUBLIC if is_public else f"{url.rstrip('/')}{CLIENT_PATH}"
@@ -125,7 +125,11 @@ class _Pages:
     async def thumbnail(self, request: Request) -> Response:
         """Draw a small picture of an image."""
         path = request.path_params["path"]
-        found = next((image for image in await self._look() if image.path == path), None)
+        try:
+            images = await self._look()
+        except (N5Error, OSError):  # the next request looks again
+            return Response(status_code=404)
+        found = next((image for image in images if image.path == path), None)
         if found is None or slices_that_fit(found, _SIZE).n_blocks() > _MOST_BLOCKS:
             return Response(status_code=404)
         async with self._drawing:  # each reads and draws for some time
@@ -152,7 +156,7 @@ class _Pages:
 def _images(opened: Opened) -> list[Image]:
     try:
         return images_of(opened.tree())
-    except (N5Error, OSError) as err:
+    except N5UnrepresentableError as err:
         _log.info("no images: %s", err)
         return []
 
