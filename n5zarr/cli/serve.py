@@ -11,8 +11,8 @@ import typer
 from rich.markup import escape
 
 import n5zarr
-from n5zarr.cli.common import Debug, Location, Options, console, errors_in_one_line, storage_options
-from n5zarr.cli.stopping import stoppable
+from n5zarr.cli.common import Debug, Location, Options, console, storage_options
+from n5zarr.cli.serving import Host, Port, until_stopped
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
 
@@ -28,12 +28,8 @@ _NONE = "PATH"  # in the place of a dataset, where none is found
 
 def serve(
     location: Location,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines read.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
-    ] = 0,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,27 +49,20 @@ def serve(
     Ctrl-C ends it. Meanwhile any web page in a browser on this machine may read the container,
     but nothing outside of it.
     """
-    # the end of a server is a signal, and nothing that went wrong
-    with errors_in_one_line(debug=debug), suppress(KeyboardInterrupt), stoppable() as check:
-        options = storage_options(option)
-        try:
-            running = n5zarr.serve(
-                location,
-                host=host,
-                port=port,
-                allow_hosts=allow_host or (),
-                storage_options=options,
-            )
-            with running as server:
-                for line in _lines(server):
-                    console().print(line, soft_wrap=True)
-                if open_page:
-                    webbrowser.open(server.url)
-                while server.is_running:
-                    server.wait(1)
-                    check()
-        except SystemExit:
-            return
+    with until_stopped(debug=debug) as wait:
+        running = n5zarr.serve(
+            location,
+            host=host,
+            port=port,
+            allow_hosts=allow_host or (),
+            storage_options=storage_options(option),
+        )
+        with running as server:
+            for line in _lines(server):
+                console().print(line, soft_wrap=True)
+            if open_page:
+                webbrowser.open(server.url)
+            wait(server)
 
 
 def _lines(server: Server) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import webbrowser
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -16,10 +15,9 @@ from n5zarr.cli.common import (
     Options,
     complain,
     console,
-    errors_in_one_line,
     storage_options,
 )
-from n5zarr.cli.stopping import stoppable
+from n5zarr.cli.serving import Host, Port, until_stopped
 
 __all__ = ["view"]
 
@@ -40,12 +38,8 @@ def view(
             metavar="GLOB", help="Images whose elements are labels, such as seg. May be repeated."
         ),
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines read.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
-    ] = 0,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
     ] = False,
@@ -57,30 +51,21 @@ def view(
     It needs no internet. Ctrl-C ends it. Meanwhile any web page in a browser on this machine may
     read the container, but nothing outside of it.
     """
-    # the end of a server is a signal, and nothing that went wrong
-    with errors_in_one_line(debug=debug), suppress(KeyboardInterrupt), stoppable() as check:
-        options = storage_options(option)
-        try:
-            shown = n5zarr.view(
-                location,
-                dataset=dataset or (),
-                labels=labels or (),
-                host=host,
-                port=port,
-                storage_options=options,
-            )
-            with shown:
-                opened = shown.server.app.state.opened
-                screen = console()
-                screen.print(
-                    f"[bold]Viewing[/] {escape(str(opened))}; Ctrl-C ends it", soft_wrap=True
-                )
-                screen.print(f"  Neuroglancer  {escape(shown.url)}", soft_wrap=True)
-                screen.print(f"  Start page    {shown.server.url}", soft_wrap=True)
-                if not no_browser and not webbrowser.open(shown.url):
-                    complain("warning", "found no browser; open the address of Neuroglancer in one")
-                while shown.server.is_running:
-                    shown.server.wait(1)
-                    check()
-        except SystemExit:
-            return
+    with until_stopped(debug=debug) as wait:
+        shown = n5zarr.view(
+            location,
+            dataset=dataset or (),
+            labels=labels or (),
+            host=host,
+            port=port,
+            storage_options=storage_options(option),
+        )
+        with shown:
+            opened = shown.server.app.state.opened
+            screen = console()
+            screen.print(f"[bold]Viewing[/] {escape(str(opened))}; Ctrl-C ends it", soft_wrap=True)
+            screen.print(f"  Neuroglancer  {escape(shown.url)}", soft_wrap=True)
+            screen.print(f"  Start page    {shown.server.url}", soft_wrap=True)
+            if not no_browser and not webbrowser.open(shown.url):
+                complain("warning", "found no browser; open the address of Neuroglancer in one")
+            wait(shown.server)

@@ -6,21 +6,20 @@ import asyncio
 from itertools import product
 from typing import TYPE_CHECKING
 
-from zarr.abc.store import Store
 from zarr.storage import MemoryStore
 
-from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.buffers import as_buffer
 from n5zarr.tools.convert.convert import plan_copies
 from n5zarr.tools.convert.copying import encode_unit, is_encodable
+from n5zarr.tools.convert.derived_store import DerivedStore
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.target import ZarrDestination
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
@@ -34,7 +33,7 @@ __all__ = ["OmeStore"]
 _NAMES = DEFAULT_NAMES[3]
 
 
-class OmeStore(Store):
+class OmeStore(DerivedStore):
     """The images of a container as a Zarr hierarchy in the form of OME-Zarr 0.5; for reading.
 
     Each key has the bytes that a conversion to OME-Zarr would write: blocks are passed through
@@ -46,12 +45,8 @@ class OmeStore(Store):
         The arrays and groups, as :func:`n5zarr.viewing.images.open_tree` gives them.
     """
 
-    supports_writes = False
-    supports_deletes = False
-    supports_listing = True
-
     def __init__(self, tree: SourceTree) -> None:
-        super().__init__(read_only=True)
+        super().__init__()
         self._tree = tree
         target = ZarrDestination(open_storage(MemoryStore()), "")
         copies = plan_copies(tree, target, Layout(), 0)
@@ -86,12 +81,6 @@ class OmeStore(Store):
         is_inside = all(p < n for p, n in zip(position, copy.grid, strict=True))
         return (copy, position) if is_inside else None
 
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        """Read parts of values."""
-        return [await self.get(key, prototype, part) for key, part in key_ranges]
-
     async def exists(self, key: str) -> bool:
         """Whether there is a document, or may be a chunk."""
         return key in self._documents or self._find(key) is not None
@@ -104,26 +93,9 @@ class OmeStore(Store):
             for position in product(*map(range, copy.grid)):
                 yield _NAMES.key(path, position)
 
-    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """Yield the keys that begin with a prefix."""
-        async for key in self.list():
-            if key.startswith(prefix):
-                yield key
-
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Yield the names of documents and nodes below a prefix."""
         inner = f"{prefix.rstrip('/')}/" if prefix else ""
         below = (key.removeprefix(inner) for key in self._documents if key.startswith(inner))
         for name in dict.fromkeys(key.partition("/")[0] for key in below):
             yield name
-
-    async def set(self, key: str, value: Buffer) -> None:
-        """Refuse to write."""
-        raise self._refusal()
-
-    async def delete(self, key: str) -> None:
-        """Refuse to remove."""
-        raise self._refusal()
-
-    def _refusal(self) -> N5UnsupportedError:
-        return N5UnsupportedError("OME-Zarr view: expected to be read only", kind="read-only")

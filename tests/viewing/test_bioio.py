@@ -19,6 +19,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.viewing.bioio import Reader
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, write_project
 from tests.remote import servers
+from tests.viewing.volumes import write_unit
 
 METADATA = Path(__file__).parents[1] / "data/java/metadata.n5"
 TRUTH = [json.loads(line) for line in METADATA.with_suffix(".truth.jsonl").read_text().splitlines()]
@@ -212,15 +213,7 @@ def test_a_scene_with_fewer_levels_is_shown_at_its_finest() -> None:
 
 @pytest.mark.parametrize("unit", ["<b>", "2**3"])
 def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
-    (tmp_path / "x.n5").mkdir()
-    document: dict[str, Any] = {
-        "dimensions": [128, 96, 40],
-        "blockSize": [64, 64, 64],
-        "dataType": "uint8",
-    }
-    document |= {"n5": "4.0.0", "compression": {"type": "raw"}}
-    document["pixelResolution"] = {"unit": unit, "dimensions": [2, 3, 5]}
-    (tmp_path / "x.n5/attributes.json").write_text(json.dumps(document))
+    write_unit(tmp_path / "x.n5", unit)
     with pytest.warns(n5zarr.N5Warning, match="the unit"):
         opened = Reader(tmp_path / "x.n5")
     assert opened.dimension_properties.X.unit is None

@@ -25,6 +25,7 @@ from n5zarr.viewing.napari import get_reader, napari_layers
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, world, write_project
 from tests.peers.environments import environment, run
 from tests.remote import servers
+from tests.viewing.volumes import write_unit
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -305,15 +306,7 @@ def test_dask_is_given_few_chunks_that_are_whole_blocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unit", ["<b>", "2**3"])
 def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
-    (tmp_path / "x.n5").mkdir()
-    document: dict[str, Any] = {
-        "dimensions": [128, 96, 40],
-        "blockSize": [64, 64, 64],
-        "dataType": "uint8",
-    }
-    document |= {"n5": "4.0.0", "compression": {"type": "raw"}}
-    document["pixelResolution"] = {"unit": unit, "dimensions": [2, 3, 5]}
-    (tmp_path / "x.n5/attributes.json").write_text(json.dumps(document))
+    write_unit(tmp_path / "x.n5", unit)
     with pytest.warns(n5zarr.N5Warning, match="the unit"):
         ((_, options, _),) = napari_layers(tmp_path / "x.n5")
     assert options["units"] == ("pixel",) * 3

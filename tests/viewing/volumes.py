@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,3 +71,14 @@ def _document(data: npt.NDArray[Any], by: int) -> dict[str, Any]:
         "compression": {"type": "gzip", "level": -1, "useZlib": False},
         "transform": transform,
     }
+
+
+def write_unit(root: Path, unit: str) -> None:
+    """Write a container whose root is a dataset with a unit, as n5-viewer describes it."""
+    document = {
+        "n5": "4.0.0", "dimensions": [128, 96, 40], "blockSize": [64, 64, 64], "dataType": "uint8",
+        "compression": {"type": "raw"},
+        "pixelResolution": {"unit": unit, "dimensions": [2, 3, 5]},
+    }  # fmt: skip
+    root.mkdir()
+    (root / "attributes.json").write_text(json.dumps(document))
