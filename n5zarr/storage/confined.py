@@ -18,7 +18,7 @@ from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
@@ -74,9 +74,28 @@ class ConfinedStore(LocalStore):
         prototype: BufferPrototype | None = None,
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
-        if not is_confined(os.path.realpath(self.root), key):
+        return await super().get(key, prototype, byte_range) if self._holds(key) else None
+
+    @override
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        if not self._holds(key):
             return None
-        return await super().get(key, prototype, byte_range)
+        return super().get_sync(key, prototype=prototype, byte_range=byte_range)
+
+    @override
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return [await self.get(key, prototype, wanted) for key, wanted in key_ranges]
+
+    def _holds(self, key: str) -> bool:
+        return is_confined(os.path.realpath(self.root), key)
 
 
 class ConfinedFiles(LocalFiles):

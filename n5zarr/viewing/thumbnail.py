@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.viewing.contrast import contrast_limits
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import (
@@ -44,8 +45,6 @@ __all__ = [
     "thumbnail",
     "thumbnail_png",
 ]
-
-_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
 
 
 def thumbnail_png(image: Image, *, size: int = 256, level: int | None = None) -> bytes:
@@ -171,7 +170,7 @@ def read_slices(
         [read_plane(slices, plane, i, limit) for i in indices]
         for plane, limit in zip(slices.planes, most, strict=True)
     ]
-    default = ("FFFFFF",) if len(indices) == 1 else _COLORS
+    default = ("FFFFFF",) if len(indices) == 1 else CHANNEL_COLORS
     channels = [
         ShownChannel(
             i,
