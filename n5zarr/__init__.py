@@ -12,6 +12,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.viewing.napari import napari_layers
+    from n5zarr.viewing.picture_plot import plot
+    from n5zarr.viewing.serve.run import Server, serve
+    from n5zarr.viewing.thumbnail import thumbnail
+    from n5zarr.viewing.view import View, view
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -78,8 +84,10 @@ __all__ = [
     "N5Store",
     "N5Warning",
     "RemovedBlocks",
+    "Server",
     "Sidecars",
     "Validation",
+    "View",
     "Virtualized",
     "block_statistics",
     "build_pyramid",
@@ -94,11 +102,13 @@ __all__ = [
     "find_problems",
     "geometry",
     "get_attribute",
+    "napari_layers",
     "open",
     "open_array",
     "open_bdv",
     "open_group",
     "open_level",
+    "plot",
     "pyramid_levels",
     "quarantine_blocks",
     "read_block",
@@ -109,11 +119,14 @@ __all__ = [
     "repair_edges",
     "restore_blocks",
     "sample_path",
+    "serve",
     "set_attribute",
     "set_geometry",
     "sidecar",
+    "thumbnail",
     "to_n5",
     "validate",
+    "view",
     "virtualize",
     "write_block",
     "write_interest_points",
@@ -144,6 +157,7 @@ _MODULES = {
     "Sidecars": "tools.sidecar",
     "Virtualized": "tools.virtualize.virtualizing",
     "Validation": "tools.validate.findings",
+    "View": "viewing.view",
     "block_statistics": "tools.statistics",
     "clean_leftovers": "tools.validate.leftovers",
     "create_array": "arrays.creating",
@@ -153,11 +167,13 @@ _MODULES = {
     "find_problems": "tools.validate.check",
     "geometry": "store.geometry",
     "get_attribute": "store.attributes",
+    "napari_layers": "viewing.napari",
     "open": "arrays.opening",
     "open_array": "arrays.opening",
     "open_bdv": "xarray.bdv",
     "open_group": "arrays.opening",
     "open_level": "xarray.pyramids",
+    "plot": "viewing.picture_plot",
     "pyramid_levels": "xarray.pyramids",
     "quarantine_blocks": "tools.validate.quarantine",
     "read_block": "store.blocks",
@@ -168,16 +184,25 @@ _MODULES = {
     "repair_edges": "tools.validate.edges",
     "restore_blocks": "tools.validate.quarantine",
     "sample_path": "store.location",
+    "Server": "viewing.serve.run",
+    "serve": "viewing.serve.run",
     "set_attribute": "store.attributes",
     "set_geometry": "store.set_geometry",
     "sidecar": "tools.sidecar",
+    "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "validate": "tools.validate.check",
+    "view": "viewing.view",
     "write_block": "store.blocks",
     "write_interest_points": "xarray.interest_points",
 }
 _INNER_NAMES = {"open": "open_node"}
+_EXTRAS = {  # that install what modules import
+    "xarray.": "xarray",
+    "viewing.serve.": "view",
+    "viewing.view": "view",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -187,10 +212,11 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
-        if not _MODULES[name].startswith("xarray."):
+        extra = next((e for folder, e in _EXTRAS.items() if _MODULES[name].startswith(folder)), "")
+        if not extra:
             raise
-        package = (err.name or "xarray").partition(".")[0]
-        raise N5MissingDependencyError(package, f"n5zarr.{name}", "xarray") from err
+        package = (err.name or extra).partition(".")[0]
+        raise N5MissingDependencyError(package, f"n5zarr.{name}", extra) from err
     value: object = getattr(module, _INNER_NAMES.get(name, name))
     globals()[name] = value  # so that Python does not call this function for it again
     return value
@@ -199,6 +225,8 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
+
+set_html(lambda node: import_module("n5zarr.viewing.picture_html").make_html(node))
 
 try:
     import_module("n5zarr.arrays.pipeline").make_default()  # zarr's default where it has its own

@@ -4,6 +4,7 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can go.
 
 - ``sync``: runs a coroutine on zarr's event loop, to which the clients of remote stores are bound.
   Drop it when zarr has a public function for this.
+- ``from_other_loop``: the same for a coroutine that another event loop waits for.
 - ``ChunkCodecs``: runs the codecs of an array on one chunk. Drop it when zarr has a public way.
 - ``spelled``: zarr may write a document with other spellings than it read; only zarr's own class of
   array metadata knows which. Drop it when that class is public.
@@ -48,7 +49,7 @@ from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
 from zarr.core.codec_pipeline import _resolve_max_workers as max_workers
 from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.core.metadata.v3 import ArrayV3Metadata
-from zarr.core.sync import sync
+from zarr.core.sync import _get_loop, sync
 from zarr.registry import register_pipeline
 from zarr.storage._local import LocalStore
 
@@ -93,6 +94,7 @@ __all__ = [
     "chunk_spec",
     "default_pipeline",
     "default_pipeline_name",
+    "from_other_loop",
     "fused_pipeline",
     "max_workers",
     "merge_and_encode_chunk",
@@ -106,6 +108,11 @@ __all__ = [
 
 PRESENT: GetResult = {"status": "present"}
 MISSING: GetResult = {"status": "missing"}
+
+
+async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, and wait for it on another one."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _get_loop()))
 
 
 def default_pipeline_name() -> str:

@@ -45,6 +45,7 @@ LAYERS = (
     "xarray",
     "hdmf",
     "tools",
+    "viewing",
     "__init__",
     "cli",
     "__main__",

@@ -61,6 +61,13 @@ NAMES = {
         "repair_edges",
         "restore_blocks",
         "validate",
+        "Server",
+        "serve",
+        "plot",
+        "thumbnail",
+        "napari_layers",
+        "View",
+        "view",
         "create_array",
         "decode_block",
         "encode_block",
@@ -608,6 +615,48 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "n_workers=None",
         "progress=None",
     ),
+    "n5zarr.Server": ("app", "host='127.0.0.1'", "port=0"),
+    "n5zarr.serve": (
+        "location",
+        "*",
+        "host='127.0.0.1'",
+        "port=0",
+        "allow_hosts=()",
+        "storage_options=None",
+    ),
+    "n5zarr.plot": (
+        "location",
+        "*",
+        "level=None",
+        "position=None",
+        "channel=None",
+        "labels=()",
+        "storage_options=None",
+    ),
+    "n5zarr.thumbnail": (
+        "location",
+        "*",
+        "size=512",
+        "level=None",
+        "position=None",
+        "channel=None",
+        "labels=()",
+        "all_images=False",
+        "storage_options=None",
+    ),
+    "n5zarr.napari_layers": ("location", "*", "labels=()", "storage_options=None"),
+    "n5zarr.View": ("server", "url", "height"),
+    "n5zarr.view": (
+        "location",
+        "*",
+        "dataset=()",
+        "labels=()",
+        "host='127.0.0.1'",
+        "port=0",
+        "allow_hosts=()",
+        "height=600",
+        "storage_options=None",
+    ),
     "n5zarr.read_block": ("store", "path", "grid_position"),
     "n5zarr.sample_path": (),
     "n5zarr.write_block": ("store", "path", "grid_position", "data", "*", "block_shape=None"),
@@ -769,10 +818,17 @@ def test_the_codecs_are_found_without_importing_n5zarr_first() -> None:
     assert "n5zarr_block" in entry_points(group="numcodecs.codecs").names
 
 
+def test_the_readers_are_found_under_the_name_of_the_distribution() -> None:
+    """As BioIO and napari ask for."""
+    assert "n5zarr" in entry_points(group="bioio.readers").names
+    assert "n5zarr" in entry_points(group="napari.manifest").names
+
+
 def test_importing_n5zarr_loads_no_optional_package() -> None:
     code = (
         "import sys, n5zarr; "
-        "print([m for m in ('xarray', 'dask', 'typer', 'rich', 'PIL', 'matplotlib') "
+        "print([m for m in ('xarray', 'dask', 'typer', 'rich', 'PIL', 'matplotlib', 'bioio', "
+        "'bioio_base', 'napari', 'npe2', 'pint') "
         "if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -19,6 +19,7 @@ from n5zarr._zarr_private import ArrayV3Metadata, async_group, chunk_spec, max_w
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray, own_info
+from n5zarr.arrays.html import html_of
 from n5zarr.arrays.nodes import node_at, nodes_below
 from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
@@ -284,6 +285,9 @@ class N5Group(zarr.Group):
 
     def __repr__(self) -> str:
         return f"<N5Group {self.store_path}>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     @override

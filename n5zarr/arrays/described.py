@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, override
 import zarr
 
 from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata
+from n5zarr.arrays.html import html_of
 from n5zarr.store.inspect import info_of
 from n5zarr.store.n5_store import N5Store
 
@@ -30,6 +31,9 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
 
     def __repr__(self) -> str:
         return f"<N5Array {self.store_path} shape={self.shape} dtype={self.dtype}>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     @override

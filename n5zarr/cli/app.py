@@ -20,7 +20,10 @@ from n5zarr.cli.empty_blocks import rm_empty
 from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.cli.pyramid import pyramid
+from n5zarr.cli.serve import serve
+from n5zarr.cli.thumbnail import thumbnail
 from n5zarr.cli.validate import validate
+from n5zarr.cli.view import view
 from n5zarr.cli.virtualize import sidecar, virtualize
 from n5zarr.store import inspect
 from n5zarr.store.location import sample_path
@@ -38,6 +41,9 @@ LOOK, MOVE, MAKE, CHECK, LEARN = "Look", "Copy and convert", "Make and change", 
 for panel, command in (
     (LOOK, look.tree),
     (LOOK, look.info),
+    (LOOK, view),
+    (LOOK, thumbnail),
+    (LOOK, serve),
     (MOVE, convert),
     (MOVE, download),
     (MOVE, virtualize),

@@ -53,11 +53,14 @@ class Selection:
         What the path below the first node must match, name by name, as in a shell, such as
         ``"setup1*/timepoint0/s0"``. The nodes above a match are on the walk, too, and so is all
         that is below.
+    skip : int, optional
+        How many of the nodes directly below the first one come before those that are wanted.
     """
 
     depth: int | None = None
     limit: int | None = None
     pattern: str = ""
+    skip: int = 0
     _patterns: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +72,8 @@ class Selection:
         if level <= len(self._patterns):
             pattern = self._patterns[level - 1]
             names = [name for name in names if fnmatchcase(name, pattern)]
+        if level == 1:
+            names = names[self.skip :]
         n_more = 0 if self.limit is None else max(0, len(names) - self.limit)
         return names[: len(names) - n_more], n_more
 

@@ -81,7 +81,7 @@ class LocalFiles(Storage):
 
     @property
     @override
-    def root(self) -> Path:
+    def root(self) -> Path | None:
         return self._root
 
     @property
@@ -132,7 +132,7 @@ class LocalFiles(Storage):
 
     @override
     def is_same_place(self, other: Storage) -> bool:
-        return isinstance(other, LocalFiles) and self.root == other.root
+        return isinstance(other, LocalFiles) and str(self) == str(other)
 
     @override
     async def open(self, *, read_only: bool) -> None:

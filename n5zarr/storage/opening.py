@@ -13,6 +13,7 @@ from n5zarr._zarr_private import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import local_path
 from n5zarr.storage.cache import CacheOptions, CachingStore
+from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.url import Backend, is_url, store_of_url, tolerant
@@ -74,7 +75,8 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
         raise N5UnrepresentableError(message, kind="option")
     store_writes = opened_store is place.location and not opened_store.read_only
     root = Path(opened_store.root)
-    return LocalFiles(
+    files = ConfinedFiles if isinstance(opened_store, ConfinedStore) else LocalFiles
+    return files(
         root,
         read_only=opened_store.read_only,
         store_writes=store_writes,

@@ -17,6 +17,7 @@ from zarr.storage import FsspecStore, StorePath
 from n5zarr._zarr_private import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.storage.confined import ConfinedStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -154,7 +155,7 @@ def _of_upath(path: Any, storage_options: Mapping[str, object] | None) -> Place:
 def _of_store_path(place: StorePath, storage_options: Mapping[str, object] | None) -> Place:
     """Return a place in a store of zarr's: as a path of local files, else as store and path."""
     _refuse_options(place, storage_options)
-    if isinstance(place.store, LocalStore):
+    if isinstance(place.store, LocalStore) and not isinstance(place.store, ConfinedStore):
         return Place(Path(place.store.root, place.path), "", None)
     if isinstance(place.store, FsspecStore):
         store = place.store

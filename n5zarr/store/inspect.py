@@ -303,11 +303,20 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
     depth: int | None = None,
     limit: int | None = None,
     match: str = "",
+    skip: int = 0,
+    geometry: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[Described]:
     """Describe a node and everything below it, one by one, while the container is being read.
 
-    Parameters and errors are those of :func:`describe_tree`.
+    Parameters and errors are those of :func:`describe_tree`, and beside them:
+
+    Parameters
+    ----------
+    skip : int, optional
+        How many of the nodes directly below the first one to leave out, with all below them.
+    geometry : bool, optional
+        Whether to describe the axes of datasets, as :func:`describe` does.
 
     Yields
     ------
@@ -321,7 +330,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         setups have ``setup``, with the names of channel, tile and so on.
     """
     project, opened, node_path, node = _open(store, path, storage_options)
-    walk = Walk(opened.container.nodes, opened.ask, Selection(depth, limit, match))
+    walk = Walk(opened.container.nodes, opened.ask, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):
         if found.n_more:
             more: dict[str, JSON] = {"kind": "more", "n_more": found.n_more}
@@ -329,6 +338,8 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
             continue
         name = found.name if found.level else join(str(opened), node_path)
         description = {"name": name, **_describe_node(opened, found, size=size)}
+        if geometry and isinstance(found.node, DatasetView):
+            description |= _describe_geometry(opened, found.path, found.node)
         if project is not None and (setup := setup_of(found.name)) is not None:
             description["setup"] = project.describe_setup(setup)
         yield Described(found.level, is_last, description)

@@ -485,7 +485,7 @@ def test_two_workers_of_dask_make_the_same(tmp_path: Path) -> None:
     n5zarr.build_pyramid(groups[0], levels=2)
     seen: list[tuple[str, int, int]] = []
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,  # type: ignore[no-untyped-call]
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,  # type: ignore[no-untyped-call]
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
         n5zarr.build_pyramid(

@@ -440,7 +440,7 @@ def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) 
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as connected:  # type: ignore[no-untyped-call]
         yield connected
 

@@ -1,26 +1,75 @@
-"""The notebooks run from top to bottom and are stored without outputs."""
+"""The notebooks run, twice in one folder, and show what is stored in them, which is small."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+from tests.notebooks import NOTEBOOKS, execute, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_BYTES = 200_000  # of a notebook
+PICTURE = re.compile(r"(?<=base64,)[^\"]+")
+OF_A_MACHINE = re.compile(
+    r"0x[0-9a-f]{6,}"  # addresses
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-"  # identifiers that are made anew
+    r"|(?<![\w.])/(?:home|root|tmp|work|usr|Users|var|private)/"
+    r"|\d\d:\d\d:\d\d"
+)
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+
+
+def shown(notebook: Any) -> list[Any]:
+    """Return what the cells show: text as it is, of pictures that they are there."""
+    found: list[Any] = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream":
+                found.append((cell.id, output.name, output.text))
+                continue
+            assert output.output_type != "error", output.evalue
+            data = {
+                kind: "a picture" if kind == "image/png" else PICTURE.sub("a picture", value)
+                for kind, value in output.data.items()
+            }
+            found.append((cell.id, output.output_type, data))
+    return found
 
 
 def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    cells = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
-    assert cells
-    namespace: dict[str, Any] = {}
-    for cell in cells:
-        assert cell["outputs"] == []
-        exec(compile("".join(cell["source"]), cell["id"], "exec"), namespace)  # noqa: S102
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Execute all notebooks, twice in one folder."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    made = execute([read(path) for path in NOTEBOOKS], folder, times=2)
+    assert list(folder.iterdir()) == []
+    return {path.name: notebook for path, notebook in zip(NOTEBOOKS, made, strict=True)}
+
+
+@every_notebook
+def test_a_notebook_runs_twice_and_shows_what_is_stored(
+    path: Path, executed: dict[str, Any]
+) -> None:
+    assert shown(executed[path.name]) == shown(read(path))
+
+
+@every_notebook
+def test_what_is_stored_is_small_and_of_no_machine(path: Path) -> None:
+    assert path.stat().st_size < MOST_BYTES
+    notebook = read(path)
+    found = shown(notebook)
+    assert any("a picture" in str(output) for output in found)
+    assert not OF_A_MACHINE.search(str(found))
+    assert notebook.metadata.keys() == {"kernelspec", "language_info"}
+    for cell in notebook.cells:
+        assert cell.metadata == {}
+        assert cell.get("execution_count") is None
+    assert re.search(r'pip install "n5zarr\[[\w,]+\]"', notebook.cells[0].source)

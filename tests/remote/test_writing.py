@@ -156,7 +156,7 @@ def test_two_workers_read_and_write(empty: Place) -> None:
     values = np.random.default_rng(1).integers(0, 99, (30, 40)).astype("u2")
     with (
         LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster,
         Client(cluster),  # type: ignore[no-untyped-call]
     ):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["Conversion", "ConvertedArray", "convert"]
+__all__ = ["Conversion", "ConvertedArray", "convert", "plan_copies"]
 
 _MAX_MEMORY = 2**30  # bytes, of all workers
 _REMOTE_WORKERS = 16  # which wait for servers most of the time
@@ -235,7 +235,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     is_remote = not (found.is_local and target.storage.supports_sync)
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
-    copies = _plan(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+    copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
     target.check_free(overwrite=overwrite)
@@ -346,10 +346,22 @@ def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
     return compression
 
 
-def _plan(
+def plan_copies(
     found: SourceTree, target: Destination, layout: Layout, max_bytes: int
 ) -> list[ArrayCopy]:
-    """Make the documents of the destination in memory, and choose how each array is copied."""
+    """Make the documents of a destination in memory, and choose how each array is copied.
+
+    Parameters
+    ----------
+    found : SourceTree
+        The arrays and groups.
+    target : Destination
+        Where they go; nothing is written to it.
+    layout : Layout
+        Chunks, shards and compression that are wanted.
+    max_bytes : int
+        How many bytes of elements a task may hold.
+    """
     if isinstance(target, N5Destination) and found.container is not None:
         target.keep_groups(found.container, found.path, list(found.groups))
     else:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.jobs.boxes import Box
 
-__all__ = ["ArrayCopy", "Copied", "Way"]
+__all__ = ["ArrayCopy", "Copied", "Way", "encode_unit", "is_encodable"]
 
 type Way = Literal["blocks", "chunks", "shards", "values"]
 
@@ -106,10 +106,11 @@ class ArrayCopy:
     @property
     def n_units(self) -> int:
         """Units of the array that is written: chunks, or shards."""
-        return math.prod(self._grid)
+        return math.prod(self.grid)
 
     @property
-    def _grid(self) -> tuple[int, ...]:
+    def grid(self) -> tuple[int, ...]:
+        """Number of units along each axis, C order."""
         return tuple(-(-n // u) for n, u in zip(self.source.shape, self.target.unit, strict=True))
 
     def tasks(self, done: set[str]) -> Iterator[_Task]:
@@ -147,7 +148,7 @@ class ArrayCopy:
         """Yield the positions of the units that may be there and are not done."""
         chunks = None if self.n_units <= _FEW else self.source.stored_positions()
         if chunks is None:
-            found: Any = product(*map(range, self._grid))
+            found: Any = product(*map(range, self.grid))
         elif self.way == "chunks":
             found = chunks
         else:
@@ -228,6 +229,36 @@ class _Task:
                 )
                 n_bytes += copy.target.write(part, values[inner])
         return Copied(copy.number, len(self.positions), n_bytes, values.nbytes)
+
+
+def is_encodable(copy: ArrayCopy) -> bool:
+    """Whether :func:`encode_unit` can make the chunks of an array."""
+    return copy.way == "chunks" or Encoder.of(copy.target.array) is not None
+
+
+def encode_unit(copy: ArrayCopy, position: tuple[int, ...]) -> BufferLike | None:
+    """Make one chunk as a conversion would write it, without writing it.
+
+    Parameters
+    ----------
+    copy : ArrayCopy
+        The array, and the one it would be copied to.
+    position : tuple of int
+        Position of the chunk in the grid, C order.
+
+    Returns
+    -------
+    bytes-like or None
+        The encoded chunk; None if it would not be written, as it holds the fill value only.
+    """
+    if copy.way == "chunks":
+        return _chunks(copy, [position])[0]
+    encoder = Encoder.of(copy.target.array)
+    assert encoder is not None  # noqa: S101 - see `is_encodable`
+    each = zip(position, copy.target.unit, copy.source.shape, strict=True)
+    box = tuple(slice(p * unit, min((p + 1) * unit, n)) for p, unit, n in each)
+    units = encoder.units(box, np.asarray(copy.source.values[box]))
+    return next((data for _, data in units), None)
 
 
 def run_task(task: _Task) -> Copied:

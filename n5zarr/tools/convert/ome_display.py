@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Shown", "find_shown", "is_label", "omero"]
+__all__ = ["CHANNEL_COLORS", "Shown", "find_shown", "is_label", "omero"]
 
-_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
+CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def omero(
     window: dict[str, JSON] = {"min": lowest, "max": highest, "start": start, "end": end}
     channels: list[JSON] = []
     for i in range(n_channels):
-        default = "FFFFFF" if n_channels == 1 else _COLORS[i % len(_COLORS)]
+        default = "FFFFFF" if n_channels == 1 else CHANNEL_COLORS[i % len(CHANNEL_COLORS)]
         channel: dict[str, JSON] = {
             "color": (shown.color if n_channels == 1 else None) or default,
             "window": window,

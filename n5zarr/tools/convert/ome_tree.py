@@ -86,13 +86,15 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
         message = f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr"
         raise N5UnrepresentableError(message, kind="option")
     project = tree.project
-    plan = plan_bdv(
-        tree.container,
-        tree.path,
-        only=tree.arrays.keys(),
-        description=None if project is None else project.description,
-        settings=None if project is None else read_settings(project),
-    )
+    plan = None
+    if "" not in tree.arrays:  # views are looked for in groups, which not every server lists
+        plan = plan_bdv(
+            tree.container,
+            tree.path,
+            only=tree.arrays.keys(),
+            description=None if project is None else project.description,
+            settings=None if project is None else read_settings(project),
+        )
     if plan is None:
         plan = plan_ome(
             tree.container,

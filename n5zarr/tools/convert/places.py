@@ -95,9 +95,9 @@ def _zarr_node(
     location: Location, storage_options: Mapping[str, object] | None
 ) -> tuple[StorePath, Storage] | None:
     """Return the place of a node of Zarr, and the keys behind it; None if a location is none."""
-    if isinstance(location, N5Store):
-        return None
     place = place_of(location, storage_options)
+    if isinstance(place.location, N5Store):
+        return None
     if isinstance(place.location, Store):
         storage = open_storage(place.location, storage_options=place.storage_options)
     elif any(name.endswith(".n5") for name in os.fspath(place.location).split("/")):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zarr.abc.store import Store
-
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.tools.convert.derived_store import DerivedStore
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
+    from zarr.abc.store import ByteRequest, Store
     from zarr.types import AnyArray
 
 __all__ = ["StackedStore"]
@@ -21,7 +19,7 @@ __all__ = ["StackedStore"]
 _NAMES = ChunkNames("c", "/")
 
 
-class StackedStore(Store):
+class StackedStore(DerivedStore):
     """The chunks of arrays of one shape, chunk by chunk; for reading.
 
     Parameters
@@ -30,12 +28,8 @@ class StackedStore(Store):
         The arrays by index along the new axis, None where all chunks are missing.
     """
 
-    supports_writes = False
-    supports_deletes = False
-    supports_listing = True
-
     def __init__(self, arrays: tuple[AnyArray | None, ...]) -> None:
-        super().__init__(read_only=True)
+        super().__init__()
         self._arrays = arrays
 
     def __eq__(self, other: object) -> bool:
@@ -61,12 +55,6 @@ class StackedStore(Store):
         found = self._find(key)
         return None if found is None else await found[0].get(found[1], prototype, byte_range)
 
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        """Read parts of chunks."""
-        return [await self.get(key, prototype, part) for key, part in key_ranges]
-
     async def exists(self, key: str) -> bool:
         """Whether a chunk is stored."""
         found = self._find(key)
@@ -84,12 +72,6 @@ class StackedStore(Store):
                 if position is not None:
                     yield _NAMES.key("", (index, *position))
 
-    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """Yield the keys of chunks that begin with a prefix."""
-        async for key in self.list():
-            if key.startswith(prefix):
-                yield key
-
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Yield the names below a prefix."""
         inner = f"{prefix}/" if prefix else ""
@@ -99,14 +81,3 @@ class StackedStore(Store):
             if name not in seen:
                 seen.add(name)
                 yield name
-
-    async def set(self, key: str, value: Buffer) -> None:
-        """Refuse to write."""
-        raise self._refusal()
-
-    async def delete(self, key: str) -> None:
-        """Refuse to remove."""
-        raise self._refusal()
-
-    def _refusal(self) -> N5UnsupportedError:
-        return N5UnsupportedError("stacked arrays: expected to be read only", kind="read-only")

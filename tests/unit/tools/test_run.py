@@ -42,7 +42,7 @@ def sleeps(where: Path, task: int) -> int:
 def client() -> Iterator[Client]:
     from distributed import Client, LocalCluster  # noqa: PLC0415 - other processes come without
 
-    options: dict[str, Any] = {"processes": False, "dashboard_address": None}
+    options: dict[str, Any] = {"processes": False, "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster,  # type: ignore[no-untyped-call]
         Client(cluster, set_as_default=False) as connected,  # type: ignore[no-untyped-call]

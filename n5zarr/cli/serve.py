@@ -1,0 +1,84 @@
+"""The command ``serve``."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+from rich.markup import escape
+
+import n5zarr
+from n5zarr.cli.common import Debug, Location, Options, console, storage_options
+from n5zarr.cli.serving import Host, Port, until_stopped
+from n5zarr.errors import N5Error
+from n5zarr.format.path import join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from n5zarr import Server
+
+__all__ = ["serve"]
+
+_NONE = "PATH"  # in the place of a dataset, where none is found
+
+
+def serve(
+    location: Location,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another name by which requests may call the server, such as that of a proxy. "
+            "May be repeated.",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the start page in the browser.")
+    ] = False,
+    option: Options = None,
+    debug: Debug = False,
+) -> None:
+    """Serve a container over HTTP as Zarr, as OME-Zarr and as it is, for reading.
+
+    Ctrl-C ends it. Meanwhile any web page in a browser on this machine may read the container,
+    but nothing outside of it.
+    """
+    with until_stopped(debug=debug) as wait:
+        running = n5zarr.serve(
+            location,
+            host=host,
+            port=port,
+            allow_hosts=allow_host or (),
+            storage_options=storage_options(option),
+        )
+        with running as server:
+            for line in _lines(server):
+                console().print(line, soft_wrap=True)
+            if open_page:
+                webbrowser.open(server.url)
+            wait(server)
+
+
+def _lines(server: Server) -> Iterator[str]:
+    """Say where what is served, and how programs open it."""
+    opened, url = server.app.state.opened, server.url
+    yield f"[bold]Serving[/] {escape(str(opened))}; Ctrl-C ends it"
+    yield f"  Start page   {url}"
+    yield f"  Zarr         {url}zarr/"
+    yield f"  OME-Zarr     {url}ome/"
+    yield f"  N5           {url}n5/"
+    dataset = None
+    with suppress(N5Error):  # a server may not list
+        dataset = opened.first_dataset()
+    path = _NONE if dataset is None else dataset
+    zarr, n5 = (escape(url + join(view, quote(path))) for view in ("zarr", "n5"))
+    yield f"[bold]To open {escape(path) or 'it'}[/]"
+    yield f'  zarr         zarr.open("{zarr}", mode="r", zarr_format=3)'
+    yield f'  TensorStore  tensorstore.open("{zarr}/|zarr3:") or "{n5}/|n5:"'
+    yield f"  Neuroglancer {zarr}/|zarr3:"

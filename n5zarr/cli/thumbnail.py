@@ -1,0 +1,107 @@
+"""The command ``thumbnail``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from n5zarr.cli.common import Debug, Location, console, errors_in_one_line, storage_options
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.viewing import thumbnail as library
+
+__all__ = ["thumbnail"]
+
+_Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="Picture to write, such as em.png.")
+]
+_Size = Annotated[
+    int, typer.Option(min=32, max=8192, metavar="PIXELS", help="Largest width and height.")
+]
+_Level = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Level of the pyramid. Default: that fits the size."),
+]
+_Position = Annotated[
+    str | None,
+    typer.Option(
+        metavar="Z,Y,X",
+        help="Voxel of full resolution through which the slices go; or by names, such as "
+        "z=20,t=3. Default: the middle.",
+    ),
+]
+_Channel = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CHANNEL", help="Number or name of a channel. May be repeated."),
+]
+_Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GLOB", help="Paths of images whose elements are labels. May be repeated."
+    ),
+]
+_All = Annotated[bool, typer.Option("--all", help="Draw all images, with their names.")]
+_Options = Annotated[  # as of other commands, but -o is the file here
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="For a URL: an option of fsspec, such as anon=true. May be repeated.",
+    ),
+]
+
+
+def thumbnail(
+    location: Location,
+    output: _Output,
+    size: _Size = 512,
+    level: _Level = None,
+    position: _Position = None,
+    channel: _Channel = None,
+    labels: _Labels = None,
+    all_images: _All = False,
+    option: _Options = None,
+    debug: Debug = False,
+) -> None:
+    """Draw an image: slices through its middle, with a scale bar.
+
+    The first image at PATH is drawn: xy, beside it zy, below it xz, in physical proportions.
+    """
+    with errors_in_one_line(debug=debug):
+        picture = library.thumbnail(
+            location,
+            size=size,
+            level=level,
+            position=_position(position),
+            channel=channel or None,
+            labels=labels or (),
+            all_images=all_images,
+            storage_options=storage_options(option),
+        )
+        encoded = io.BytesIO()  # a file that is there stays if this fails
+        encoded.name = output.name  # tells the format
+        try:
+            picture.save(encoded)
+        except (ValueError, OSError) as err:  # an extension that is unknown, or cannot be written
+            message = f"output: {output}: expected a name such as em.png: {err}"
+            raise N5UnrepresentableError(message, kind="option") from err
+        output.write_bytes(encoded.getvalue())
+    text = f"Wrote {output}: {picture.width} x {picture.height} pixels."
+    console().print(escape(text), soft_wrap=True)
+
+
+def _position(text: str | None) -> list[int] | dict[str, int] | None:
+    """Parse ``20,48,64`` or ``z=20,t=3``."""
+    if text is None:
+        return None
+    parts = [part.partition("=") for part in text.split(",")]
+    try:
+        if all(equals for _, equals, _ in parts):
+            return {name.strip(): int(at) for name, _, at in parts}
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        message = f"expected voxels such as 20,48,64 or z=20,t=3, got {text!r}"
+        raise typer.BadParameter(message, param_hint="--position") from None

@@ -1,0 +1,141 @@
+"""Local files of which none outside of the container is read, for those who show it to others.
+
+N5 spec, "File-system specification", items 1 and 5: nodes are directories and blocks are files in
+them; links may lead anywhere. Java and :class:`~n5zarr.storage.local.LocalFiles` follow them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, override
+
+from n5zarr._zarr_private import LocalStore
+from n5zarr.format.path import join
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest, Store
+
+    from n5zarr.storage.requests import Request
+
+__all__ = ["ConfinedFiles", "ConfinedStore", "is_confined"]
+
+
+def is_confined(root: str, key: str) -> bool:
+    """Whether what is at a key is a file or directory, and not behind a link out of a root.
+
+    Parameters
+    ----------
+    root : str
+        A directory, resolved.
+    key : str
+        Names separated by ``/``.
+
+    Returns
+    -------
+    bool
+        True also where nothing is there; False for pipes and devices, which may block a reader.
+    """
+    path, mode = root, stat.S_IFDIR
+    for name in key.split("/") if key else ():
+        path = f"{path}/{name}"
+        try:
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                if not os.path.realpath(path).startswith(f"{root.rstrip('/')}/"):
+                    return False
+                mode = Path(path).stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError as err:
+            if err.errno == errno.ELOOP:  # links that lead to each other
+                return False
+            raise
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+class ConfinedStore(LocalStore):
+    """Local files, read only, without what links outside of the root; also for :class:`N5Store`."""
+
+    def __init__(self, root: Path | str, *, read_only: bool = True) -> None:
+        super().__init__(root, read_only=read_only)
+
+    @override
+    async def get(
+        self,
+        key: str,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        return await super().get(key, prototype, byte_range) if self._holds(key) else None
+
+    @override
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        if not self._holds(key):
+            return None
+        return super().get_sync(key, prototype=prototype, byte_range=byte_range)
+
+    @override
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return [await self.get(key, prototype, wanted) for key, wanted in key_ranges]
+
+    def _holds(self, key: str) -> bool:
+        return is_confined(os.path.realpath(self.root), key)
+
+
+class ConfinedFiles(LocalFiles):
+    """The keys of a container as local files, without those behind links out of it; for reading.
+
+    Parameters
+    ----------
+    root : Path
+        The directory of the container, which may itself be reached through a link.
+    """
+
+    def __init__(self, root: Path, **options: Any) -> None:  # noqa: ANN401 - those of LocalFiles
+        super().__init__(root, **{**options, "read_only": True, "store_writes": False})
+
+    @property
+    @override
+    def root(self) -> Path | None:
+        return None  # so that no reader opens files itself
+
+    @property
+    @override
+    def store(self) -> Store:
+        return ConfinedStore(self._root)
+
+    @override
+    def answer(self, request: Request, warn: Callable[[str], None]) -> object:
+        match request:
+            case Get(key) | Ends(key) | Stamp(key):
+                if not self._holds(key):
+                    return None
+            case Exists(key):
+                return self._holds(key) and super().answer(request, warn)
+            case List(path):
+                if not self._holds(path):
+                    return None
+                entries: Any = super().answer(request, warn)
+                return entries and [each for each in entries if self._holds(join(path, each.name))]
+            case _:
+                pass
+        return super().answer(request, warn)
+
+    def _holds(self, key: str) -> bool:
+        return is_confined(str(self._root), key)

@@ -1,0 +1,272 @@
+"""The reader for BioIO: images of a container as scenes; an entry point names this module."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from n5zarr.conventions.model import mapping
+from n5zarr.conventions.units import ratio
+from n5zarr.errors import N5MissingDependencyError
+from n5zarr.format.path import join
+from n5zarr.storage.url import is_url
+from n5zarr.tools.convert.ome_xml import SeriesImage, ome_xml
+from n5zarr.viewing.images import images_of, open_tree
+from n5zarr.viewing.recognise import is_n5
+
+try:
+    import xarray as xr
+    from bioio_base import constants, io, reader, types
+    from bioio_base.reader_metadata import ReaderMetadata as _ReaderMetadata
+    from ome_types import OME, from_xml
+except ModuleNotFoundError as err:
+    raise N5MissingDependencyError(str(err.name), "the reader for BioIO", "bioio") from err
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import dask.array as da
+    from bioio_base.standard_metadata import StandardMetadata
+    from fsspec import AbstractFileSystem
+
+    from n5zarr.viewing.images import Image, Level
+
+__all__ = ["Reader", "ReaderMetadata"]
+
+_LETTERS = {"time": "T", "channel": "C", "": "C"}  # of axes that are not of space
+_UNITS = {"space": "micrometer", "time": "second"}  # as OME's schema has them by default
+
+
+class ReaderMetadata(_ReaderMetadata):
+    """What BioIO asks of a plugin before it opens anything."""
+
+    @staticmethod
+    def get_supported_extensions() -> list[str]:
+        """Return the ends of names of containers, and of BigDataViewer's projects."""
+        return [".n5", ".xml"]
+
+    @staticmethod
+    def supports_directory_images() -> bool:
+        """Whether a folder of any name may be an image: a group or dataset of a container may."""
+        return True
+
+    @staticmethod
+    def get_reader() -> type[Reader]:  # type: ignore[override] # BioIO means the class, too
+        """Return the reader."""
+        return Reader
+
+
+class Reader(reader.Reader):
+    """The images of a container for BioIO: each is a scene, named by its path.
+
+    Lengths are in micrometers and times in seconds where their units are known, else in whatever
+    the container has; :attr:`dimension_properties` says so.
+
+    Parameters
+    ----------
+    image : path or URL
+        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
+    fs_kwargs : dict, optional
+        For fsspec, with a URL.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this location.
+    N5UnrepresentableError
+        There is no image: no dataset of numbers with two or three axes of space
+        (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> opened = Reader(n5zarr.sample_path())
+    >>> opened.scenes, opened.dims, opened.physical_pixel_sizes.X
+    (('em', 'labels'), <Dimensions [Z: 40, Y: 96, X: 128]>, 0.008)
+    """
+
+    NAME: ClassVar[str] = "n5zarr"
+
+    def __init__(self, image: types.PathLike, fs_kwargs: Mapping[str, Any] | None = None) -> None:
+        super().__init__(image)
+        location, options = str(image), dict(fs_kwargs or {})
+        self._fs, self._path = io.pathlike_to_fs(location, fs_kwargs=options)
+        tree = open_tree(location, storage_options=options or None)
+        self._images = {
+            join(tree.path, image.path) or image.name: image for image in images_of(tree)
+        }
+        self._attributes = tree.groups
+
+    @classmethod
+    def is_supported_image(
+        cls,
+        image: types.ImageLike,
+        fs_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: object,
+    ) -> bool:
+        """Whether there is N5: by looking at a local path or an XML, by the name of a URL."""
+        if not isinstance(image, str | Path):
+            return False
+        options = dict(fs_kwargs or {})
+        if is_n5(image, options or None):
+            return True
+        if not is_url(str(image)):
+            io.pathlike_to_fs(image, enforce_exists=True)  # raises if there is nothing
+        return False
+
+    @staticmethod
+    def _is_supported_image(fs: AbstractFileSystem, path: str, **kwargs: object) -> bool:
+        return is_n5(fs.unstrip_protocol(path))
+
+    @property
+    def scenes(self) -> tuple[str, ...]:
+        """The paths of the images, those of labels last."""
+        return tuple(self._images)
+
+    @property
+    def image(self) -> Image:
+        """The image of the current scene."""
+        return self._images[self.current_scene]
+
+    @property
+    def resolution_levels(self) -> tuple[int, ...]:
+        """The numbers of the levels of the current scene; 0 is the finest."""
+        return tuple(range(len(self.image.levels)))
+
+    def set_scene(self, scene_id: str | int) -> None:
+        """Choose a scene, and its finest level if it does not have the current one."""
+        super().set_scene(scene_id)
+        if self._current_resolution_level not in self.resolution_levels:
+            self._current_resolution_level = 0
+
+    @property
+    def _level(self) -> Level:
+        return self.image.levels[self._current_resolution_level]
+
+    @property
+    def _letters(self) -> str:
+        """The dimensions as BioIO calls them, in the order of the array."""
+        spatial = self.image.spatial()
+        names = [self.image.axes[i].name.upper() for i in spatial]
+        if not set(names) <= {"Z", "Y", "X"}:
+            names = [*"ZYX"[-len(names) :]]
+        of_space = dict(zip(spatial, names, strict=True))
+        axes = enumerate(self.image.axes)
+        return "".join(of_space.get(i) or _LETTERS[axis.type] for i, axis in axes)
+
+    def _placed(self) -> dict[str, tuple[float, float, str | None]]:
+        """Return scale, translation and unit of each dimension of space and time."""
+        level = self._level
+        found = {}
+        for i, (letter, axis) in enumerate(zip(self._letters, self.image.axes, strict=True)):
+            wanted = _UNITS.get(axis.type)
+            if wanted is not None:
+                by = None if axis.unit is None else ratio(axis.unit, wanted)
+                unit, by = (axis.unit, 1.0) if by is None else (wanted, by)
+                found[letter] = (level.scale[i] * by, level.translation[i] * by, unit)
+        return found
+
+    def _read_delayed(self) -> xr.DataArray:
+        return self._described(self._level.lazy())
+
+    def _read_immediate(self) -> xr.DataArray:
+        level = self._level
+        return self._described(np.asarray(level.values[tuple(slice(0, n) for n in level.shape)]))
+
+    def _read_indexed(
+        self, given_dims: str, dim_specs: list[int | slice | list[int]]
+    ) -> np.ndarray[Any, Any]:
+        """Read a part, and not the whole image as BioIO does by default."""
+        if self._xarray_data is not None:
+            return super()._read_indexed(given_dims, dim_specs)
+        box: list[slice] = []
+        within: list[int | slice | list[int]] = []
+        for spec in dim_specs:
+            if isinstance(spec, int):
+                box.append(slice(spec, spec + 1 or None))
+                within.append(0)
+            elif isinstance(spec, slice):
+                box.append(spec)
+                within.append(slice(None))
+            else:
+                box.append(slice(None))
+                within.append(spec)
+        found: np.ndarray[Any, Any] = self.dask_data[tuple(box)].compute()[tuple(within)]
+        return found
+
+    def _described(self, data: da.Array | np.ndarray[Any, Any]) -> xr.DataArray:
+        letters = self._letters
+        coords: dict[str, Any] = {
+            letter: translation + scale * np.arange(data.shape[letters.index(letter)])
+            for letter, (scale, translation, _) in self._placed().items()
+        }
+        if "C" in letters:
+            n_channels = data.shape[letters.index("C")]
+            ids = [f"Channel:{self.current_scene_index}:{i}" for i in range(n_channels)]
+            known = [c.name for c in self.image.channels if len(self.image.channels) == n_channels]
+            coords["C"] = [name or own for name, own in zip_longest(known, ids)]
+        attrs = {constants.METADATA_UNPROCESSED: dict(self._attributes[self.image.path])}
+        return xr.DataArray(data, dims=tuple(letters), coords=coords, attrs=attrs)
+
+    @property
+    def physical_pixel_sizes(self) -> types.PhysicalPixelSizes:
+        """Distance of elements along Z, Y and X at the current level, micrometers if known."""
+        placed = self._placed()
+        return types.PhysicalPixelSizes(*(placed[d][0] if d in placed else None for d in "ZYX"))
+
+    @property
+    def time_interval(self) -> types.TimeInterval:
+        """Time between images; None if it is not known."""
+        scale, _, unit = self._placed().get("T", (0.0, 0.0, None))
+        return timedelta(seconds=scale) if unit == "second" else None
+
+    @property
+    def standard_metadata(self) -> StandardMetadata:
+        """What BioIO tells of any image."""
+        found, interval = super().standard_metadata, self.time_interval
+        found.timelapse_interval = interval
+        if interval is not None and found.image_size_t is not None:
+            found.total_time_duration = interval * (found.image_size_t - 1)
+        return found
+
+    @property
+    def dimension_properties(self) -> types.DimensionProperties:
+        """Type and unit of each dimension."""
+        of_image = dict(zip(self._letters, self.image.axes, strict=True))
+        placed = self._placed()
+        found = []
+        for letter in "TCZYX":
+            axis = of_image.get(letter)
+            unit = placed[letter][2] if letter in placed else None
+            # pint would calculate what is more than a name
+            name = unit if unit and unit.isidentifier() and unit in types.ureg else None
+            known = types.ureg.Unit(name) if name else None
+            found.append(types.DimensionProperty((axis.type or None) if axis else None, known))
+        return types.DimensionProperties(*found)
+
+    @property
+    def ome_metadata(self) -> OME:
+        """All scenes as OME describes them.
+
+        Raises
+        ------
+        NotImplementedError
+            OME cannot express the data type of one, such as uint64.
+        """
+        images = [
+            SeriesImage(
+                scene,
+                mapping(self._attributes[image.path]["ome"]),
+                image.levels[0].shape,
+                image.dtype,
+            )
+            for scene, image in self._images.items()
+        ]
+        xml = ome_xml(images)
+        if xml is None:
+            raise NotImplementedError("OME has no such data type as one of these images")
+        return from_xml(xml)

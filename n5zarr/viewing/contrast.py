@@ -1,0 +1,140 @@
+"""Choose the values that are shown darkest and brightest."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n5zarr.errors import N5Error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.viewing.images import Image, Level
+
+__all__ = ["contrast_limits", "n_chunks_sampled"]
+
+_MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
+_MOST_CHUNKS, _MOST_SMALL_CHUNKS = 64, 256  # that are looked at where many are missing
+_READERS = 16  # chunks that are asked of a server at a time
+_FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
+_SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
+
+
+def contrast_limits(
+    image: Image, channel: int = 0, drawn: Iterable[np.ndarray[Any, Any]] = ()
+) -> tuple[float, float]:
+    """Return the limits of a channel: those that the container says, or else those of the data.
+
+    Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing and damaged blocks do
+    not count, and of large data a sample is read. The whole range of a data type is no limit that
+    anybody chose, except for bytes that use more than a sixteenth of it.
+
+    Parameters
+    ----------
+    image : Image
+        The image.
+    channel : int, optional
+        Index of the channel.
+    drawn : iterable of numpy.ndarray, optional
+        Values that are drawn; they are looked at where all blocks of the sample are missing.
+
+    Returns
+    -------
+    tuple of float
+        Two finite numbers, the first is smaller.
+    """
+    known = image.channels[channel].limits
+    is_default = known is not None and known == _whole_range(image.dtype)
+    if known is not None and not is_default:
+        return known
+    if image.dtype.kind == "b":
+        return 0.0, 1.0
+    found = _limits_of(_sampled(image, channel)) or _limits_of(map(_stored, drawn))
+    if found is None:
+        return known or (0.0, 1.0)
+    is_bytes = image.dtype.kind == "u" and image.dtype.itemsize == 1
+    return known if known is not None and is_bytes and found[1] >= _FEW else found
+
+
+def n_chunks_sampled(image: Image) -> int:
+    """Count the chunks of the coarsest level that are read to find limits, at most."""
+    coarsest, axis = image.levels[-1], image.channel_axis
+    return sum(1 for c in range(len(image.channels)) for _ in _sample(coarsest, axis, c))
+
+
+def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
+    if dtype.kind not in "ui":
+        return None
+    info = np.iinfo(dtype)
+    return float(info.min), float(info.max)
+
+
+def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | None:
+    """Return the limits of values; None if there are none."""
+    values = np.concatenate([np.zeros(0, np.uint8), *parts])
+    if not values.size:
+        return None
+    low, high = (float(limit) for limit in np.percentile(values, [_SHARE, 100 - _SHARE]))
+    return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
+
+
+def _sampled(image: Image, channel: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Read values of the coarsest level until there are enough, several chunks at a time."""
+    coarsest, n_elements = image.levels[-1], 0
+    with ThreadPoolExecutor(_READERS) as readers:
+        for boxes in batched(_sample(coarsest, image.channel_axis, channel), _READERS):
+            for values in readers.map(partial(_read, coarsest), boxes):
+                yield values
+                n_elements += values.size
+            if n_elements >= _MOST_ELEMENTS:
+                return
+
+
+def _read(level: Level, box: Box) -> np.ndarray[Any, Any]:
+    """Read the values of a box; none if it is damaged, which showing it will say."""
+    try:
+        return _stored(level.values[box])
+    except N5Error:
+        return np.zeros(0, level.dtype)
+
+
+def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
+    """Return values without zeros, which are those of missing blocks, and what is not finite."""
+    flat = np.asarray(values).ravel()
+    stored: np.ndarray[Any, Any] = flat[(flat != 0) & np.isfinite(flat)]
+    return stored
+
+
+def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Box]:
+    """Yield boxes of a channel that are read to see what values there are: whole chunks.
+
+    All, or the one in the middle and then others anywhere: those of a regular pattern may all be
+    at a border.
+    """
+    chosen = [slice(0, n) for n in level.shape]
+    if channel_axis is not None:
+        chosen[channel_axis] = slice(channel, channel + 1)
+    shape = tuple(part.stop - part.start for part in chosen)
+    if 0 in shape:
+        return
+    chunks = tuple(map(min, level.chunks, shape))
+    enough = _MOST_ELEMENTS // math.prod(chunks)
+    most = min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS)
+    counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
+    if math.prod(counts) <= most:
+        positions = list(np.ndindex(*counts))
+    else:
+        others = np.random.default_rng(0).integers(counts, size=(most - 1, len(counts))).tolist()
+        positions = [tuple(n // 2 for n in counts), *map(tuple, others)]
+    for position in dict.fromkeys(positions):
+        yield tuple(
+            slice(part.start + i * step, min(part.start + (i + 1) * step, part.stop))
+            for i, step, part in zip(position, chunks, chosen, strict=True)
+        )

@@ -1,0 +1,220 @@
+"""The reader for napari: images of a container as layers; ``napari.yaml`` names it."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from n5zarr.errors import N5MissingDependencyError, N5Warning
+from n5zarr.format.path import join
+from n5zarr.store.location import sample_path
+from n5zarr.viewing.contrast import contrast_limits
+from n5zarr.viewing.images import images_of, open_tree
+from n5zarr.viewing.recognise import is_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Location
+    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.viewing.images import Image
+
+__all__ = ["LayerData", "get_reader", "napari_layers", "sample_layers"]
+
+type LayerData = tuple[Any, dict[str, Any], Literal["image", "labels"]]
+"""What napari calls a layer data tuple: arrays, arguments of the layer, and its type."""
+
+_MOST_LAYERS = 16  # of one image; more channels, as of a spectrum, are a slider
+_TURNED = ".*the registration turns or shears"
+
+
+def get_reader(path: str | Sequence[str]) -> Callable[[str], list[LayerData]] | None:
+    """Return the reader of a path for napari, or None if this is no N5.
+
+    Parameters
+    ----------
+    path : str or sequence of str
+        A path or URL, as for :func:`napari_layers`; a stack of several is none of N5.
+    """
+    if not isinstance(path, str) or not is_n5(path):
+        return None
+    return napari_layers
+
+
+def napari_layers(
+    location: Location,
+    *,
+    labels: Sequence[str] = (),
+    storage_options: Mapping[str, object] | None = None,
+) -> list[LayerData]:
+    """Make the layers of napari for the images at a location in a container, nothing of it read.
+
+    All that is read are documents and, where the container does not say how bright the image is
+    shown, some blocks of its coarsest level: napari would read more for it.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
+    labels : sequence of str, optional
+        Patterns of paths of images whose elements are labels, beside those that say so.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    list of tuple
+        For each image, its levels as arrays of dask, the finest first, or the array if there is
+        but one; the arguments for a layer, in the order of the array; and ``"image"`` or
+        ``"labels"``. The channels of an image become layers of their own.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this location.
+    N5UnrepresentableError
+        There is no image: no dataset of numbers with two or three axes of space
+        (``kind="option"``).
+    N5MissingDependencyError
+        dask is not installed.
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> for data, options, kind in n5zarr.napari_layers(n5zarr.sample_path()):
+    ...     print(kind, options["name"], options["scale"], options["units"])
+    image sample.n5: em (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
+    labels sample.n5: labels (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _TURNED, N5Warning)  # a layer of napari can be turned
+        tree = open_tree(location, labels=labels, storage_options=storage_options)
+    images = images_of(tree)
+    is_one = sum(not image.is_labels for image in images) == 1
+    return [_layer(tree, image, is_one=is_one) for image in images]
+
+
+def sample_layers() -> list[LayerData]:
+    """Make the layers of the sample."""
+    return napari_layers(sample_path())
+
+
+def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
+    channel = image.channel_axis
+    if image.is_labels or (channel is not None and len(image.channels) > _MOST_LAYERS):
+        channel = None
+    kept = [i for i in range(len(image.axes)) if i != channel]
+    names = tuple(image.axes[i].name for i in kept)
+    order, affine = _turned(tree.groups[image.path].get("registration"), names)
+    axes = [kept[i] for i in order]  # of the array, as napari is to have them
+    levels = _lazy(image, axes if channel is None else [*axes[:channel], channel, *axes[channel:]])
+    options: dict[str, Any] = {
+        "name": _name(tree, image),
+        "multiscale": len(levels) > 1,
+        "scale": tuple(image.levels[0].scale[i] for i in axes),
+        "translate": tuple(image.levels[0].translation[i] for i in axes),
+        "units": tuple(_unit(image.axes[i].unit) for i in kept),
+        "axis_labels": names,
+        "metadata": _metadata(tree, image),
+    }
+    options |= {} if affine is None else {"affine": affine}
+    data = levels if len(levels) > 1 else levels[0]
+    if image.is_labels:
+        return data, options, "labels"
+    options |= _shown(image, channel, options["name"])
+    if not is_one or channel is not None:
+        options["blending"] = "additive"  # so that none hides another
+    return data, options, "image"
+
+
+def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
+    try:
+        levels: list[Any] = [level.lazy() for level in image.levels]
+    except ModuleNotFoundError as err:
+        raise N5MissingDependencyError("dask", "the reader for napari", "napari") from err
+    return [level.transpose(tuple(axes)) for level in levels]
+
+
+def _name(tree: SourceTree, image: Image) -> str:
+    """Return the name of a layer: container and path, which no other layer of it has."""
+    if tree.project is not None:
+        return f"{tree.project.file.name}: {image.path or image.name}"
+    container = Path(str(tree.container)).name
+    path = join(tree.path, image.path)
+    return f"{container}: {path}" if path else container
+
+
+def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
+    """Return where a layer is from, and what else the container says of it."""
+    attributes = tree.groups[image.path].items()
+    return {
+        "container": str(tree.container if tree.project is None else tree.project.file),
+        "path": join(tree.path, image.path),
+        "attributes": {key: value for key, value in attributes if key != "ome"},
+    }
+
+
+def _unit(unit: str | None) -> str:
+    """Return a unit that napari takes: one that pint knows, else pixels, which says nothing."""
+    try:
+        import pint  # noqa: PLC0415 - napari needs it, and asks it
+    except ModuleNotFoundError:
+        return unit or "pixel"
+    known: Any = pint.application_registry
+    # pint would calculate what is more than a name
+    return unit if unit and unit.isidentifier() and unit in known else "pixel"
+
+
+def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:
+    """Return names, colours and limits: of each channel, or of all in one layer."""
+    shown = image.channels if channel is not None else image.channels[:1]
+    limits = [contrast_limits(image, i) for i in range(len(shown))]
+    colors = ["gray" if c.color in (None, "FFFFFF") else f"#{c.color}" for c in shown]
+    if channel is None:
+        return {"contrast_limits": limits[0], "colormap": colors[0]}
+    names = [f"{name} {c.name or f'channel {i}'}" for i, c in enumerate(shown)]
+    found = {"channel_axis": channel, "contrast_limits": limits, "name": names}
+    return found | ({"colormap": colors} if any(c.color for c in shown) else {})
+
+
+def _turned(
+    registration: JSON, names: Sequence[str]
+) -> tuple[Sequence[int], np.ndarray[Any, np.dtype[np.float64]] | None]:
+    """Return the matrix from positions along the axes of a layer to the world, if it has one.
+
+    napari cuts planes along the axes of the array: they have to be those that are nearest to the
+    axes of the world, of which a view that is turned has others.
+
+    Parameters
+    ----------
+    registration : JSON
+        The three rows that map ``[x, y, z, 1]``, as a conversion to OME-Zarr keeps them.
+    names : sequence of str
+        Of the axes of the image, without that of channels.
+
+    Returns
+    -------
+    order : sequence of int
+        Which axis of the image each axis of the layer is.
+    affine : numpy.ndarray or None
+        The matrix, for the axes in this order.
+    """
+    spatial = [i for i, name in enumerate(names) if name in ("x", "y", "z")]
+    order = [*range(len(names))]
+    if not isinstance(registration, list) or len(spatial) != 3:
+        return order, None
+    rows = np.array(registration, float).reshape(3, 4)
+    place = ["xyz".index(names[i]) for i in spatial]
+    linear = rows[np.ix_(place, place)]
+    nearest = max(permutations(range(3)), key=lambda p: abs(np.prod(linear[range(3), p])))
+    affine = np.eye(len(names) + 1)
+    affine[np.ix_(spatial, spatial)] = linear[:, nearest]
+    affine[spatial, -1] = rows[place, 3]
+    for i, near in zip(spatial, nearest, strict=True):
+        order[i] = spatial[near]
+    return order, affine

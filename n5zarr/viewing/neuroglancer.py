@@ -1,0 +1,281 @@
+"""Make the state of Neuroglancer that shows images: layers, axes, contrast, position and zoom."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from n5zarr.conventions.units import ratio, symbol
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.viewing.contrast import contrast_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.viewing.images import Image, ImageAxis
+
+__all__ = ["can_show", "check_shown", "fragment", "neuroglancer_state"]
+
+_MOST_LAYERS = 100  # what a URL holds
+_MOST_SHOWN = 4  # images and, besides, labels that are seen at first
+_MOST_LISTED = 12  # layers in the bar at the top; more are in the list of layers
+_TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"})
+_PANEL = 440, 260  # pixels of a quarter of a small window, or of a notebook
+_MARGIN = 1.1
+_TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are seen
+_TINTED = """#uicontrol vec3 color color
+#uicontrol invlerp normalized
+void main() {
+  emitRGB(color * normalized());
+}
+"""
+
+type Limits = Callable[[Image, int], tuple[float, float]]
+
+
+class _Axis(NamedTuple):
+    """An axis that all layers share: voxel size in a unit, and what the images cover, in voxels."""
+
+    name: str
+    is_space: bool
+    unit: str | None
+    scale: float
+    ranges: Mapping[int, tuple[float, float]]
+    """By the index of an image, where it begins and ends."""
+
+    @property
+    def low(self) -> float:
+        return min(low for low, _ in self.ranges.values())
+
+    @property
+    def high(self) -> float:
+        return max(high for _, high in self.ranges.values())
+
+
+def can_show(image: Image) -> bool:
+    """Whether Neuroglancer knows the data type of an image."""
+    return image.dtype.name in _TYPES
+
+
+def check_shown(images: Sequence[Image], where: str) -> None:
+    """Raise unless Neuroglancer can show one of the images.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no image (``kind="not-found"``), or none of a data type that it knows
+        (``kind="data-type"``).
+    """
+    if not images:
+        message = "expected an image to show, got none"
+        raise N5UnrepresentableError(message, kind="not-found", where=where)
+    if not any(map(can_show, images)):
+        found = ", ".join(sorted({image.dtype.name for image in images}))
+        message = (
+            "Neuroglancer: expected integers of 8 to 32 bits, uint64 or float32, got only "
+            f"{found}; n5zarr.plot and napari show it"
+        )
+        raise N5UnrepresentableError(message, kind="data-type", where=where)
+
+
+def fragment(state: Mapping[str, JSON]) -> str:
+    """Return the part of a URL behind ``#`` from which Neuroglancer reads a state."""
+    return f"!{quote(json.dumps(state, separators=(',', ':'), ensure_ascii=False), safe=':/@=')}"
+
+
+def neuroglancer_state(
+    images: Sequence[Image],
+    url: str,
+    *,
+    title: str = "",
+    show_all: bool = False,
+    limits: Limits = contrast_limits,
+) -> dict[str, JSON]:
+    """Make the state of Neuroglancer that shows images.
+
+    A pyramid is one layer; each channel is one of its own. The first images are visible, and the
+    first labels; of the others some are a click away, the rest in the list of layers. Zoom and
+    position are such that all visible images are in sight.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        At least one; those of a data type that Neuroglancer does not know are left out.
+    url : str
+        Where they are served as OME-Zarr; the path of an image follows.
+    title : str, optional
+        Title of the page.
+    show_all : bool, optional
+        Whether all images are visible.
+    limits : callable, optional
+        Gives the values of a channel of an image that are shown darkest and brightest; by default
+        :func:`~n5zarr.viewing.contrast.contrast_limits`, which reads the coarsest level where the
+        container says nothing. It is asked for the visible images only; others of the same type
+        get the same.
+
+    Returns
+    -------
+    dict
+        JSON, as Neuroglancer's own *Edit JSON state* shows it.
+    """
+    images = [image for image in images if can_show(image)]
+    visible = _visible(images, show_all=show_all)
+    layers = list(_layers(images, visible, url.rstrip("/"), limits))[:_MOST_LAYERS]
+    for number, layer in enumerate(layers):
+        if number >= _MOST_LISTED and not layer.get("visible", True):
+            layer["archived"] = True
+    state: dict[str, JSON] = {"title": title} if title else {}
+    state |= _view(images, visible)
+    return {
+        **state,
+        "layers": layers,
+        "showScaleBar": True,
+        "showAxisLines": True,
+        **({"layerListPanel": {"visible": True}} if len(layers) > _MOST_LISTED else {}),
+    }
+
+
+def _visible(images: Sequence[Image], *, show_all: bool) -> list[int]:
+    if show_all:
+        return list(range(len(images)))
+    plain = [i for i, image in enumerate(images) if not image.is_labels]
+    labels = [i for i, image in enumerate(images) if image.is_labels]
+    return plain[:_MOST_SHOWN] + labels[:1]
+
+
+def _layers(
+    images: Sequence[Image], visible: Sequence[int], url: str, limits: Limits
+) -> Iterator[dict[str, JSON]]:
+    known: dict[tuple[str, int], tuple[float, float]] = {}
+    n_plain = sum(len(images[i].channels) for i in visible if not images[i].is_labels)
+    names = _names(images)
+    for i, image in enumerate(images):
+        is_visible = i in visible
+        path = quote(image.path, safe="/~")
+        shared: dict[str, JSON] = {
+            "type": "segmentation" if image.is_labels else "image",
+            "source": f"{url}/{path}{'/' if path else ''}|zarr3:",
+            **({} if is_visible else {"visible": False}),
+        }
+        if image.is_labels:
+            yield {**shared, "name": names[i]}
+            continue
+        for number, channel in enumerate(image.channels):
+            key = image.dtype.name, number
+            if channel.limits is None and is_visible:
+                known[key] = limits(image, number)
+            found = channel.limits or known.get(key)
+            label = channel.name or f"channel {number}"
+            yield {
+                **shared,
+                "name": f"{names[i]} {label}" if len(image.channels) > 1 else names[i],
+                "opacity": 1,
+                **({"blend": "additive"} if n_plain > 1 else {}),
+                **_local(image, number),
+                **_shader(image, image.color(number), found),
+            }
+
+
+def _names(images: Sequence[Image]) -> list[str]:
+    """Return the name of each image, or its path if it is not the only one of that name."""
+    names = [image.name for image in images]
+    return [
+        image.name if names.count(image.name) == 1 else image.path or image.name for image in images
+    ]
+
+
+def _local(image: Image, channel: int) -> dict[str, JSON]:
+    """Choose a channel: an axis whose name ends with a prime is of a layer alone."""
+    if image.channel_axis is None:
+        return {}
+    name = f"{image.axes[image.channel_axis].name}'"
+    return {"localDimensions": {name: [1, ""]}, "localPosition": [channel]}
+
+
+def _shader(image: Image, color: str, limits: tuple[float, float] | None) -> dict[str, JSON]:
+    controls: dict[str, JSON] = {}
+    if limits is not None:
+        is_whole = image.dtype.kind in "ui"
+        low, high = limits if not is_whole else (math.floor(limits[0]), math.ceil(limits[1]))
+        controls["normalized"] = {"range": [low, high]}
+    is_tinted = color.upper() != "FFFFFF"
+    if is_tinted:
+        controls["color"] = f"#{color}"
+    return ({"shader": _TINTED} if is_tinted else {}) | {"shaderControls": controls}
+
+
+def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
+    """Say which axes there are, what is in the centre, and how large it is."""
+    shown = [images[i] for i in visible]
+    axes = sorted(_axes(shown), key=_place)
+    space = [axis for axis in axes if axis.is_space]
+    sizes = [symbol(axis.unit)[1] * axis.scale for axis in axes]
+    state: dict[str, JSON] = {
+        "dimensions": {
+            axis.name: [size, symbol(axis.unit)[0]] for axis, size in zip(axes, sizes, strict=True)
+        },
+        "displayDimensions": [axis.name for axis in space][:3],
+        "position": _position(axes),
+        "layout": "4panel" if len(space) > 2 else "xy",
+    }
+    if space:
+        finest = min(axis.scale for axis in space)
+        extents = [(axis.high - axis.low) * axis.scale / finest for axis in space]
+        width, height = _PANEL if len(space) > 2 else (2 * _PANEL[0], 2 * _PANEL[1])
+        x, y, z = (*extents, 0.0, 0.0)[:3]
+        state["crossSectionScale"] = _MARGIN * max(max(x, z) / width, max(y, z) / height)
+        state["projectionScale"] = math.hypot(x, y, z)
+        state["projectionOrientation"] = list(_TILT)
+        state["hideCrossSectionBackground3D"] = True
+    return state
+
+
+def _place(axis: _Axis) -> tuple[bool, str]:
+    """Sort axes: x, y and z first, which are shown."""
+    return not axis.is_space, axis.name
+
+
+def _axes(images: Sequence[Image]) -> list[_Axis]:
+    """Return the axes of all images but those of channels, in voxels of the first that has it."""
+    found: dict[str, tuple[ImageAxis, float]] = {}
+    ranges: dict[str, dict[int, tuple[float, float]]] = {}
+    for i, image in enumerate(images):
+        level = image.levels[0]
+        for d, axis in enumerate(image.axes):
+            if axis.type == "channel":
+                continue
+            first, scale = found.setdefault(axis.name, (axis, level.scale[d]))
+            factor = (ratio(axis.unit, first.unit) or 1.0) / scale
+            # Neuroglancer's positions are those of corners, OME-Zarr's those of centres
+            low = (level.translation[d] - level.scale[d] / 2) * factor
+            high = low + level.shape[d] * level.scale[d] * factor
+            ranges.setdefault(axis.name, {})[i] = (low, high)
+    return [
+        _Axis(name, axis.type == "space", axis.unit, scale, ranges[name])
+        for name, (axis, scale) in found.items()
+    ]
+
+
+def _position(axes: Sequence[_Axis]) -> list[JSON]:
+    """Return the centre of all images if it is in one of them, else that of the first."""
+    centre = [(axis.low + axis.high) / 2 for axis in axes]
+    indices = sorted({i for axis in axes for i in axis.ranges})
+    is_inside = any(
+        all(
+            low <= at <= high
+            for axis, at in zip(axes, centre, strict=True)
+            for low, high in [axis.ranges.get(i, (-math.inf, math.inf))]
+        )
+        for i in indices
+    )
+    if not is_inside:
+        firsts = [next(iter(axis.ranges.values())) for axis in axes]
+        centre = [(low + high) / 2 for low, high in firsts]
+    return [
+        # the centre of an element, not the border between two; of other axes than space the first
+        math.floor(at - axis.low) + axis.low + 0.5 if axis.is_space else axis.low + 0.5
+        for axis, at in zip(axes, centre, strict=True)
+    ]

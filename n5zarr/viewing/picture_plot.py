@@ -1,0 +1,242 @@
+"""``n5zarr.plot``: orthogonal slices of an image with matplotlib, with axes in physical units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n5zarr.conventions.units import ratio
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.viewing.images import find_images
+from n5zarr.viewing.picture import label_colours, length_unit
+from n5zarr.viewing.picture_slices import plan_slices
+from n5zarr.viewing.thumbnail import colours_of, read_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    import zarr
+    from matplotlib.figure import Figure
+    from zarr.types import AnyArray
+
+    from n5zarr.storage.place import Location
+    from n5zarr.viewing.picture_slices import Plane, Slices
+    from n5zarr.viewing.thumbnail import ShownChannel
+
+__all__ = ["plot"]
+
+_PIXELS = 800  # of the slices beside each other, at most
+_INCHES = 7.0
+_MOST_LABELS = 12  # that have their number beside the picture
+_NARROWEST = 0.15  # of the longest axis: room for the numbers at a thin slice
+
+
+def plot(
+    location: Location | AnyArray | zarr.Group,
+    *,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+    channel: Sequence[int | str] | None = None,
+    labels: Sequence[str] = (),
+    storage_options: Mapping[str, object] | None = None,
+) -> Figure:
+    """Draw an image with matplotlib: slices xy, zy and xz with their axes in physical units.
+
+    x goes to the right and y down, as in viewers. Beside the slices is a bar of the values, or the
+    names of the channels, or the colours of labels if they are few.
+
+    Parameters
+    ----------
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        or BigStitcher. The first image in it is drawn.
+    level, position, channel, labels, storage_options : optional
+        As for :func:`n5zarr.thumbnail`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A figure of pyplot. A notebook shows it once.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this location.
+    N5MissingDependencyError
+        matplotlib is not installed.
+    N5UnrepresentableError
+        There is no image, or it has no elements; or no such level, channel or position
+        (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> figure = n5zarr.plot(n5zarr.sample_path())
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel(), figure.axes[0].get_title()
+    ('x / µm', 'y / µm', 'z = 0.4 µm')
+    """
+    pyplot = _pyplot()
+    image = find_images(location, labels=labels, storage_options=storage_options)[0]
+    if 0 in image.levels[0].shape:
+        message = f"{image.path or image.name}: expected elements, got {image.levels[0].shape}"
+        raise N5UnrepresentableError(message, kind="option")
+    slices = plan_slices(image, (_PIXELS, _PIXELS), level=level, position=position)
+    most = [(_PIXELS, _PIXELS)] * len(slices.planes)
+    channels, values = read_slices(slices, channel, most)
+    figure: Figure = pyplot.figure(FigureClass=_figure_class(), layout="compressed")
+    _lay_out(figure, slices)
+    drawn = [
+        _draw(axes, slices, plane, channels, each)
+        for axes, plane, each in zip(figure.axes, slices.planes, values, strict=True)
+    ]
+    _explain(figure, slices, channels, values, drawn[0])
+    figure.suptitle(_title(slices))
+    return figure
+
+
+def _lay_out(figure: Figure, slices: Slices) -> None:
+    """Add axes for each slice, those of one row or column with the same scale."""
+    columns, rows = slices.grid()
+    longest = max(map(slices.extent, [*columns, *rows]))
+    wide, high = (
+        [max(slices.extent(axis) / longest, _NARROWEST) for axis in axes]
+        for axes in (columns, rows)
+    )
+    inches = _INCHES / max(sum(wide), sum(high))
+    figure.set_size_inches(sum(wide) * inches + 1.5, sum(high) * inches + 0.5)
+    grid = figure.add_gridspec(len(rows), len(columns), width_ratios=wide, height_ratios=high)
+    for plane in slices.planes:
+        figure.add_subplot(grid[rows.index(plane.down), columns.index(plane.across)])
+
+
+def _draw(
+    axes: Any,  # noqa: ANN401 - of matplotlib
+    slices: Slices,
+    plane: Plane,
+    channels: Sequence[ShownChannel],
+    values: Sequence[npt.NDArray[Any]],
+) -> Any:  # noqa: ANN401 - of matplotlib
+    factor, unit = _unit(slices)
+    left, right, top, bottom = (
+        factor * end for axis in (plane.across, plane.down) for end in _ends(slices, axis)
+    )
+    options: Any = {"extent": (left, right, bottom, top), "interpolation": "nearest"}
+    if slices.image.is_labels or len(channels) > 1:
+        drawn = axes.imshow(colours_of(slices.image, channels, values), **options)
+    else:
+        low, high = channels[0].limits
+        shown = values[0].astype(np.uint8) if values[0].dtype.kind == "b" else values[0]
+        drawn = axes.imshow(
+            shown, cmap=_colour_map(channels[0].color), vmin=low, vmax=high, **options
+        )
+    names = [axis.name for axis in slices.image.axes]
+    axes.set(
+        xlabel=_with_unit(names[plane.across], unit),
+        ylabel=_with_unit(names[plane.down], unit),
+        title=", ".join(
+            f"{names[axis]} = {factor * _centre(slices, axis):.4g} {unit}".rstrip()
+            for axis in slices.image.spatial()
+            if axis not in (plane.across, plane.down)
+        ),
+    )
+    return drawn
+
+
+def _explain(
+    figure: Figure,
+    slices: Slices,
+    channels: Sequence[ShownChannel],
+    values: Sequence[Sequence[npt.NDArray[Any]]],
+    drawn: Any,  # noqa: ANN401 - of matplotlib
+) -> None:
+    """Add a bar of the values, or what the colours mean."""
+    from matplotlib.patches import Patch  # noqa: PLC0415 - optional
+
+    image = slices.image
+    if image.is_labels:
+        found = np.unique(np.concatenate([np.unique(each[0]) for each in values]))
+        if found.size > _MOST_LABELS:
+            return
+        colours = label_colours(found[None])[0] / 255
+        patches = [Patch(color=tuple(c), label=str(n)) for n, c in zip(found, colours, strict=True)]
+    elif len(channels) > 1:
+        patches = [
+            Patch(color=f"#{c.color}", label=image.channels[c.index].name or f"channel {c.index}")
+            for c in channels
+        ]
+    else:
+        figure.colorbar(drawn, ax=figure.axes, shrink=0.6)
+        return
+    figure.legend(handles=patches, loc="outside right center")
+
+
+def _title(slices: Slices) -> str:
+    level = slices.image.levels[slices.level]
+    others = [
+        f"{axis.name} = {slices.index[i]}"
+        for i, axis in enumerate(slices.image.axes)
+        if axis.type not in ("space", "channel")
+    ]
+    return "  ".join([level.path, str(level.shape), str(level.dtype), *others])
+
+
+def _unit(slices: Slices) -> tuple[float, str]:
+    """Return how many of the unit at the axes one unit of the slices is, and its symbol."""
+    extent = max(
+        slices.extent(axis) for plane in slices.planes for axis in (plane.across, plane.down)
+    )
+    factor, symbol = length_unit(extent, slices.unit)
+    return factor, symbol.replace("um", "µm")
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name} / {unit}" if unit else name
+
+
+def _centre(slices: Slices, axis: int) -> float:
+    """Return the position of the slice along an axis, in the unit of the slices."""
+    first = slices.image.levels[slices.level].translation[axis]
+    factor = ratio(slices.image.axes[axis].unit, slices.unit) or 1.0
+    return first * factor + slices.index[axis] * slices.sizes[axis]
+
+
+def _ends(slices: Slices, axis: int) -> tuple[float, float]:
+    """Return where an axis begins and ends: half an element beyond the centres."""
+    first = slices.image.levels[slices.level].translation[axis]
+    factor = ratio(slices.image.axes[axis].unit, slices.unit) or 1.0
+    start = first * factor - slices.sizes[axis] / 2
+    return start, start + slices.extent(axis)
+
+
+def _colour_map(color: str) -> Any:  # noqa: ANN401 - of matplotlib
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional
+
+    return LinearSegmentedColormap.from_list(color, ["black", f"#{color}"])
+
+
+def _pyplot() -> Any:  # noqa: ANN401 - a package that may not be there
+    try:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - optional
+    except ImportError as err:
+        raise N5MissingDependencyError("matplotlib", "n5zarr.plot", "plot") from err
+    return plt
+
+
+def _figure_class() -> type[Figure]:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+
+    class SlicesFigure(Figure):
+        """A figure that a notebook shows once, also where it is the value of a cell.
+
+        There, pictures are shown for values, and for all open figures of pyplot.
+        """
+
+        def _ipython_display_(self) -> None:
+            plt = _pyplot()
+            if "inline" in plt.get_backend():
+                plt.close(self)
+            raise NotImplementedError  # IPython then shows it as any figure
+
+    return SlicesFigure

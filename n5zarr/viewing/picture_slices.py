@@ -1,0 +1,299 @@
+"""Choose and read the slices of an image that a picture shows, of the level that fits its size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n5zarr.conventions.units import ratio
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.viewing.images import Image, Level
+
+__all__ = ["Plane", "Slices", "plan_slices", "read_plane"]
+
+_MOST_ELEMENTS = 2**24  # of a slice that is read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A slice through an image.
+
+    Parameters
+    ----------
+    across : int
+        Which axis goes to the right.
+    down : int
+        Which axis goes down.
+    """
+
+    across: int
+    down: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Slices:
+    """Which slices of an image a picture shows; nothing is read for it.
+
+    Parameters
+    ----------
+    image : Image
+        The image.
+    level : int
+        Index of the level.
+    planes : tuple of Plane
+        The slices: xy, zy and xz; fewer where the image is one voxel thin.
+    index : tuple of int
+        Where they cut each axis, in elements of the level.
+    sizes : tuple of float
+        Distance of elements of the level along each axis, all in ``unit``.
+    unit : str, optional
+        Unit of the last axis.
+    """
+
+    image: Image
+    level: int
+    planes: tuple[Plane, ...]
+    index: tuple[int, ...]
+    sizes: tuple[float, ...]
+    unit: str | None
+
+    def extent(self, axis: int) -> float:
+        """Return the physical extent of an axis."""
+        return self.sizes[axis] * self.image.levels[self.level].shape[axis]
+
+    def grid(self) -> tuple[list[int], list[int]]:
+        """Return which axes go to the right in each column, and down in each row."""
+        columns = list(dict.fromkeys(plane.across for plane in self.planes))
+        rows = list(dict.fromkeys(plane.down for plane in self.planes))
+        return columns, rows
+
+    def box(self, plane: Plane, channel: int) -> Box:
+        """Return the box of a slice."""
+        at = list(self.index)
+        if self.image.channel_axis is not None:
+            at[self.image.channel_axis] = channel
+        shape = self.image.levels[self.level].shape
+        return tuple(
+            slice(0, shape[axis]) if axis in (plane.across, plane.down) else slice(i, i + 1)
+            for axis, i in enumerate(at)
+        )
+
+    def n_blocks(self, n_channels: int = 1) -> int:
+        """Count the blocks that the slices touch, at most."""
+        level = self.image.levels[self.level]
+        grid = [-(-n // chunk) for n, chunk in zip(level.shape, level.chunks, strict=True)]
+        return n_channels * sum(grid[plane.across] * grid[plane.down] for plane in self.planes)
+
+
+def plan_slices(
+    image: Image,
+    pixels: tuple[int, int],
+    *,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+) -> Slices:
+    """Choose slices, and the coarsest level whose elements are not larger than pixels.
+
+    Parameters
+    ----------
+    image : Image
+        The image.
+    pixels : tuple of int
+        Width and height that the slices beside each other may have.
+    level : int, optional
+        Index of the level, 0 is the finest.
+    position : sequence or mapping of int, optional
+        Element of the finest level that the slices go through: for each axis of space in C order,
+        or by names of axes. Others are cut in the middle.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no such level, axis or element (``kind="option"``).
+    """
+    start = _start(image, position)
+    planes = _planes(image)
+    if level is None:
+        level = _fitting(image, planes, pixels)
+    elif not -len(image.levels) <= level < len(image.levels):
+        expected = f"expected 0 to {len(image.levels) - 1}"
+        raise _refused(image, f"level: {expected}, got {level}")
+    chosen, finest = image.levels[level], image.levels[0]
+    index = tuple(
+        _index_in(chosen, axis, finest.translation[axis] + start[axis] * finest.scale[axis])
+        if image.axes[axis].type != "channel"
+        else 0
+        for axis in range(len(image.axes))
+    )
+    return Slices(
+        image=image,
+        level=level % len(image.levels),
+        planes=planes,
+        index=index,
+        sizes=_sizes(image, chosen),
+        unit=_unit(image),
+    )
+
+
+def _unit(image: Image) -> str | None:
+    """Return the unit of the last axis; without one, elements of extent 1 are pixels."""
+    spatial = image.spatial()
+    unit = image.axes[spatial[-1]].unit
+    is_plain = all(image.levels[0].scale[axis] == 1 for axis in spatial)
+    return unit or ("px" if is_plain else None)
+
+
+def _index_in(level: Level, axis: int, where: float) -> int:
+    """Return the element of a level that lies at a position."""
+    step = level.scale[axis] or 1.0
+    found = round((where - level.translation[axis]) / step)
+    return min(max(found, 0), max(level.shape[axis] - 1, 0))
+
+
+def _planes(image: Image) -> tuple[Plane, ...]:
+    """Return xy, zy, xz; without slices that are a line, if any is none."""
+    spatial = image.spatial()
+    x, y = spatial[-1], spatial[-2]
+    planes = [Plane(x, y)]
+    if len(spatial) > 2:
+        z = spatial[-3]
+        planes += [Plane(z, y), Plane(x, z)]
+    shape = image.levels[0].shape
+    wide = tuple(p for p in planes if shape[p.across] > 1 and shape[p.down] > 1)
+    return wide or (planes[0],)
+
+
+def _sizes(image: Image, level: Level) -> tuple[float, ...]:
+    """Return the distance of elements along each axis, in the unit of the last one if possible."""
+    unit = image.axes[image.spatial()[-1]].unit
+    return tuple(
+        (abs(scale) or 1.0) * (ratio(axis.unit, unit) or 1.0)
+        for axis, scale in zip(image.axes, level.scale, strict=True)
+    )
+
+
+def _fitting(image: Image, planes: tuple[Plane, ...], pixels: tuple[int, int]) -> int:
+    finest = Slices(
+        image=image,
+        level=0,
+        planes=planes,
+        index=(),
+        sizes=_sizes(image, image.levels[0]),
+        unit=None,
+    )
+    pixel = pixel_size(finest, pixels)
+    shown = {axis for plane in planes for axis in (plane.across, plane.down)}
+    fitting = [
+        i
+        for i, level in enumerate(image.levels)
+        if all(
+            size <= max(pixel, finest.sizes[axis]) * (1 + 1e-9)
+            for axis, size in enumerate(_sizes(image, level))
+            if axis in shown
+        )
+    ]
+    return max(fitting, default=0)
+
+
+def pixel_size(slices: Slices, pixels: tuple[int, int]) -> float:
+    """Return the physical size of a pixel with which the slices fit into a picture."""
+    columns, rows = slices.grid()
+    across = sum(map(slices.extent, columns)) / max(pixels[0], 1)
+    down = sum(map(slices.extent, rows)) / max(pixels[1], 1)
+    return max(across, down) or 1.0
+
+
+def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> tuple[int, ...]:
+    """Return where the slices cut each axis of the finest level."""
+    shape = image.levels[0].shape
+    names = [axis.name for axis in image.axes]
+    if position is None:
+        given: Mapping[str, int] = {}
+    elif isinstance(position, Mapping):
+        given = position
+    else:
+        spatial = [names[axis] for axis in image.spatial()]
+        if len(position) != len(spatial):
+            expected = f"expected a number for each of {', '.join(spatial)}"
+            raise _refused(image, f"position: {expected}, got {list(position)}")
+        given = dict(zip(spatial, position, strict=True))
+    start = [n // 2 for n in shape]
+    for name, at in given.items():
+        if name not in names:
+            raise _refused(image, f"position: expected names of {', '.join(names)}, got {name!r}")
+        axis = names.index(name)
+        if not 0 <= at < shape[axis]:
+            expected = f"expected 0 to {shape[axis] - 1} along {name}"
+            raise _refused(image, f"position: {expected}, got {at}")
+        start[axis] = at
+    return tuple(start)
+
+
+def _refused(image: Image, message: str) -> N5UnrepresentableError:
+    return N5UnrepresentableError(f"{image.path or image.name}: {message}", kind="option")
+
+
+def read_plane(
+    slices: Slices, plane: Plane, channel: int, most: tuple[int, int]
+) -> npt.NDArray[Any]:
+    """Read a slice; only some rows and columns of one that is very large.
+
+    Parameters
+    ----------
+    slices : Slices
+        The slices.
+    plane : Plane
+        The one to read.
+    channel : int
+        Index of the channel.
+    most : tuple of int
+        Number of rows and columns that are wanted of a slice that does not fit into memory.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape ``(height, width)``.
+    """
+    level = slices.image.levels[slices.level]
+    box = slices.box(plane, channel)
+    height, width = level.shape[plane.down], level.shape[plane.across]
+    if 0 in level.shape:
+        return np.zeros((height, width), level.dtype)
+    if height * width <= _MOST_ELEMENTS:
+        return _turned(np.asarray(level.values[box]), plane)
+    rows, columns = (
+        np.unique(np.linspace(0, n - 1, min(n, wanted)).astype(np.intp))
+        for n, wanted in zip((height, width), most, strict=True)
+    )
+    parts = []
+    for strip in _strips(rows, level.chunks[plane.down], width):
+        part = list(box)
+        part[plane.down] = slice(int(strip[0]), int(strip[-1]) + 1)
+        read = _turned(np.asarray(level.values[tuple(part)]), plane)
+        parts.append(read[(strip - strip[0])[:, None], columns])
+    return np.concatenate(parts)
+
+
+def _turned(values: npt.NDArray[Any], plane: Plane) -> npt.NDArray[Any]:
+    shape = values.shape[plane.down], values.shape[plane.across]
+    return (
+        values if plane.down < plane.across else values.swapaxes(plane.down, plane.across)
+    ).reshape(shape)
+
+
+def _strips(rows: npt.NDArray[np.intp], chunk: int, width: int) -> Iterator[npt.NDArray[np.intp]]:
+    """Split rows into those of the same blocks, and these where they are too large for memory."""
+    step = min(chunk, max(1, _MOST_ELEMENTS // width))
+    inner = rows // chunk * math.ceil(chunk / step) + rows % chunk // step
+    yield from np.split(rows, np.flatnonzero(np.diff(inner)) + 1)

@@ -1,0 +1,48 @@
+"""Tell whether a location is N5, for programs that ask many readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.storage.place import place_of
+from n5zarr.storage.url import is_url
+from n5zarr.store.bdv_xml import read_project, xml_file
+from n5zarr.store.location import open_container, split_root
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.storage.place import Location
+
+__all__ = ["is_n5"]
+
+
+def is_n5(location: Location, storage_options: Mapping[str, object] | None = None) -> bool:
+    """Whether other programs can leave a location to n5zarr.
+
+    Local paths and XML files are looked at; of other URLs, the name decides. What is N5 but broken
+    is N5: its error says more than that of a program which knows no N5.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        Any location.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+    """
+    try:
+        xml = xml_file(location, storage_options)
+        if xml is not None:
+            read_project(xml)
+            return True
+        place = place_of(location, storage_options)
+        if isinstance(place.location, str) and is_url(place.location):
+            root, _ = split_root(place.location)
+            return "|n5:" in str(location) or root.partition("?")[0].endswith(".n5")
+        opened, path = open_container(location, storage_options=storage_options, read_only=True)
+        return opened.node(path) is not None
+    except (N5UnrepresentableError, OSError):  # another program's XML; nothing
+        return False
+    except N5Error as err:
+        return err.kind != "foreign"

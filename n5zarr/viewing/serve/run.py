@@ -1,0 +1,224 @@
+"""Run the web application: a server in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Self, cast, override
+
+import uvicorn
+from starlette.applications import Starlette
+
+from n5zarr.viewing.serve.app import make_app
+from n5zarr.viewing.serve.guard import LOOPBACK
+from n5zarr.viewing.serve.protocol import PatientProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from n5zarr.storage.place import Location
+
+__all__ = ["Server", "running", "serve"]
+
+_BACKLOG = 1024
+_THREADS = 32  # for what computes, and for what waits: slow files and servers
+_CLOSING = 2  # seconds that answers get when the server ends
+
+
+def serve(
+    location: Location,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_hosts: Collection[str] = (),
+    storage_options: Mapping[str, object] | None = None,
+) -> Server:
+    """Serve a container over HTTP: as Zarr, as OME-Zarr and as it is; read only.
+
+    ``/zarr/`` has the keys of Zarr v3 and v2, ``/ome/`` those of its images as OME-Zarr 0.5, and
+    ``/n5/`` the files themselves. Any web page that is open in a browser on this machine may read
+    them while the server runs.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher. Of
+        local files, none outside of the container is served, wherever links lead.
+    host : str, optional
+        Address to listen on; by default only programs on this machine reach it.
+    port : int, optional
+        Port to listen on; 0 takes a free one.
+    allow_hosts : collection of str, optional
+        More names by which requests may call the server, such as that of a proxy. By default those
+        of this machine, and any if ``host`` is another address.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    Server
+        The running server; :meth:`Server.close` ends it, as does the end of a ``with`` block.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this location.
+    OSError
+        The port is in use, or the host is not one of this machine.
+
+    Examples
+    --------
+    >>> import n5zarr, zarr
+    >>> with n5zarr.serve(n5zarr.sample_path()) as server:
+    ...     zarr.open_array(server.url + "zarr/em/s2", mode="r", zarr_format=3).shape
+    (10, 24, 32)
+    """
+    options = {"allow_hosts": allow_hosts, "storage_options": storage_options}
+    return running(location, host, port, **options)  # type: ignore[arg-type] # of two types
+
+
+def running(
+    location_or_app: Location | Starlette,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    allow_hosts: Collection[str] = (),
+    labels: Sequence[str] = (),
+    storage_options: Mapping[str, object] | None = None,
+) -> Server:
+    """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
+    if isinstance(location_or_app, Starlette):
+        return Server(location_or_app, host, port)
+    is_loopback = host.strip("[]") in ("localhost", "::1") or host.startswith("127.")
+    hosts = {*LOOPBACK, _called(host), *allow_hosts} if is_loopback or allow_hosts else None
+    app = make_app(location_or_app, labels=labels, storage_options=storage_options, hosts=hosts)
+    return Server(app, host, port)
+
+
+class Server:
+    """A running server; a context manager that ends it.
+
+    Parameters
+    ----------
+    app : Starlette
+        The application.
+    host, port : optional
+        Where it listens.
+
+    Attributes
+    ----------
+    app : Starlette
+        The application.
+    port : int
+        The port on which it listens.
+    url : str
+        Its address, with a slash at the end.
+    """
+
+    def __init__(self, app: Starlette, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.app = app
+        listening = _listen(host, port)
+        self.port: int = listening.getsockname()[1]
+        self.url = f"http://{_called(host)}:{self.port}/"
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                app,
+                http=PatientProtocol,
+                loop="asyncio",  # uvloop takes one connection after each round of answers
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=_BACKLOG,
+                timeout_graceful_shutdown=_CLOSING + 1,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._uvicorn.run, args=([listening],), name=f"n5zarr {self.url}", daemon=True
+        )
+        self._thread.start()
+        self._uvicorn.ready.wait()
+
+    def __repr__(self) -> str:
+        state = "" if self.is_running else ", closed"
+        return f"<Server {self.url}{state}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not been closed."""
+        return self._thread.is_alive()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until the server ends, or some seconds."""
+        self._thread.join(seconds)
+
+    def close(self) -> None:
+        """End the server; what it is answering gets two seconds."""
+        self._uvicorn.should_exit = True
+        self._thread.join(_CLOSING + 2)  # what computes in a thread of its own ends later
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn's server, which tells when it has begun."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    @override
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            super().run(sockets)
+        finally:
+            self.ready.set()
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="n5zarr-serve")
+        asyncio.get_running_loop().set_default_executor(executor)
+        await super().startup(sockets)
+        self.ready.set()
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(_CLOSING, self._give_up)
+        await super().shutdown(sockets)
+
+    def _give_up(self) -> None:
+        """End the connections of clients that take nothing."""
+        for connection in list(self.server_state.connections):
+            cast("Any", connection).transport.abort()
+
+
+def _called(host: str) -> str:
+    """Return the name of an address in a URL; one that stands for all is shown as loopback."""
+    name = host.strip("[]")
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
+    return f"[{name}]" if ":" in name else name
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Open a port, or say why that is not possible."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+    except OSError as err:
+        reasons = {
+            errno.EADDRINUSE: "a free port, got one in use; port 0 takes any",
+            errno.EACCES: "a port that you may open, such as one above 1023; port 0 takes any",
+            errno.EADDRNOTAVAIL: "an address of this machine, such as 127.0.0.1",
+        }
+        reason = reasons.get(err.errno or 0, f"an address to listen on, got {err.strerror or err}")
+        message = f"{host}:{port}: expected {reason}"
+        raise OSError(err.errno, message) from err

@@ -1,0 +1,268 @@
+"""``n5zarr.thumbnail``: a small picture of an image, of orthogonal slices with a scale bar."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
+from n5zarr.viewing.contrast import contrast_limits
+from n5zarr.viewing.images import find_images
+from n5zarr.viewing.picture import (
+    BAR_HEIGHT,
+    GAP,
+    arrange,
+    blend,
+    contact_sheet,
+    label_colours,
+    resize,
+    scale_bar_text,
+    with_scale_bar,
+)
+from n5zarr.viewing.picture_slices import pixel_size, plan_slices, read_plane
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    import zarr
+    from PIL.Image import Image as Picture
+    from zarr.types import AnyArray
+
+    from n5zarr.storage.place import Location
+    from n5zarr.viewing.images import Image
+    from n5zarr.viewing.picture import Colours
+    from n5zarr.viewing.picture_slices import Slices
+
+__all__ = [
+    "ShownChannel",
+    "colours_of",
+    "draw",
+    "read_slices",
+    "slices_that_fit",
+    "thumbnail",
+    "thumbnail_png",
+]
+
+
+def thumbnail_png(image: Image, *, size: int = 256, level: int | None = None) -> bytes:
+    """Draw an image as PNG.
+
+    Parameters
+    ----------
+    image : Image
+        The image.
+    size : int, optional
+        Largest width and height in pixels.
+    level : int, optional
+        Index of the level; the one that fits by default.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    Raises
+    ------
+    N5MissingDependencyError
+        Pillow is not installed.
+    """
+    buffer = io.BytesIO()
+    draw(image, size=size, level=level).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def draw(
+    image: Image,
+    *,
+    size: int,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+    channel: Sequence[int | str] | None = None,
+) -> Picture:
+    """Draw an image; see :func:`thumbnail`."""
+    slices = slices_that_fit(image, size, level=level, position=position)
+    pixel = pixel_size(slices, _room(size))
+    sizes = [
+        [max(1, round(slices.extent(axis) / pixel)) for axis in (plane.down, plane.across)]
+        for plane in slices.planes
+    ]
+    channels, values = read_slices(slices, channel, [(2 * h, 2 * w) for h, w in sizes])
+    columns, rows = slices.grid()
+    parts: list[list[Colours | None]] = [[None] * len(columns) for _ in rows]
+    for plane, (height, width), each in zip(slices.planes, sizes, values, strict=True):
+        drawn = colours_of(image, channels, each)
+        row, column = rows.index(plane.down), columns.index(plane.across)
+        parts[row][column] = resize(drawn, height, width, smooth=not image.is_labels)
+    sheet = arrange(parts)
+    length, text = scale_bar_text(pixel * sheet.shape[1] / 3, slices.unit)
+    return with_scale_bar(sheet, length / pixel, text)
+
+
+def slices_that_fit(
+    image: Image,
+    size: int,
+    *,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+) -> Slices:
+    """Choose the slices that :func:`draw` reads."""
+    return plan_slices(image, _room(size), level=level, position=position)
+
+
+def _room(size: int) -> tuple[int, int]:
+    """Return width and height in pixels that are left for the slices."""
+    return max(size - GAP, 1), max(size - GAP - BAR_HEIGHT, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChannel:
+    """How a channel is drawn.
+
+    Parameters
+    ----------
+    index : int
+        Its index.
+    limits : tuple of float
+        Values that are shown darkest and brightest.
+    color : str
+        Six hexadecimal digits, red first.
+    """
+
+    index: int
+    limits: tuple[float, float]
+    color: str
+
+
+def read_slices(
+    slices: Slices, wanted: Sequence[int | str] | None, most: Sequence[tuple[int, int]]
+) -> tuple[list[ShownChannel], list[list[npt.NDArray[Any]]]]:
+    """Read slices, and choose how their channels are drawn.
+
+    Parameters
+    ----------
+    slices : Slices
+        The slices.
+    wanted : sequence of int or str, optional
+        Numbers or names of channels; all by default.
+    most : sequence of tuple of int
+        For each slice, how many rows and columns are wanted of one that does not fit into memory.
+
+    Returns
+    -------
+    list of ShownChannel, list of list of numpy.ndarray
+        The channels, and for each slice the values of each channel.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no such channel (``kind="option"``).
+    """
+    image = slices.image
+    count = len(image.channels)
+    names = {channel.name: i for i, channel in enumerate(image.channels) if channel.name}
+    known = {**{str(i): i for i in range(count)}, **names}
+    indices = range(count) if wanted is None else [_channel(image, each, known) for each in wanted]
+    indices = indices[:1] if image.is_labels else indices
+    values = [
+        [read_plane(slices, plane, i, limit) for i in indices]
+        for plane, limit in zip(slices.planes, most, strict=True)
+    ]
+    default = ("FFFFFF",) if len(indices) == 1 else CHANNEL_COLORS
+    channels = [
+        ShownChannel(
+            i,
+            (0.0, 1.0) if image.is_labels else contrast_limits(image, i, [v[k] for v in values]),
+            image.channels[i].color or default[i % len(default)],
+        )
+        for k, i in enumerate(indices)
+    ]
+    return channels, values
+
+
+def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
+    is_index = isinstance(wanted, int) and 0 <= wanted < len(image.channels)
+    found = wanted if is_index else known.get(str(wanted))  # a name may be a number, too
+    if not isinstance(found, int):
+        message = f"{image.path or image.name}: channel: expected one of {', '.join(known)}"
+        raise N5UnrepresentableError(f"{message}, got {wanted!r}", kind="option")
+    return found
+
+
+def colours_of(
+    image: Image, channels: Sequence[ShownChannel], values: Sequence[npt.NDArray[Any]]
+) -> Colours:
+    """Draw the channels of a slice, a pixel for each element."""
+    if image.is_labels:
+        return label_colours(values[0])
+    return blend(values, [c.limits for c in channels], [c.color for c in channels])
+
+
+def thumbnail(  # noqa: PLR0913 - the options of a picture
+    location: Location | AnyArray | zarr.Group,
+    *,
+    size: int = 512,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+    channel: Sequence[int | str] | None = None,
+    labels: Sequence[str] = (),
+    all_images: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+) -> Picture:
+    """Draw an image: slices xy, zy and xz in physical proportions, with a scale bar.
+
+    x goes to the right and y down, as in viewers: beside the slice xy is zy, below it is xz.
+    The level of the pyramid is read that fits the size, and of it only the slices.
+
+    Parameters
+    ----------
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        or BigStitcher. The first image in it is drawn.
+    size : int, optional
+        Largest width and height in pixels.
+    level : int, optional
+        Index of the level of the pyramid, 0 is the finest.
+    position : sequence or mapping of int, optional
+        Element of the finest level through which the slices go: for each axis of space in C order,
+        or by names of axes, such as ``{"z": 20, "t": 3}``. Axes are cut in their middle otherwise.
+    channel : sequence of int or str, optional
+        Numbers or names of the channels; all if not given.
+    labels : sequence of str, optional
+        Patterns of paths of images whose elements are labels, beside those that say so.
+    all_images : bool, optional
+        Whether to draw all images, beside each other, with their names.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    PIL.Image.Image
+        The picture. A notebook shows it; ``save("name.png")`` writes it.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this location.
+    N5MissingDependencyError
+        Pillow is not installed.
+    N5UnrepresentableError
+        There is no image, or no such level, channel or position (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> n5zarr.thumbnail(n5zarr.sample_path(), size=200).size
+    (200, 195)
+    """
+    images = find_images(location, labels=labels, storage_options=storage_options)
+    pictures = [
+        (
+            image.path or image.name,
+            draw(image, size=size, level=level, position=position, channel=channel),
+        )
+        for image in (images if all_images else images[:1])
+    ]
+    return contact_sheet(pictures) if all_images else pictures[0][1]

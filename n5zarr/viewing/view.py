@@ -1,0 +1,141 @@
+"""``n5zarr.view``: show a container in Neuroglancer, in the browser or in a notebook."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote, urlencode
+
+import zarr
+
+from n5zarr.viewing.images import images_of, select_images
+from n5zarr.viewing.neuroglancer import check_shown
+from n5zarr.viewing.serve.client import check_client
+from n5zarr.viewing.serve.run import running
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from n5zarr.storage.place import Location
+    from n5zarr.viewing.serve.run import Server
+
+__all__ = ["View", "view"]
+
+
+class View:
+    """Images in Neuroglancer, served until the view is closed or the process ends.
+
+    Notebooks show it inline. It is a context manager that closes itself.
+
+    Parameters
+    ----------
+    server : Server
+        What serves them; at its address is a page about the container.
+    url : str
+        Address to open in a browser.
+    height : int
+        Height in a notebook, in pixels.
+    """
+
+    def __init__(self, server: Server, url: str, height: int) -> None:
+        self.server = server
+        self._height = height
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"<View {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe src="{html.escape(self.url)}" title="Neuroglancer" width="100%" '
+            f'height="{self._height}" style="border: 0" allowfullscreen></iframe>'
+        )
+
+    def close(self) -> None:
+        """End the server; what browsers show stays as it is."""
+        self.server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def view(  # noqa: PLR0913 - as the command
+    location: Location | zarr.Array[Any] | zarr.Group,
+    *,
+    dataset: str | Sequence[str] = (),
+    labels: str | Sequence[str] = (),
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_hosts: Collection[str] = (),
+    height: int = 600,
+    storage_options: Mapping[str, object] | None = None,
+) -> View:
+    """Show the images of a container in Neuroglancer, in a notebook or in a browser.
+
+    The viewer is served from this machine and needs no internet. Axes, units, levels, colours and
+    contrast are those that the container says; contrast that it does not say is taken from the
+    data.
+
+    Parameters
+    ----------
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or what
+        :func:`n5zarr.open` returns.
+    dataset : str or sequence of str, optional
+        Paths of images to show, of one of their levels, or of a group of images, below the
+        location. By default the first images and the first labels are visible, and the others are
+        in the list of layers.
+    labels : str or sequence of str, optional
+        Patterns of paths of images whose elements are labels, beside those that say so.
+    host, port : optional
+        Where the server listens: by default only for this machine, on a free port.
+    allow_hosts : collection of str, optional
+        More names by which browsers may call the server, such as that of a proxy.
+    height : int, optional
+        Height in a notebook, in pixels.
+    storage_options : dict, optional
+        For fsspec, with a URL.
+
+    Returns
+    -------
+    View
+        Shows itself in a notebook; has ``url``, for a browser, and ``close()``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at this location.
+    N5UnrepresentableError
+        There is no image, or none with such a path (``kind="option"``, ``"not-found"``), or
+        Neuroglancer does not know the data type of any (``kind="data-type"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> with n5zarr.view(n5zarr.sample_path(), dataset="em") as shown:
+    ...     print(shown.url)
+    http://127.0.0.1:.../view?dataset=em
+    """
+    check_client()
+    place = location.store_path if isinstance(location, zarr.Array | zarr.Group) else location
+    datasets = [dataset] if isinstance(dataset, str) else list(dataset)
+    patterns = [labels] if isinstance(labels, str) else list(labels)
+    server = running(
+        place,
+        host,
+        port,
+        allow_hosts=allow_hosts,
+        labels=patterns,
+        storage_options=storage_options,
+    )
+    try:
+        opened = server.app.state.opened
+        check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
+    except BaseException:
+        server.close()
+        raise
+    query = urlencode({"dataset": datasets}, doseq=True, safe="/", quote_via=quote)
+    return View(server, f"{server.url}view{'?' if query else ''}{query}", height)

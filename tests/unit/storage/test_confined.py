@@ -1,0 +1,33 @@
+"""No way of reading a confined store leads out of its directory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from zarr.buffer import cpu
+
+from n5zarr.storage.confined import ConfinedStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"), [("own", b"own"), ("in", b"own"), ("out", None), ("above/secret", None)]
+)
+def test_all_reads_stay_inside(tmp_path: Path, key: str, expected: bytes | None) -> None:
+    root = tmp_path / "c.n5"
+    root.mkdir()
+    (tmp_path / "secret").write_bytes(b"secret")
+    (root / "own").write_bytes(b"own")
+    for link, target in (("in", "own"), ("out", "../secret"), ("above", "..")):
+        (root / link).symlink_to(target)
+    store, prototype = ConfinedStore(root), cpu.buffer_prototype
+    read = [
+        asyncio.run(store.get(key, prototype)),
+        store.get_sync(key, prototype=prototype),
+        *asyncio.run(store.get_partial_values(prototype, [(key, None)])),
+    ]
+    assert [None if each is None else each.to_bytes() for each in read] == [expected] * 3

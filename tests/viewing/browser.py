@@ -1,0 +1,83 @@
+"""A headless Chromium with software rendering, and pictures of what it shows."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # which root may not have
+    "--no-first-run",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+    "--force-color-profile=srgb",
+    "--hide-scrollbars",
+)
+
+
+@contextmanager
+def chromium(folder: Path, width: int = 1300, height: int = 850) -> Iterator[Any]:
+    """Start a browser that keeps its files in a folder, and end it whatever happens."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="uv sync installs it")
+    browser, driver = (
+        next(filter(None, map(shutil.which, _NAMES)), None),
+        shutil.which("chromedriver"),
+    )
+    if browser is None or driver is None:
+        pytest.skip("no Chromium: apt install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in (
+        *_FLAGS,
+        f"--window-size={width},{height}",
+        f"--user-data-dir={folder / 'profile'}",
+        f"--disk-cache-dir={folder / 'cache'}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    environment = {**os.environ, "HOME": str(folder)}
+    service = webdriver.ChromeService(driver, env=environment)
+    started = webdriver.Chrome(options=options, service=service)
+    try:
+        yield started
+    finally:
+        started.quit()
+
+
+def pixels(browser: Any) -> npt.NDArray[np.uint8]:
+    """Return what is seen: rows, columns, and red, green and blue."""
+    picture = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
+    return np.asarray(picture)
+
+
+def complaints(browser: Any) -> list[str]:
+    """Return the errors in the browser's log, such as requests that fail and scripts refused."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def resize(browser: Any, width: int, height: int, *, dark: bool = False) -> None:
+    """Set the size of the page, below that of any window, and whether the user likes it dark."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})

@@ -1,0 +1,62 @@
+"""Make the screenshots of the pages: ``uv run python -m tests.viewing.screenshots``."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+import n5zarr
+from tests.viewing.browser import chromium, resize
+from tests.viewing.test_browser import wait_for, wait_until_drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
+
+
+def main() -> None:
+    """Write the pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        sample = Path(folder, "sample.n5")
+        shutil.copytree(n5zarr.sample_path(), sample)
+        with (
+            n5zarr.view(sample) as shown,
+            chromium(Path(folder, "chromium")) as browser,
+        ):
+            for name, picture in pictures(browser, shown):
+                picture.save(FOLDER / f"{name}.png", optimize=True)
+                print(f"{name}: {picture.size}, {(FOLDER / f'{name}.png').stat().st_size} B")  # noqa: T201
+
+
+def pictures(browser: Any, shown: n5zarr.View) -> Iterator[tuple[str, Image.Image]]:
+    """Yield the name of each picture, and the picture."""
+    for name, width, height, dark in (
+        ("start-page", 1200, 1080, False),
+        ("start-page-narrow", 360, 1080, False),
+        ("start-page-dark", 1000, 700, True),
+    ):
+        resize(browser, width, height, dark=dark)
+        browser.get(shown.server.url)
+        wait_for(browser, "Array.from(document.images).every((each) => each.complete)")
+        browser.execute_script("document.querySelector('.path').textContent = '/data/sample.n5'")
+        yield name, taken(browser)
+    resize(browser, 1200, 720)
+    browser.get(shown.url)
+    wait_until_drawn(browser)
+    yield "viewer", taken(browser)
+
+
+def taken(browser: Any) -> Image.Image:
+    """Take a picture."""
+    return Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
+
+
+if __name__ == "__main__":
+    main()

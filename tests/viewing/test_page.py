@@ -1,0 +1,222 @@
+"""The pages of the server, and the way to Neuroglancer, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any, override
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.viewing.images import find_images
+from n5zarr.viewing.neuroglancer import neuroglancer_state
+from tests.contract.bigstitcher import write_dataset
+from tests.viewing.volumes import SHAPE, volume, write_volumes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Reader(HTMLParser):
+    """Collect the links and the code of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.code: list[str] = []
+        self.tags: list[str] = []
+        self._in_code = False
+        self.feed(page)
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name == "href" and value]
+        self._in_code = tag == "pre"
+
+    @override
+    def handle_data(self, data: str) -> None:
+        if self._in_code:
+            self.code.append(data)
+        self._in_code = False
+
+
+def get(url: str) -> tuple[int, str, Any]:
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - our own server
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as err:
+        return err.code, err.read().decode(), err.headers
+
+
+@pytest.mark.filterwarnings("ignore:Endian.big is deprecated:DeprecationWarning")  # of zarr-n5
+def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    (root / "em").rename(root / "a b%20c'\"#")
+    data = volume()
+    with n5zarr.serve(root) as server:
+        pages = [get(f"{server.url}{at}")[1] for at in ("", "tree/a%20b%2520c'%22%23/s0")]
+        codes = [code for page in pages for code in Reader(page).code]
+        assert len(codes) == 12
+        for code in codes:
+            found: dict[str, Any] = {}
+            exec(compile(code, "page", "exec"), found)  # noqa: S102 - our own page
+            array = found.get("array")
+            if array is not None and array.shape == SHAPE and array.dtype.name == "uint16":
+                assert np.array_equal(np.asarray(array[...]), data)
+            if "dataset" in found:
+                (variable,) = found["dataset"].data_vars.values()
+                assert np.array_equal(variable.values, data)
+            if "group" in found:  # servers of files do not list
+                assert found["group"]["cells/seg"].shape == SHAPE
+
+
+def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path) -> None:
+    name = "<script>alert(1)<"
+    root = write_volumes(tmp_path / "boxes.n5")
+    (root / "em").rename(root / name)
+    (root / "broken").mkdir()
+    document = '{"dimensions": [3], "blockSize": [3], "dataType": "<script>x", "compression": {}}'
+    (root / "broken" / "attributes.json").write_text(document)
+    with n5zarr.serve(root) as server:
+        pages = [
+            get(server.url + at)
+            for at in ("", "tree/%3Cscript%3E", "tree/broken", "view?dataset=%3Cscript%3E")
+        ]
+    assert [status for status, _, _ in pages] == [200, 404, 500, 404]
+    for _, page, headers in pages:
+        assert Reader(page).tags.count("script") == 1
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+
+
+def test_large_groups_have_several_pages(tmp_path: Path) -> None:
+    root = tmp_path / "many.n5"
+    root.mkdir()
+    (root / "attributes.json").write_text('{"n5":"4.0.0"}')
+    for number in range(97):
+        (root / f"n{number:02}").mkdir()
+    seen: list[str] = []
+    with n5zarr.serve(root) as server:
+        url, n_pages = server.url, 0
+        while url:
+            links = Reader(get(url)[1]).links
+            seen += [link for link in links if re.search("/tree/n[0-9]+$", link)]
+            after = [link for link in links if "skip=" in link]
+            url, n_pages = (after[0] if after else ""), n_pages + 1
+    assert [link.rpartition("/")[2] for link in seen] == [f"n{i:02}" for i in range(97)]
+    assert n_pages > 1
+
+
+def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    with n5zarr.view(root, dataset=["em/s1", "cells"], labels="cells/*") as shown:
+        with pytest.raises(urllib.error.HTTPError) as redirect:
+            urllib.request.build_opener(NoRedirect).open(shown.url)
+        redirect.value.close()
+        target = redirect.value.headers["Location"]
+        page, _, fragment = target.partition("#!")
+        status, html, headers = get(page)
+        state = json.loads(unquote(fragment))
+        sources = [layer["source"] for layer in state["layers"]]
+        documents = [
+            json.loads(get(source.removesuffix("|zarr3:") + "zarr.json")[1]) for source in sources
+        ]
+    assert status == 200
+    assert 'src="main' in html
+    assert "script-src 'self'" in headers["Content-Security-Policy"]
+    assert [(layer["type"], layer["name"]) for layer in state["layers"]] == [
+        ("image", "em"), ("segmentation", "seg"),
+    ]  # fmt: skip
+    assert all("multiscales" in document["attributes"]["ome"] for document in documents)
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    @override
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
+    root = tmp_path / "tiles.n5"
+    document = {"blockSize": [7, 5, 3], "dataType": "uint16", "compression": {"type": "gzip"}}
+    for number in range(150):
+        data = np.full((3, 5, 7), number + 1, "u2")
+        write_dataset(root / f"tile{number:03}", data, document)
+    asked = []
+
+    def limits(image: Any, channel: int) -> tuple[float, float]:
+        asked.append((image.path, channel))
+        return 3.5, 1000.25
+
+    state: Any = neuroglancer_state(find_images(root), "http://127.0.0.1:1/ome", limits=limits)
+    seen = [layer["name"] for layer in state["layers"] if layer.get("visible", True)]
+    assert seen == ["tile000", "tile001", "tile002", "tile003"]
+    assert asked == [(name, 0) for name in seen]  # the data of no others are read
+    assert len(state["layers"]) == 100
+    assert sum("archived" not in layer for layer in state["layers"]) == 12
+    # integers, outwards
+    assert state["layers"][-1]["shaderControls"] == {"normalized": {"range": [3, 1001]}}
+
+
+def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
+    root = tmp_path / "float.n5"
+    document = {"blockSize": [7, 5, 3], "dataType": "float64", "compression": {"type": "gzip"}}
+    write_dataset(root / "heights", np.ones((3, 5, 7)), document)
+    with pytest.raises(
+        N5UnrepresentableError, match=r"float\.n5: Neuroglancer: .* got only float64"
+    ):
+        n5zarr.view(root)
+    with pytest.raises(N5UnrepresentableError, match=r"'nothing': .* there are heights"):
+        n5zarr.view(root, dataset="nothing")
+
+
+def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    command = [sys.executable, "-m", "n5zarr", "view", str(root), "--dataset", "em", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        address = lines[1].split()[-1]
+        status, page, _ = get(address)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert str(root) in lines[0]
+    assert address.endswith("/view?dataset=em")
+    assert status == 200
+    assert 'src="main' in page
+
+
+def test_links_to_each_other_hide_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "v.n5"
+    write_volumes(path)
+    (path / "loop").symlink_to("loop")
+    with n5zarr.serve(path) as server:
+        status, page, _ = get(server.url)
+        assert (status, "em" in page, "loop" in page) == (200, True, False)
+        assert get(f"{server.url}tree/{'x' * 300}")[0] == 500
+        assert "to the start page" in get(f"{server.url}tree/{'x' * 300}")[1]
+        assert get(f"{server.url}tree/%2e%2e/secret")[0] == 404
+
+
+def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
+    """Its picture would take hours, and those of all other images wait for it."""
+    path = tmp_path / "v.n5"
+    write_volumes(path)
+    (path / "huge").mkdir()
+    huge = {"dimensions": [10**7, 10**7, 7], "blockSize": [64, 64, 64], "dataType": "uint8"}
+    document = json.dumps(huge | {"compression": {"type": "raw"}})
+    (path / "huge" / "attributes.json").write_text(document)
+    with n5zarr.serve(path) as server, pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{server.url}thumbnail/huge.png", timeout=5)  # noqa: S310

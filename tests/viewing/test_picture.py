@@ -1,0 +1,342 @@
+"""Pictures of images: what is where, how bright, of what level, and how little is read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tensorstore
+from PIL import Image as Pillow
+from typer.testing import CliRunner
+from zarr.storage import LocalStore, WrapperStore
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.viewing import picture_slices
+from n5zarr.viewing.images import find_images
+from n5zarr.viewing.picture import blend, label_colours, scale_bar_text
+from n5zarr.viewing.picture_slices import plan_slices
+from n5zarr.viewing.thumbnail import read_slices, thumbnail_png
+from tests.contract.bigstitcher import TIMEPOINTS, elements, write_project
+
+if TYPE_CHECKING:
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
+
+SAMPLE = Path(n5zarr.sample_path())
+Z, Y, X = 7, 11, 13  # below, pictures have 10 pixels for each voxel
+SIZE = 10 * (Y + Z) + 4 + 22  # with the gap and the strip of the scale bar
+
+
+def written(path: Path, values: npt.NDArray[Any], **more: Any) -> Any:
+    """Write values, given x first, as tensorstore does, and return its array."""
+    spec = {
+        "driver": "n5",
+        "kvstore": {"driver": "file", "path": str(path)},
+        "metadata": {
+            "dataType": values.dtype.name,
+            "dimensions": values.shape,
+            "blockSize": [min(5, n) for n in values.shape],
+            "compression": {"type": "gzip"},
+            **more,
+        },
+    }
+    opened = tensorstore.open(spec, create=True).result()
+    opened.write(values).result()
+    return opened
+
+
+def pixels(picture: Pillow.Image) -> npt.NDArray[np.uint8]:
+    return np.asarray(picture)
+
+
+def by_voxel(slices: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the pixel in the middle of each voxel, which is a square of 10 pixels."""
+    return slices[5::10, 5::10]
+
+
+@pytest.fixture
+def grey(tmp_path: Path) -> Any:
+    values = np.random.default_rng(2).integers(0, 256, (X, Y, Z), np.uint8)
+    return written(tmp_path / "c.n5" / "a", values)
+
+
+def test_x_goes_right_and_y_down_and_the_values_are_those_that_tensorstore_reads(
+    grey: Any, tmp_path: Path
+) -> None:
+    shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))
+    assert shown.shape[:2] == (SIZE, 10 * (X + Z) + 4)
+    assert (shown[..., 0] == shown[..., 1]).all()
+    xy, zy = shown[: 10 * Y, : 10 * X, 0], shown[: 10 * Y, 10 * X + 4 :, 0]
+    xz = shown[10 * Y + 4 : -22, : 10 * X, 0]
+    np.testing.assert_array_equal(by_voxel(xy), grey[:, :, Z // 2].read().result().T)
+    np.testing.assert_array_equal(by_voxel(zy), grey[X // 2].read().result())
+    np.testing.assert_array_equal(by_voxel(xz), grey[:, Y // 2].read().result().T)
+
+
+def test_the_slices_go_through_the_position(grey: Any, tmp_path: Path) -> None:
+    for position in ((1, 8, 12), {"z": 1, "y": 8, "x": 12}):
+        n5zarr.set_geometry(tmp_path / "c.n5/a", names=["z", "y", "x"])
+        shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE, position=position))
+        xy, zy = shown[: 10 * Y, : 10 * X, 0], shown[: 10 * Y, 10 * X + 4 :, 0]
+        np.testing.assert_array_equal(by_voxel(xy), grey[:, :, 1].read().result().T)
+        np.testing.assert_array_equal(by_voxel(zy), grey[12].read().result())
+
+
+def test_slices_too_large_for_memory_are_read_in_strips(
+    grey: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))
+    for most in (1, 20, 50):
+        monkeypatch.setattr(picture_slices, "_MOST_ELEMENTS", most)
+        np.testing.assert_array_equal(pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE)), whole)
+
+
+def test_voxels_have_their_physical_proportions(tmp_path: Path) -> None:
+    """Units differ, and z is 5 times as thick as x: 2500 nm to 0.5 um."""
+    units = {"resolution": [0.5, 0.5, 2500.0], "units": ["um", "um", "nm"], "axes": ["x", "y", "z"]}
+    written(tmp_path / "c.n5/a", np.full((X, Y, Z), 200, np.uint8), **units)
+    shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=5 * (Y + 5 * Z) + 26))
+    drawn = shown[..., 0] == 200
+    assert drawn[0].sum() == 5 * (X + 5 * Z)
+    assert drawn[:, 0].sum() == 5 * (Y + 5 * Z)
+    white = np.flatnonzero(shown[-11, :, 0] > 250)
+    bar = int(np.argmax(np.diff(white) > 1)) + 1
+    # a pixel is 0.1 um, and the bar at most a third of the width
+    assert (bar, scale_bar_text(0.1 * shown.shape[1] / 3, "um")) == (50, (5.0, "5 um"))
+
+
+class Recording(WrapperStore[LocalStore]):
+    """A store that remembers which blocks are asked for."""
+
+    def __init__(self, store: LocalStore) -> None:
+        super().__init__(store)
+        self.blocks: list[str] = []
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        if not key.endswith(".json"):
+            self.blocks.append(key)
+        return await super().get(key, prototype, byte_range)
+
+
+def test_only_blocks_of_the_slices_are_read(tmp_path: Path) -> None:
+    """Labels have one level of 3 x 3 x 3 blocks; their middles are in the second of each axis."""
+    store = Recording(LocalStore(SAMPLE, read_only=True))
+    labels = next(image for image in find_images(store) if image.is_labels)
+    assert store.blocks == []
+    thumbnail_png(labels)
+    expected = {
+        f"labels/s0/{x}/{y}/{z}"
+        for x in range(3)
+        for y in range(3)
+        for z in range(3)
+        if 1 in (x, y, z)
+    }
+    assert {key for key in store.blocks if "zarr" not in key} == expected
+
+
+@pytest.mark.parametrize(("size", "level"), [(45, "s2"), (60, "s1"), (400, "s0")])
+def test_the_level_is_read_that_fits(size: int, level: str) -> None:
+    """Pixels are (96 * 8 + 40 * 20) nm / (size - 26); voxels of the levels 20, 40, 80 nm deep."""
+    store = Recording(LocalStore(SAMPLE, read_only=True))
+    thumbnail_png(find_images(store)[0], size=size)
+    # that the limits are those of all bytes is seen in the coarsest level
+    assert {key.rpartition("/s")[2][0] for key in store.blocks} == {level[1], "2"}
+    assert all(key.startswith("em/") for key in store.blocks)
+
+
+def test_the_scale_bar_has_the_length_that_it_says() -> None:
+    """The sample is 128 voxels of 8 nm wide and 40 of 20 nm deep."""
+    shown = pixels(n5zarr.thumbnail(SAMPLE, size=512))
+    nm_per_pixel = (128 * 8 + 40 * 20) / (shown.shape[1] - 4)
+    bar = shown[-11, :, 0] > 250
+    length = int(np.argmin(bar[2:]))
+    assert abs(length * nm_per_pixel - 500) < nm_per_pixel
+
+
+def test_labels_have_stable_distinct_colours() -> None:
+    names = np.arange(1000)[None]
+    colours = label_colours(names)
+    assert (colours[0, 0] == 0).all()
+    assert (colours[0, 1:].max(axis=1) > 150).all()
+    assert len(np.unique(colours[0], axis=0)) > 850
+    for dtype in ("u2", "u4", "u8", "i2", "i8"):
+        np.testing.assert_array_equal(label_colours(names.astype(dtype)), colours)
+    neighbours = colours[0, 1:-1].astype(int) - colours[0, 2:]
+    assert (abs(neighbours).sum(axis=1) > 60).all()
+
+
+def test_labels_are_found_by_a_pattern(tmp_path: Path) -> None:
+    values = np.zeros((X, Y, Z), np.uint8)
+    values[: X // 2] = 7
+    written(tmp_path / "c.n5/a", values)
+    shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE, labels=["a"]))
+    assert shown[0, 0].tolist() == label_colours(np.array([[7]]))[0, 0].tolist()
+    assert shown[0, 10 * X - 1].tolist() == [0, 0, 0]
+
+
+def test_channels_are_added_up_in_their_colours(tmp_path: Path) -> None:
+    values = np.zeros((X, Y, Z, 2), np.uint16)
+    values[1:5, 1, :, 0] = 1000
+    values[3:8, 1, :, 1] = 50
+    written(tmp_path / "c.n5/a", values)
+    n5zarr.set_geometry(tmp_path / "c.n5/a", names=["c", "z", "y", "x"])
+    row = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))[15, 5 : 10 * X : 10]
+    red, green = [255, 0, 0], [0, 255, 0]
+    assert row[[0, 1, 4, 7, 8]].tolist() == [[0] * 3, red, [255, 255, 0], green, [0] * 3]
+    alone = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE, channel=[1]))
+    assert alone[15, 5 : 10 * X : 10][[1, 4, 7]].tolist() == [[0] * 3, [255] * 3, [255] * 3]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "int64", "float32", "float64"])
+def test_brightness_follows_the_values(dtype: str, tmp_path: Path) -> None:
+    low = 0 if dtype.startswith("u") else -120
+    values = np.linspace(low, 120, X * Y * Z).reshape(X, Y, Z).astype(dtype)
+    if dtype.startswith("f"):
+        values[3, 4] = np.nan
+        values[3, 5] = np.inf
+    written(tmp_path / "c.n5/a", values)
+    shown = by_voxel(pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))[: 10 * Y, : 10 * X, 0])
+    middle = values[:, :, Z // 2].T
+    if dtype.startswith("f"):
+        assert shown[4, 3] == 0
+        assert shown[5, 3] == 255
+    order = np.argsort(np.nan_to_num(middle.astype(float), nan=-1e9).ravel())
+    assert (np.diff(shown.ravel()[order].astype(int)) >= 0).all()
+    assert np.ptp(shown) > 100
+
+
+def test_masks_are_not_black(tmp_path: Path) -> None:
+    """Though bytes are shown from 0 to 255 otherwise."""
+    values = np.zeros((X, Y, Z), np.uint8)
+    values[:5] = 1
+    written(tmp_path / "c.n5/a", values)
+    assert (
+        pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))[0, [0, 10 * X - 1], 0] == [255, 0]
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "slices"),
+    [
+        ((13, 11), (110, 130)),
+        ((13, 11, 1), (110, 130)),
+        ((13, 1, 11), (110, 130)),
+        ((1, 1, 1), None),
+    ],
+)
+def test_thin_images_are_one_slice(
+    shape: tuple[int, ...], slices: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    written(tmp_path / "c.n5/a", np.full(shape, 200, np.uint8))
+    shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=136))[:-22, :, 0]
+    if slices is not None:
+        assert np.abs(np.subtract(shown.shape, slices)).max() <= 4
+    assert (shown == 200).all()
+
+
+def test_an_image_without_blocks_is_black(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5/a", shape=(X, Y, Z), dtype="u2", chunks=(2, 3, 5))
+    shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=200))
+    assert shown[:10, :10].max() == 0
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (7, 0, 3), (0, 0, 0)])
+def test_an_image_without_elements_is_black(shape: tuple[int, ...], tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "c.n5/a", shape=shape, dtype="u2", chunks=(2, 3, 5)[: len(shape)]
+    )
+    assert pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=60))[:-22].max() <= 40
+    with pytest.raises(N5UnrepresentableError, match="a: expected elements, got"):
+        n5zarr.plot(tmp_path / "c.n5")
+
+
+def test_all_images_of_a_project_are_on_one_sheet(tmp_path: Path) -> None:
+    xml = write_project(tmp_path, (0, 1, 3, 4))
+    one = n5zarr.thumbnail(xml, size=128)
+    sheet = n5zarr.thumbnail(xml, size=128, all_images=True)
+    assert (sheet.width // one.width, sheet.height // one.height) == (2, 2)
+    for t in range(2):
+        shown = pixels(n5zarr.thumbnail(xml, size=26 + 180, position={"t": t}))
+        # 5 x 0.3 um + 3 x 1.5 um on 180 pixels: voxels are 6 pixels wide and 9 high
+        xy = shown[4 : 5 * 9 : 9, 3 : 7 * 6 : 6, 0].ravel()
+        order = np.argsort(elements(0, TIMEPOINTS[t], 0)[1].ravel(), stable=True)
+        assert (np.diff(xy[order].astype(int)) >= 0).all()
+        assert np.ptp(xy) > 50
+
+
+def test_the_colours_of_a_channel_are_those_of_its_limits() -> None:
+    drawn = blend([np.array([[-5.0, 0, 2.5, 10, np.nan]])], [(0.0, 10.0)], ["FFFFFF"])
+    assert drawn[0, :, 0].tolist() == [0, 0, 64, 255, 0]
+
+
+def test_the_command_writes_a_picture(tmp_path: Path) -> None:
+    file = tmp_path / "out.png"
+    words = ["thumbnail", str(SAMPLE), "-o", str(file), "--size", "300", "--position", "z=3"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    with Pillow.open(file) as made:
+        assert made.format == "PNG"
+        np.testing.assert_array_equal(
+            pixels(made), pixels(n5zarr.thumbnail(SAMPLE, size=300, position={"z": 3}))
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--level", "7"], "em: level: expected 0 to 2, got 7"),
+        (["--position", "1,2"], "em: position: expected a number for each of z, y, x, got [1, 2]"),
+        (["--position", "40,1,1"], "em: position: expected 0 to 39 along z, got 40"),
+        (["--position", "q=1"], "em: position: expected names of z, y, x, got 'q'"),
+        (["--channel", "red"], "em: channel: expected one of 0, got 'red'"),
+        (["-o", "x.docx"], "output: x.docx: expected a name such as em.png"),
+    ],
+)
+def test_what_is_not_there_is_said_in_a_line(words: list[str], said: str, tmp_path: Path) -> None:
+    command = ["thumbnail", str(SAMPLE), "-o", str(tmp_path / "a.png"), *words]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert result.output.count("\n") == 1
+    assert said in result.output
+
+
+def test_a_file_stays_if_the_picture_cannot_be_written(tmp_path: Path) -> None:
+    output = tmp_path / "measured.h5"  # Pillow knows the name, and writes none
+    output.write_bytes(b"data")
+    command = ["thumbnail", str(n5zarr.sample_path()), "-o", str(output)]
+    assert CliRunner().invoke(app, command).exit_code == 2
+    assert output.read_bytes() == b"data"
+
+
+def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
+    with pytest.raises(N5MissingDependencyError, match=r"n5zarr\[view\]"):
+        n5zarr.thumbnail(SAMPLE)
+
+
+def test_thumbnail_png_is_small() -> None:
+    png = thumbnail_png(find_images(SAMPLE)[0])
+    with Pillow.open(io.BytesIO(png)) as made:
+        assert max(made.size) <= 256
+    assert len(png) < 40_000
+
+
+def test_a_number_is_the_index_of_a_channel_also_where_names_are_numbers(tmp_path: Path) -> None:
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="a", data=np.ones((3, 7, 11), "u2"), axes=["c", "y", "x"],
+        attributes={"coordinateArrays": {"c": ["1", "2", "3"]}},
+    )  # fmt: skip
+    (image,) = find_images(tmp_path / "c.n5")
+    assert [channel.name for channel in image.channels] == ["1", "2", "3"]
+    slices = plan_slices(image, (64, 64))
+    for wanted, index in ((1, 1), ("1", 0), ("3", 2)):
+        channels, _ = read_slices(slices, [wanted], [(64, 64)])
+        assert [channel.index for channel in channels] == [index]

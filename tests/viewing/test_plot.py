@@ -1,0 +1,79 @@
+"""Figures of images: axes in physical units, and the values at their places."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import tensorstore
+
+import n5zarr
+from n5zarr.errors import N5MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLE = Path(n5zarr.sample_path())
+
+
+@pytest.fixture(autouse=True)
+def _headless() -> Iterator[None]:
+    before = mpl.get_backend()
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+    plt.switch_backend(before)
+
+
+def test_slices_are_at_their_places() -> None:
+    """Level s1: voxels of 16, 16 and 40 nm, the first centre at 4, 4 and 10 nm."""
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(SAMPLE / "em/s1")}}
+    stored = tensorstore.open(spec, read=True).result().read().result()  # x, y, z
+    figure = n5zarr.plot(SAMPLE, level=1, position=(20, 48, 64))
+    xy, zy, xz, bar = figure.axes
+    # position 400, 384, 512 nm is element 9.75, 23.75, 31.75
+    np.testing.assert_array_equal(xy.images[0].get_array(), stored[:, :, 10].T)
+    np.testing.assert_array_equal(zy.images[0].get_array(), stored[32])
+    np.testing.assert_array_equal(xz.images[0].get_array(), stored[:, 24].T)
+    x, y, z = (-0.004, 1.02), (-0.004, 0.764), (-0.01, 0.79)
+    for axes, across, down in ((xy, x, y), (zy, z, y), (xz, x, z)):
+        np.testing.assert_allclose(axes.get_xlim(), across)
+        np.testing.assert_allclose(axes.get_ylim(), down[::-1])
+        assert axes.get_aspect() == 1
+    labels = [(a.get_xlabel(), a.get_ylabel(), a.get_title()) for a in (xy, zy, xz)]
+    assert labels == [
+        ("x / µm", "y / µm", "z = 0.41 µm"),
+        ("z / µm", "y / µm", "x = 0.516 µm"),
+        ("x / µm", "z / µm", "y = 0.388 µm"),
+    ]
+    assert bar.get_ylim() == (0, 255)
+    assert figure.number in plt.get_fignums()
+
+
+@pytest.mark.parametrize("what", ["labels", "channels", "bool", "flat"])
+def test_all_kinds_are_drawn_without_a_warning(what: str, tmp_path: Path) -> None:
+    values: Any = np.arange(2 * 3 * 5 * 7).reshape(2, 3, 5, 7) % 4
+    shape, dtype = ((3, 5), "u2") if what == "flat" else ((2, 3, 5, 7), "u2")
+    names = {"labels": "tzyx", "channels": "czyx", "bool": "tzyx", "flat": "yx"}[what]
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5/a", shape=shape, dtype="bool" if what == "bool" else dtype, axes=names
+    )
+    array[...] = values[0, :, :, 0] if what == "flat" else values
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = n5zarr.plot(array, labels=["*"] if what == "labels" else ())
+        figure.savefig(tmp_path / "a.png")
+    legend = [text.get_text() for each in figure.legends for text in each.get_texts()]
+    expected = {"labels": ["0", "1", "2", "3"], "channels": ["channel 0", "channel 1"]}
+    assert legend == expected.get(what, [])
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(N5MissingDependencyError, match=r"n5zarr\[plot\]"):
+        n5zarr.plot(SAMPLE)

@@ -1,0 +1,76 @@
+"""``n5zarr serve``: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[2] / "docs/serve.md"
+SAMPLE = n5zarr.sample_path()
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "n5zarr", "serve", SAMPLE]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        yield run
+        run.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has other signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_where_it_serves_and_ends_quietly(
+    process: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    assert process.stdout is not None
+    printed = [process.stdout.readline() for _ in range(9)]
+    url = re.search(r"http://127\.0\.0\.1:[0-9]+/", printed[1])
+    assert url is not None
+    with urllib.request.urlopen(f"{url[0]}n5/attributes.json", timeout=10) as answer:  # noqa: S310
+        assert answer.read() == Path(SAMPLE, "attributes.json").read_bytes()
+    shown = (
+        "".join(printed)
+        .replace(url[0], "http://127.0.0.1:43211/")
+        .replace(SAMPLE, "/data/sample.n5")
+    )
+    assert shown in PAGE.read_text()
+    process.send_signal(number)
+    rest = process.communicate(timeout=10)
+    assert (process.returncode, rest) == (0, ("", ""))
+
+
+def test_a_port_in_use_is_said() -> None:
+    with n5zarr.serve(SAMPLE) as server:
+        result = CliRunner().invoke(app, ["serve", SAMPLE, "--port", str(server.port)])
+    assert result.exit_code == 2
+    expected = f"127.0.0.1:{server.port}: expected a free port, got one in use; port 0 takes any"
+    assert expected in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["nothing.n5"], "nothing.n5 does not exist"),
+     ([SAMPLE, "--host", "203.0.113.9"], "203.0.113.9:0: expected an address of this machine")],
+)  # fmt: skip
+def test_what_cannot_be_served_is_said_in_a_line(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["serve", *words])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
