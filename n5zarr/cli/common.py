@@ -5,21 +5,25 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
 import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, override
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.segment import Segment
 
 from n5zarr.errors import N5Error, N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from rich.console import ConsoleOptions, RenderableType
 
 __all__ = [
     "AsJson",
@@ -39,9 +43,14 @@ __all__ = [
     "errors_in_one_line",
     "is_quiet",
     "print_json",
+    "printable",
+    "say",
     "storage_options",
     "whole_numbers",
 ]
+
+# C0 but tab and end of line, C1, and what reverses the direction of text
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 """Whether warnings and progress bars are left out: ``--quiet``."""
@@ -86,6 +95,36 @@ type Described = dict[str, Any]
 """JSON from `describe` or `describe_tree`, or a part of it."""
 
 
+def printable(text: str) -> str:
+    r"""Return text in which characters that control a terminal are written as escapes.
+
+    Names of nodes, attributes and messages are what the writer of a container chose; a terminal
+    would do what they say.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def say(text: str) -> None:
+    """Print a line on standard output."""
+    typer.echo(printable(text))
+
+
+class _Console(Console):
+    """A console that shows what controls a terminal instead of sending it."""
+
+    @override
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return the console of an output; what is piped is neither folded nor cut."""
     stream = sys.stderr if stderr else sys.stdout
@@ -98,7 +137,7 @@ def _console_of(stream: TextIO) -> Console:
     """Return the one console of a stream, so that lines appear above a progress bar, not in it."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else 10_000)
+    return _Console(file=stream, highlight=False, width=None if stream.isatty() else 10_000)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from n5zarr.cli.common import (
     complain_of_each,
     errors_in_one_line,
     print_json,
+    say,
     storage_options,
 )
 from n5zarr.cli.progress import progress_bar
@@ -75,7 +76,7 @@ def diff(
         print_json({**asdict(found), "problems": problems, "is_equal": found.is_equal})
     else:
         for line in _lines(found):
-            typer.echo(line)
+            say(line)
     complain_of_each(problems)
     if not found.is_equal:
         raise typer.Exit(2 if problems else 1)

@@ -16,6 +16,7 @@ from n5zarr.cli.common import (
     Options,
     errors_in_one_line,
     print_json,
+    say,
     storage_options,
 )
 from n5zarr.cli.progress import progress_bar
@@ -79,7 +80,7 @@ def download(
             n_there = done.n_blocks - done.n_loaded
             there = f"; {n_there} were there" if n_there else ""
             datasets = f"{len(done.datasets)} dataset{'s' if len(done.datasets) > 1 else ''}"
-            typer.echo(
+            say(
                 f"{done.container}: {done.n_loaded} of {done.n_blocks} blocks {loaded}, "
                 f"{bytes_text(done.n_bytes_loaded)}, of {datasets}{there}"
             )

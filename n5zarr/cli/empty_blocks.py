@@ -18,6 +18,7 @@ from n5zarr.cli.common import (
     complain_of_each,
     errors_in_one_line,
     print_json,
+    say,
     storage_options,
 )
 from n5zarr.cli.progress import progress_bar
@@ -58,7 +59,7 @@ def rm_empty(
         else:
             would = "would be removed" if dry_run else "removed"
             pruned = f", and {done.n_directories} empty directories" if done.n_directories else ""
-            typer.echo(
+            say(
                 f"{done.n_removed} of {done.n_blocks} blocks {would}, {bytes_text(done.n_bytes)}, "
                 f"of {done.n_datasets} datasets{pruned}"
             )

@@ -23,6 +23,8 @@ from n5zarr.cli.common import (
     console,
     errors_in_one_line,
     print_json,
+    printable,
+    say,
     storage_options,
 )
 from n5zarr.cli.progress import progress_bar
@@ -112,7 +114,7 @@ def print_tree(nodes: Iterable[inspect.Described]) -> int:
         if is_terminal:
             screen.print(line, soft_wrap=True)
         else:
-            typer.echo(line.plain)
+            say(line.plain)
         if level:
             above.append(space if is_last else going_on)
         n_unreadable += node["kind"] == "unreadable"
@@ -123,7 +125,7 @@ def _label(node: Described) -> Text:
     if node["kind"] == "more":
         count = f"{node['n_more']:,}".replace(",", " ")
         return Text(f"... and {count} more (--limit 0 shows all)", "dim")
-    name = Text(node["name"], _STYLES[node["kind"]])
+    name = Text(printable(node["name"]).replace("\n", "\\n"), _STYLES[node["kind"]])
     if "error" in node:
         return Text.assemble(name, f"  {node['kind']}: {' '.join(node['error'].split())}")
     if node["kind"] == "group":

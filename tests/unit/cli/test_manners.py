@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -21,6 +22,7 @@ from n5zarr.errors import N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SAMPLE = n5zarr.sample_path()
 
@@ -137,3 +139,22 @@ def test_a_reader_that_stops_is_no_error(monkeypatch: pytest.MonkeyPatch) -> Non
     result = CliRunner().invoke(app, ["tree", SAMPLE])
     assert result.exit_code == 1
     assert result.output == ""
+
+
+def test_names_do_not_reach_the_terminal_as_commands(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="d", shape=(3, 5), chunks=(3, 5), dtype="i4")
+    name = "\x1b]0;title\x07\x9b31mred\n\u202eno"
+    (root / name).mkdir()
+    document = json.loads((root / "d/attributes.json").read_text())
+    document |= {"axes": ["\x1b[31mx", "y"], "units": ["\x1bnm", "nm"], "resolution": [1, 2]}
+    (root / "d/attributes.json").write_text(json.dumps(document))
+    (root / name / "attributes.json").write_text("{")
+    for words in (["tree"], ["info"], ["info", "d"], ["validate"], ["tree", "--json"]):
+        place = root.joinpath(*words[1:2]) if words[0] == "info" else root
+        more = [word for word in words[1:] if word.startswith("-")]
+        done = CliRunner().invoke(app, [words[0], str(place), *more])
+        assert done.stdout
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(done.stdout + done.stderr), words
+    tree = CliRunner().invoke(app, ["tree", str(root)]).stdout
+    assert "\\x1b]0;title\\x07\\x9b31mred\\n\\u202eno" in tree
