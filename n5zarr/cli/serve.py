@@ -70,15 +70,15 @@ def _lines(server: Server) -> Iterator[str]:
     opened, url = server.app.state.opened, server.url
     yield f"[bold]Serving[/] {escape(str(opened))}; Ctrl-C ends it"
     yield f"  Start page   {url}"
-    yield f"  Zarr         {url}zarr/"
+    yield f"  Zarr         {url}zarr3/ or {url}zarr2/"
     yield f"  OME-Zarr     {url}ome/"
     yield f"  N5           {url}n5/"
     dataset = None
     with suppress(N5Error):  # a server may not list
         dataset = opened.first_dataset()
     path = _NONE if dataset is None else dataset
-    zarr, n5 = (escape(url + join(view, quote(path))) for view in ("zarr", "n5"))
+    zarr, n5 = (escape(url + join(view, quote(path))) for view in ("zarr3", "n5"))
     yield f"[bold]To open {escape(path) or 'it'}[/]"
-    yield f'  zarr         zarr.open("{zarr}", mode="r", zarr_format=3)'
-    yield f'  TensorStore  tensorstore.open("{zarr}/|zarr3:") or "{n5}/|n5:"'
+    yield f'  zarr         zarr.open("{zarr}", mode="r")'
+    yield f'  TensorStore  tensorstore.open("{zarr}/|auto:") or "{n5}/|n5:"'
     yield f"  Neuroglancer {zarr}/|zarr3:"

@@ -85,6 +85,9 @@ def rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _group_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     names, count = node["children"], node["n_children"]
+    if names is None:
+        yield "children", "not known, as the server does not list them; open them by their paths"
+        return
     more = f", and {count - _MOST_NAMES} more" if count > _MOST_NAMES else ""
     yield "children", ", ".join(names[:_MOST_NAMES]) + more or "none"
     if "children_by_kind" not in node:

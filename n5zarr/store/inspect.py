@@ -71,7 +71,8 @@ def describe(
     -------
     dict
         Plain JSON. Tuples named ``..._n5`` are in N5 order, those named ``..._c`` in C order. With
-        BigDataViewer's XML, ``project`` holds its setups, time points and missing views.
+        BigDataViewer's XML, ``project`` holds its setups, time points and missing views. Where a
+        server does not list, ``children`` of a group are None.
 
     Raises
     ------
@@ -95,10 +96,20 @@ def describe(
     return {
         **description,
         "kind": _kind(node),
-        **_describe_children(opened, node_path, limit),
+        **_describe_listed(opened, node_path, limit),
         "attributes": dict(node.attributes),
         **({} if project is None else {"project": project.describe()}),
     }
+
+
+def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
+    """Describe what is in a group, as far as the server tells it."""
+    try:
+        return _describe_children(opened, path, limit)
+    except N5UnsupportedError as err:
+        if err.kind != "listing":
+            raise
+        return {"n_children": None, "children": None}
 
 
 def _describe_children(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:

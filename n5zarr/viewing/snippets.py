@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["code_for", "code_for_image", "viewer_links"]
 
-_ZARR = 'import zarr\n\narray = zarr.open_array({zarr}, mode="r", zarr_format=3)\nprint(array)'
+_ZARR = 'import zarr\n\narray = zarr.open_array({zarr}, mode="r")\nprint(array)'
 _TENSORSTORE = (
     "import tensorstore\n\n"
     'source = {{"driver": "zarr3", "kvstore": {folder}}}\n'
@@ -29,7 +29,7 @@ _ARRAY = {
     "n5zarr": "import n5zarr\n\narray = n5zarr.open({n5})\nprint(array.info)",
 }
 _GROUP = {
-    "zarr": 'import zarr\n\ngroup = zarr.open_group({zarr}, mode="r", zarr_format=3)\nprint(group)',
+    "zarr": 'import zarr\n\ngroup = zarr.open_group({zarr}, mode="r")\nprint(group)',
     "n5zarr": "import n5zarr\n\ngroup = n5zarr.open({n5})\nprint(group)",
 }
 _IMAGE = {
@@ -60,14 +60,14 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
     >>> print(code_for("http://127.0.0.1:8000", "em/s0", is_array=True)["zarr"])
     import zarr
     <BLANKLINE>
-    array = zarr.open_array("http://127.0.0.1:8000/zarr/em/s0", mode="r", zarr_format=3)
+    array = zarr.open_array("http://127.0.0.1:8000/zarr3/em/s0", mode="r")
     print(array)
     """
     below = f"/{quote(path)}" if path else ""
     places = {
-        "zarr": f"{url.rstrip('/')}/zarr{below}",
+        "zarr": f"{url.rstrip('/')}/zarr3{below}",
         "n5": f"{url.rstrip('/')}/n5{below}",
-        "folder": f"{url.rstrip('/')}/zarr{below}/",
+        "folder": f"{url.rstrip('/')}/zarr3{below}/",
     }
     quoted = {name: json.dumps(place) for name, place in places.items()}
     templates = _ARRAY if is_array else _GROUP

@@ -6,8 +6,6 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
-import zarr
-
 from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.client import check_client
@@ -15,6 +13,8 @@ from n5zarr.viewing.serve.run import running
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    import zarr
 
     from n5zarr.storage.place import Location
     from n5zarr.viewing.serve.run import Server
@@ -120,11 +120,10 @@ def view(  # noqa: PLR0913 - as the command
     http://127.0.0.1:.../view?dataset=em
     """
     check_client()
-    place = location.store_path if isinstance(location, zarr.Array | zarr.Group) else location
     datasets = [dataset] if isinstance(dataset, str) else list(dataset)
     patterns = [labels] if isinstance(labels, str) else list(labels)
     server = running(
-        place,
+        location,
         host,
         port,
         allow_hosts=allow_hosts,

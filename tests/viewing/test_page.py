@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.neuroglancer import neuroglancer_state
 from tests.contract.bigstitcher import write_dataset
+from tests.remote.servers import static
 from tests.viewing.volumes import SHAPE, volume, write_volumes
 
 if TYPE_CHECKING:
@@ -122,13 +124,8 @@ def test_large_groups_have_several_pages(tmp_path: Path) -> None:
 def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> None:
     root = write_volumes(tmp_path / "boxes.n5")
     with n5zarr.view(root, dataset=["em/s1", "cells"], labels="cells/*") as shown:
-        with pytest.raises(urllib.error.HTTPError) as redirect:
-            urllib.request.build_opener(NoRedirect).open(shown.url)
-        redirect.value.close()
-        target = redirect.value.headers["Location"]
-        page, _, fragment = target.partition("#!")
+        page, state = way_to_viewer(shown.url)
         status, html, headers = get(page)
-        state = json.loads(unquote(fragment))
         sources = [layer["source"] for layer in state["layers"]]
         documents = [
             json.loads(get(source.removesuffix("|zarr3:") + "zarr.json")[1]) for source in sources
@@ -140,6 +137,15 @@ def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> Non
         ("image", "em"), ("segmentation", "seg"),
     ]  # fmt: skip
     assert all("multiscales" in document["attributes"]["ome"] for document in documents)
+
+
+def way_to_viewer(url: str) -> tuple[str, Any]:
+    """Return the page to which an address leads, and the state that Neuroglancer gets."""
+    with pytest.raises(urllib.error.HTTPError) as redirect:
+        urllib.request.build_opener(NoRedirect).open(url)
+    redirect.value.close()
+    page, _, fragment = redirect.value.headers["Location"].partition("#!")
+    return page, json.loads(unquote(fragment))
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -208,6 +214,29 @@ def test_links_to_each_other_hide_nothing_else(tmp_path: Path) -> None:
         assert get(f"{server.url}tree/{'x' * 300}")[0] == 500
         assert "to the start page" in get(f"{server.url}tree/{'x' * 300}")[1]
         assert get(f"{server.url}tree/%2e%2e/secret")[0] == 404
+
+
+def test_hidden_nodes_are_on_no_page(tmp_path: Path) -> None:
+    path = write_volumes(tmp_path / "v.n5")
+    for hidden in (".trash", "em/.old"):
+        shutil.copytree(path / "em/s1", path / hidden / "s0")
+    with n5zarr.serve(path) as server:
+        for at in ("", "tree/em"):
+            status, page, _ = get(server.url + at)
+            assert (status, "s1" in page) == (200, True)
+            assert ".trash" not in page
+            assert ".old" not in page
+        assert get(f"{server.url}tree/.trash/s0")[0] == 404
+        assert ".trash" not in str(way_to_viewer(f"{server.url}view"))
+
+
+def test_groups_are_shown_where_a_server_does_not_list() -> None:
+    with static(n5zarr.sample_path(), lists=False) as url, n5zarr.serve(url) as server:
+        for at in ("", "tree/em"):
+            status, page, _ = get(server.url + at)
+            assert (status, "does not list" in page, "zarr3" in page) == (200, True, True)
+        status, page, _ = get(f"{server.url}tree/em/s0")
+        assert (status, "(40, 96, 128)" in page) == (200, True)
 
 
 def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import tensorstore
 import zarr
 
 import n5zarr
@@ -212,6 +213,34 @@ def test_documents_of_both_formats_are_those_of_one_array(server: Server) -> Non
     v2: Any = json.loads(ask(server, "/zarr/em/s2/.zarray").body)  # type: ignore[attr-defined]
     assert (v3["shape"], v2["shape"]) == ([10, 24, 32], [10, 24, 32])
     assert ask(server, "/zarr/em/.zgroup").status == 200
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_view_of_one_format_needs_no_other_word(server: Server, zarr_format: int) -> None:
+    """Warnings are errors here; a view of both makes zarr warn, and tensorstore ask."""
+    url = f"{server.url}zarr{zarr_format}/em/s2"
+    array: Any = zarr.open(url, mode="r")
+    expected: Any = zarr.open_array(n5zarr.N5Store(n5zarr.sample_path()), path="em/s2", mode="r")
+    assert array.metadata.zarr_format == zarr_format
+    np.testing.assert_array_equal(array[...], expected[...])
+    found = tensorstore.open(f"{url}/|auto:", read=True).result()
+    np.testing.assert_array_equal(found.read().result(), expected[...])
+
+
+@pytest.mark.parametrize("path", ["em", "em/s2"])
+def test_what_is_open_is_served(path: str) -> None:
+    with n5zarr.serve(n5zarr.open(n5zarr.sample_path(), path=path)) as server:
+        found: Any = zarr.open(f"{server.url}zarr3", mode="r")
+        assert (found["s2"] if path == "em" else found).shape == (10, 24, 32)
+
+
+def test_a_large_file_is_not_read_into_memory(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="d", shape=(3,), chunks=(3,), dtype="u1")
+    with (tmp_path / "c.n5/large.tif").open("wb") as file:
+        file.truncate(1 << 40)
+    with n5zarr.serve(tmp_path / "c.n5") as server:
+        answer: Any = ask(server, "/n5/large.tif")
+    assert (answer.status, answer.body) == (500, b"large.tif: File too large\n")
 
 
 @pytest.mark.parametrize(

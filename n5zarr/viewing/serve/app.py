@@ -47,7 +47,7 @@ def make_app(
     hosts: Collection[str] | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """Make the application for a location: ``/n5/``, ``/zarr/``, ``/ome/`` and a page at ``/``.
+    """Make the application for a location: its views, and a page at ``/``.
 
     Nothing is read but the location itself; the images are found when ``/ome/`` is first asked for.
 
@@ -76,7 +76,13 @@ def make_app(
         There is nothing at this location.
     """
     opened = Opened(location, storage_options, labels=labels)
-    views = {"n5": N5View(opened), "zarr": ZarrView(opened), "ome": OmeView(opened)}
+    views = {
+        "n5": N5View(opened),
+        "zarr": ZarrView(opened),
+        "zarr3": ZarrView(opened, (3,)),
+        "zarr2": ZarrView(opened, (2,)),
+        "ome": OmeView(opened),
+    }
     sending = Sending()
     mounts = [Mount(f"/{name}", _Keys(name, view, sending)) for name, view in views.items()]
     cors = Middleware(

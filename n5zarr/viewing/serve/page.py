@@ -14,13 +14,17 @@ from starlette.routing import Route
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.store import inspect
+from n5zarr.store.looking import not_found
 from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client
 from n5zarr.viewing.serve.page_html import POLICY, Page, base_name, failure_page, node_page
+from n5zarr.viewing.serve.views import is_shown
 from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
@@ -155,7 +159,7 @@ class _Pages:
 
 def _images(opened: Opened) -> list[Image]:
     try:
-        return images_of(opened.tree())
+        return [image for image in images_of(opened.tree()) if is_shown(image.path)]
     except N5UnrepresentableError as err:
         _log.info("no images: %s", err)
         return []
@@ -163,13 +167,26 @@ def _images(opened: Opened) -> list[Image]:
 
 def _described(opened: Opened, path: str, skip: int) -> tuple[dict[str, Any], list[Described]]:
     """Describe a node, and the first of those below it that come after some."""
+    if not is_shown(path):
+        raise not_found(opened.store, path)
     store, place = opened.store.reopened(), join(opened.path, path)
     node = inspect.describe(store, place, size=False, limit=_MOST_NODES)
+    if node["kind"] == "group" and node["children"] is None:  # the server does not list
+        return node, []
     below = inspect.describe_each(
         store, place, depth=2, limit=_MOST_NODES, skip=skip, geometry=True
     )
     next(below)
-    return node, list(below)
+    return node, list(_shown(below))
+
+
+def _shown(below: Iterable[Described]) -> Iterator[Described]:
+    """Leave out nodes that the views do not show, with all below them."""
+    above: list[str] = []
+    for each in below:
+        above[each.level - 1 :] = [str(each.description.get("name", ""))]
+        if is_shown("/".join(above)):
+            yield each
 
 
 def _failure(err: Exception, url: str) -> Response:

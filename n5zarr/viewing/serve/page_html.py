@@ -216,7 +216,9 @@ def _spacing(image: Image) -> str:
 def _tree(page: Page) -> list[Element]:
     """Write the nodes below a group, each with a link to its own page."""
     if not page.below:
-        return [element("h2", "Content"), element("p", "nothing", class_="dim")]
+        is_known = page.node["children"] is not None
+        text = "nothing" if is_known else "The server does not list it; add a path to /tree/."
+        return [element("h2", "Content"), element("p", text, class_="dim")]
     head = element("thead", element("tr", [element("th", name) for name in _COLUMNS]))
     found = list(_rows(page))
     more = [
@@ -315,7 +317,9 @@ def _snippets(code: Mapping[str, str]) -> list[Element]:
 
 def _addresses(page: Page) -> list[Element]:
     views = {
-        "zarr/": "Zarr v3 and v2, for any reader of Zarr",
+        "zarr3/": "Zarr v3, for any reader of Zarr",
+        "zarr2/": "Zarr v2",
+        "zarr/": "both; a reader has to say which it wants",
         "ome/": "the images as OME-Zarr 0.5",
         "n5/": "the container as it is stored",
     }

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import uvicorn
+import zarr
 from starlette.applications import Starlette
 
 from n5zarr.viewing.serve.app import make_app
@@ -29,7 +30,7 @@ _CLOSING = 2  # seconds that answers get when the server ends
 
 
 def serve(
-    location: Location,
+    location: Location | zarr.Array[Any] | zarr.Group,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -38,15 +39,16 @@ def serve(
 ) -> Server:
     """Serve a container over HTTP: as Zarr, as OME-Zarr and as it is; read only.
 
-    ``/zarr/`` has the keys of Zarr v3 and v2, ``/ome/`` those of its images as OME-Zarr 0.5, and
-    ``/n5/`` the files themselves. Any web page that is open in a browser on this machine may read
-    them while the server runs.
+    ``/zarr3/`` and ``/zarr2/`` have the keys of Zarr v3 and v2, ``/zarr/`` both, ``/ome/`` those of
+    its images as OME-Zarr 0.5, and ``/n5/`` the files themselves. Any web page that is open in a
+    browser on this machine may read them while the server runs.
 
     Parameters
     ----------
-    location : path, URL or zarr store
-        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher. Of
-        local files, none outside of the container is served, wherever links lead.
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or what
+        :func:`n5zarr.open` returns. Of local files, none outside of the container is served,
+        wherever links lead.
     host : str, optional
         Address to listen on; by default only programs on this machine reach it.
     port : int, optional
@@ -73,7 +75,7 @@ def serve(
     --------
     >>> import n5zarr, zarr
     >>> with n5zarr.serve(n5zarr.sample_path()) as server:
-    ...     zarr.open_array(server.url + "zarr/em/s2", mode="r", zarr_format=3).shape
+    ...     zarr.open_array(server.url + "zarr3/em/s2", mode="r").shape
     (10, 24, 32)
     """
     options = {"allow_hosts": allow_hosts, "storage_options": storage_options}
@@ -81,7 +83,7 @@ def serve(
 
 
 def running(
-    location_or_app: Location | Starlette,
+    location_or_app: Location | zarr.Array[Any] | zarr.Group | Starlette,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
@@ -92,6 +94,8 @@ def running(
     """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
     if isinstance(location_or_app, Starlette):
         return Server(location_or_app, host, port)
+    if isinstance(location_or_app, zarr.Array | zarr.Group):
+        location_or_app = location_or_app.store_path
     is_loopback = host.strip("[]") in ("localhost", "::1") or host.startswith("127.")
     hosts = {*LOOPBACK, _called(host), *allow_hosts} if is_loopback or allow_hosts else None
     app = make_app(location_or_app, labels=labels, storage_options=storage_options, hosts=hosts)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import time
 from abc import ABC, abstractmethod
@@ -16,7 +18,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Get, Stamp, Work, read_key
+from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
 from n5zarr.store.n5_store import N5Store
 from n5zarr.viewing.ome_store import OmeStore
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
@@ -35,6 +37,7 @@ __all__ = ["N5View", "OmeView", "View", "ZarrView", "is_shown"]
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
 _BLOCK = re.compile(r"(?:.*/)?[0-9]+", re.ASCII | re.DOTALL)
 _SETTLED = 1_000_000_000  # nanoseconds after which the time of a file tells its next change
+_LARGEST = 1 << 28  # bytes of a file that belongs neither to N5 nor to Zarr; it is read at once
 _SLOW = 0.002  # seconds: files that take longer, on a network or a disk, are read by threads
 
 
@@ -148,6 +151,9 @@ class N5View(_StoredView):
             return None
         if name == ATTRIBUTES_JSON or _BLOCK.fullmatch(key):
             return (yield from read_key(key))
+        [ends] = yield [Ends(key, 1, 0)]
+        if ends is not None and ends[0] > _LARGEST:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), key)
         return (yield from self._store.container.hierarchy.other_file(key))
 
     @override
@@ -156,12 +162,12 @@ class N5View(_StoredView):
 
 
 class ZarrView(_StoredView):
-    """The documents and chunks of Zarr v3 and v2, which any reader of Zarr decodes."""
+    """The documents and chunks of Zarr v3, of v2 or of both, which any reader of Zarr decodes."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
         super().__init__(opened)
         v3 = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
-        self._stores: dict[ZarrFormat, N5Store] = {3: v3, 2: v3.showing(2)}
+        self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
     async def read(self, key: str) -> BufferLike | None:
