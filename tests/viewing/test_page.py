@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -118,6 +119,18 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text")
+def test_a_name_that_is_no_text_stops_no_page(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    shutil.copytree(root / "em", root / "half\udc80")
+    with n5zarr.view(root) as shown:
+        url = shown.server.url
+        (start, page, _), view = get(url), get(shown.url)
+        assert (start, view[0]) == (200, 200)
+        assert "half" not in page
+        assert [link for link in Reader(page).links if link == f"{url}tree/em"]
 
 
 def test_large_groups_have_several_pages(tmp_path: Path) -> None:
