@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ __all__ = [
 
 
 _MOST_NAMES = 8  # in a message
+_COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,10 +414,13 @@ def _channels(
 
 
 def _channel(given: Mapping[str, JSON]) -> Channel:
-    window, label, color = mapping(given.get("window")), given.get("label"), given.get("color")
-    limits = numbers([window.get("start"), window.get("end")], 2)
+    """Read a channel; a colour or limits that are none are left out."""
+    window, label = mapping(given.get("window")), given.get("label")
+    color = _COLOR.fullmatch(str(given.get("color")))
+    low, high = numbers([window.get("start"), window.get("end")], 2) or (0.0, 0.0)
+    is_range = math.isfinite(low) and math.isfinite(high) and low < high
     return Channel(
         name=None if label is None else str(label),
-        color=color if isinstance(color, str) else None,
-        limits=None if limits is None else (limits[0], limits[1]),
+        color=color and color[1].upper(),
+        limits=(low, high) if is_range else None,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 __all__ = ["code_for", "code_for_image", "viewer_links"]
 
@@ -43,7 +43,9 @@ _VIEWERS = {  # where each takes the address of an OME-Zarr
 }
 
 
-def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
+def code_for(
+    url: str, path: str, *, is_array: bool, left_out: Collection[str] = ()
+) -> Mapping[str, str]:
     """Return Python code that opens a dataset or a group, by the name of the library.
 
     Parameters
@@ -54,6 +56,8 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
         Path of the node below what is served.
     is_array : bool
         Whether it is a dataset.
+    left_out : collection of str, optional
+        Libraries that cannot open it.
 
     Examples
     --------
@@ -71,7 +75,11 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
     }
     quoted = {name: json.dumps(place) for name, place in places.items()}
     templates = _ARRAY if is_array else _GROUP
-    return {name: template.format(**quoted) for name, template in templates.items()}
+    return {
+        name: template.format(**quoted)
+        for name, template in templates.items()
+        if name not in left_out
+    }
 
 
 def code_for_image(url: str, level: str) -> Mapping[str, str]:

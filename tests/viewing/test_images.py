@@ -14,6 +14,7 @@ from zarr.buffer import cpu
 import n5zarr
 from n5zarr.viewing.contrast import contrast_limits
 from n5zarr.viewing.images import find_images, open_tree
+from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 from n5zarr.viewing.ome_store import OmeStore
 
 JAVA = Path(__file__).parents[1] / "data/java"
@@ -84,3 +85,24 @@ def test_limits_are_those_of_what_is_drawn_where_the_sample_is_empty(tmp_path: P
         drawn = [np.array([[0, 5, 9]], dtype), np.array([[7]], dtype)]
         low, high = contrast_limits(image, 0, drawn)
         assert 5 <= low < high <= 9
+
+
+@pytest.mark.parametrize(
+    ("color", "ends", "expected"),
+    [("#00ff00", [20, 200], ("00FF00", (20, 200))), ("FF8000CC", [200, 20], ("FF8000", None)),
+     ("green", [7, 7], (None, None)), ("F00", [float("nan"), 7], (None, None)),
+     ("0000FF", [0, float("inf")], ("0000FF", None))],
+)  # fmt: skip
+def test_colours_and_limits_that_are_none_are_left_out(
+    color: str, ends: list[float], expected: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """Pictures and viewers would fail at them, also for all other images."""
+    array: Any = n5zarr.create_array(tmp_path / "c.n5/a", shape=(7, 5), chunks=(3, 5), dtype="u1")
+    array[...] = 40
+    window = {"min": 0, "max": 255, "start": ends[0], "end": ends[1]}
+    document: Any = {"channels": [{"color": color, "window": window}]}
+    n5zarr.open(tmp_path / "c.n5", mode="r+").attrs["omero"] = document
+    (image,) = find_images(tmp_path / "c.n5")
+    assert (image.channels[0].color, image.channels[0].limits) == expected
+    assert n5zarr.thumbnail(tmp_path / "c.n5", size=64).getcolors() is not None
+    fragment(neuroglancer_state([image], "http://127.0.0.1/ome"))

@@ -310,3 +310,11 @@ def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
     with pytest.warns(n5zarr.N5Warning, match="the unit"):
         ((_, options, _),) = napari_layers(tmp_path / "x.n5")
     assert options["units"] == ("pixel",) * 3
+
+
+def test_an_attribute_of_users_is_no_registration(tmp_path: Path) -> None:
+    array: Any = n5zarr.create_array(tmp_path / "x.n5/a", shape=(3, 5, 7), dtype="u1")
+    array.attrs["registration"] = [["elastix", 3], "rigid"]
+    ((_, options, _),) = napari_layers(tmp_path / "x.n5")
+    assert "affine" not in options
+    assert options["metadata"]["attributes"]["registration"] == [["elastix", 3], "rigid"]

@@ -11,7 +11,8 @@ import sys
 import urllib.error
 import urllib.request
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, override
+from pathlib import Path
+from typing import Any, override
 from urllib.parse import unquote
 
 import numpy as np
@@ -25,8 +26,7 @@ from tests.contract.bigstitcher import write_dataset
 from tests.remote.servers import static
 from tests.viewing.volumes import SHAPE, volume, write_volumes
 
-if TYPE_CHECKING:
-    from pathlib import Path
+JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Reader(HTMLParser):
@@ -83,6 +83,25 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
                 assert found["group"]["cells/seg"].shape == SHAPE
 
 
+@pytest.mark.parametrize(
+    ("container", "paths", "names"),
+    [("tree.n5", ["", "tree/a/b"], [{"zarr", "n5zarr"}, {"zarr"}]),
+     ("no-root-attrs.n5", [""], [{"zarr"}]),
+     ("strings.n5", ["tree/simple"], [{"zarr", "xarray", "n5zarr"}])],
+)  # fmt: skip
+def test_code_is_shown_where_it_can_run(
+    container: str, paths: list[str], names: list[set[str]]
+) -> None:
+    """Groups without a document are none on a server that does not list."""
+    with n5zarr.serve(JAVA / container) as server:
+        pages = [Reader(get(server.url + path)[1]) for path in paths]
+        codes = [[code for code in page.code if "/ome/" not in code] for page in pages]
+        found = [{re.findall("^import ([a-z0-9]+)", each)[0] for each in own} for own in codes]
+        assert found == names
+        for code in (each for own in codes for each in own):
+            exec(compile(code, "page", "exec"), {})  # noqa: S102 - our own page
+
+
 def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path) -> None:
     name = "<script>alert(1)<"
     root = write_volumes(tmp_path / "boxes.n5")
@@ -101,6 +120,18 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text")
+def test_a_name_that_is_no_text_stops_no_page(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    shutil.copytree(root / "em", root / "half\udc80")
+    with n5zarr.view(root) as shown:
+        url = shown.server.url
+        (start, page, _), view = get(url), get(shown.url)
+        assert (start, view[0]) == (200, 200)
+        assert "half" not in page
+        assert [link for link in Reader(page).links if link == f"{url}tree/em"]
 
 
 def test_large_groups_have_several_pages(tmp_path: Path) -> None:

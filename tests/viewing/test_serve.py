@@ -13,6 +13,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -464,3 +465,29 @@ def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> 
     found = send_raw(server, request * 1000)
     assert found.count(b"HTTP/1.1 200") < 30
     assert ask(server, BLOCK).status == 200
+
+
+def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
+    """Java writes NaN into attributes, which JSON does not have."""
+    root = tmp_path / "c.n5"
+    shutil.copytree(n5zarr.sample_path(), root)
+    for path, text in (("em", b'"fit": NaN'), ("em/s0", b'"ends": [-Infinity, "a NaN"]')):
+        file = root / path / "attributes.json"
+        file.write_bytes(file.read_bytes().replace(b"{", b"{" + text + b",", 1))
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    with n5zarr.serve(root) as server:
+        found = {}
+        for key in ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
+                    "zarr/em/.zattrs", "zarr/em/s0/.zattrs"):  # fmt: skip
+            with urlopen(server.url + key, timeout=10) as answer:  # noqa: S310 - our own server
+                document = json.loads(answer.read(), parse_constant=refuse)
+            found[key] = document.get("attributes", document)
+        array: Any = zarr.open_array(f"{server.url}zarr/em/s0", mode="r", zarr_format=3)
+        assert array[...].any()
+        with urlopen(f"{server.url}n5/em/attributes.json", timeout=10) as answer:  # noqa: S310
+            assert answer.read() == (root / "em/attributes.json").read_bytes()
+    assert {found[key]["fit"] for key in found if "s0" not in key} == {"NaN"}
+    assert [found[key]["ends"] for key in found if "s0" in key] == [["-Infinity", "a NaN"]] * 2
