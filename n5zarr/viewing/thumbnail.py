@@ -314,10 +314,5 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     """
     size = whole_number("size", size, *SIZES)
     found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
-    return draw_images(
-        found if all_images else found[0],
-        size=size,
-        level=level,
-        position=position,
-        channel=channel,
-    )
+    chosen = found if all_images else found[0]
+    return draw_images(chosen, size=size, level=level, position=position, channel=channel)

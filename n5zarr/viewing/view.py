@@ -110,9 +110,8 @@ def view(  # noqa: PLR0913 - as the command
     FileNotFoundError
         There is nothing at this location.
     N5UnrepresentableError
-        There is no image, none with such a path (``kind="option"``, ``"not-found"``), or an
-        argument cannot be one (``kind="option"``); or
-        Neuroglancer does not know the data type of any (``kind="data-type"``).
+        There is no image, or an argument cannot be one (``kind="option"``); none has such a path
+        (``"not-found"``); or Neuroglancer knows the data type of none (``"data-type"``).
 
     Examples
     --------
@@ -123,8 +122,7 @@ def view(  # noqa: PLR0913 - as the command
     """
     check_client()
     place = location.store_path if isinstance(location, zarr.Array | zarr.Group) else location
-    datasets = texts("dataset", dataset)
-    height = whole_number("height", height, 1)
+    datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
     check_address(host, port)
     server = running(
         place,
