@@ -262,7 +262,7 @@ def test_hidden_nodes_are_on_no_page(tmp_path: Path) -> None:
 
 
 def test_groups_are_shown_where_a_server_does_not_list() -> None:
-    with static(n5zarr.sample_path(), lists=False) as url, n5zarr.serve(url) as server:
+    with static(Path(n5zarr.sample_path()), lists=False) as url, n5zarr.serve(url) as server:
         for at in ("", "tree/em"):
             status, page, _ = get(server.url + at)
             assert (status, "does not list" in page, "zarr3" in page) == (200, True, True)
@@ -280,3 +280,21 @@ def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
     (path / "huge" / "attributes.json").write_text(document)
     with n5zarr.serve(path) as server, pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{server.url}thumbnail/huge.png", timeout=5)  # noqa: S310
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"dataset": [5]}, r"dataset: expected a text or a sequence of texts, got \[5\]"),
+        ({"labels": 5}, "labels: expected a text or a sequence of texts, got 5"),
+        ({"allow_hosts": 5}, "allow_hosts: expected a text or a sequence of texts, got 5"),
+        ({"host": 5}, "host: expected an address such as '127.0.0.1', got 5"),
+        ({"port": 70000}, "port: expected a whole number from 0 to 65535, got 70000"),
+        ({"port": "80"}, "port: expected a whole number from 0 to 65535, got '80'"),
+        ({"height": '1" onload="'}, "height: expected a whole number of at least 1, got "),
+    ],
+)
+def test_a_wrong_argument_of_a_view_is_said(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(N5UnrepresentableError, match=said) as raised:
+        n5zarr.view(n5zarr.sample_path(), **given)
+    assert raised.value.kind == "option"

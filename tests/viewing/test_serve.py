@@ -351,6 +351,7 @@ def test_a_container_that_is_itself_a_link_is_served(container: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("host", "status"),
     [("127.0.0.1", 200), ("localhost", 200), ("LOCALHOST:80", 200), ("[::1]:9", 200),
+     ("[0:0:0:0:0:0:0:1]:9", 200), ("[::2]", 421), ("[::1].evil.example", 421),
      ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.", 421), ("", 421),
      ("evil.example:127.0.0.1", 421), ("me.example:8080", 200)],
 )  # fmt: skip
