@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
-from n5zarr.viewing.arguments import check_address, texts, whole_number
+from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.client import check_client
@@ -122,12 +122,11 @@ def view(  # noqa: PLR0913 - as the command
     """
     check_client()
     datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
-    check_address(host, port)
     server = running(
         location,
         host,
         port,
-        allow_hosts=texts("allow_hosts", allow_hosts),
+        allow_hosts=allow_hosts,
         labels=texts("labels", labels),
         storage_options=storage_options,
     )

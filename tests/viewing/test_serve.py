@@ -361,6 +361,22 @@ def test_names_of_other_hosts_are_refused(container: Path, host: str, status: in
         assert send_raw(server, request.encode()).startswith(f"HTTP/1.1 {status} ".encode())
 
 
+@pytest.mark.parametrize("host", ["0:0:0:0:0:0:0:1", "[::1]", "127.3.5.7"])
+def test_every_spelling_of_this_machine_is_guarded(container: Path, host: str) -> None:
+    with (
+        n5zarr.serve(container, host=host) as server,
+        socket.create_connection((host.strip("[]"), server.port), timeout=10) as connection,
+    ):
+        connection.sendall(f"GET {BLOCK} HTTP/1.1\r\nHost: evil.example\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 421 ")
+
+
+@pytest.mark.parametrize("wrong", [{"port": 70000}, {"port": "80"}, {"host": 3}])
+def test_what_is_no_address_is_refused(container: Path, wrong: Any) -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"^(port|host): expected"):
+        n5zarr.serve(container, **wrong)
+
+
 def test_long_and_strange_requests_are_refused(server: Server) -> None:
     host = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     for request, status in (

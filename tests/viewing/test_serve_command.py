@@ -108,4 +108,4 @@ def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -
         console().print(line, soft_wrap=True)
     printed = capsys.readouterr().out
     assert "Start page   http://[fe80::a]:7/\n" in printed
-    assert '"http://[fe80:0:0:0:0:0:0:a]:7/zarr/em/s0"' in printed
+    assert '"http://[fe80:0:0:0:0:0:0:a]:7/zarr3/em/s0"' in printed

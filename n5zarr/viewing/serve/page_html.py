@@ -167,7 +167,12 @@ def _card(page: Page, image: Image) -> Element:
     ]
     return element(
         "div",
-        element("img", alt="", loading="lazy", src=f"{page.url}thumbnail/{quote(image.path)}.png"),
+        element(
+            "img",
+            alt="no picture",
+            loading="lazy",
+            src=f"{page.url}thumbnail/{quote(image.path)}.png",
+        ),
         element("h3", image.name),
         element("p", image.path, class_="path mono") if image.path != image.name else None,
         [element("p", fact, class_="dim") for fact in facts if fact],
