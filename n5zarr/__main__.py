@@ -13,6 +13,8 @@ def main() -> None:
         if err.name not in ("typer", "rich"):
             raise
         sys.exit("n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'")
+    except KeyboardInterrupt:  # imports take a second
+        sys.exit(130)
     app()
 
 

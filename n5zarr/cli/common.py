@@ -133,11 +133,12 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @lru_cache(maxsize=4)
-def _console_of(stream: TextIO) -> Console:
+def _console_of(stream: TextIO | None) -> Console:
     """Return the one console of a stream, so that lines appear above a progress bar, not in it."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
-    return _Console(file=stream, highlight=False, width=None if stream.isatty() else 10_000)
+    is_folded = stream is None or stream.isatty()  # None: a service has closed it
+    return _Console(file=stream, highlight=False, width=None if is_folded else 10_000)
 
 
 @contextmanager

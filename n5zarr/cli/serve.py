@@ -15,6 +15,7 @@ from n5zarr.cli.common import Debug, Location, Options, console, storage_options
 from n5zarr.cli.serving import Host, Port, until_stopped
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
+from n5zarr.viewing.snippets import for_fsspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,17 +68,17 @@ def serve(
 
 def _lines(server: Server) -> Iterator[str]:
     """Say where what is served, and how programs open it."""
-    opened, url = server.app.state.opened, server.url
+    opened, own = server.app.state.opened, for_fsspec(server.url)
     yield f"[bold]Serving[/] {escape(str(opened))}; Ctrl-C ends it"
-    yield f"  Start page   {url}"
-    yield f"  Zarr         {url}zarr3/ or {url}zarr2/"
-    yield f"  OME-Zarr     {url}ome/"
-    yield f"  N5           {url}n5/"
+    yield f"  Start page   {escape(server.url)}"  # IPv6 looks like markup
+    yield f"  Zarr         {escape(own)}zarr3/ or {escape(own)}zarr2/"
+    for name, view in (("OME-Zarr", "ome/"), ("N5", "n5/")):
+        yield f"  {name:12} {escape(own)}{view}"
     dataset = None
     with suppress(N5Error):  # a server may not list
         dataset = opened.first_dataset()
     path = _NONE if dataset is None else dataset
-    zarr, n5 = (escape(url + join(view, quote(path))) for view in ("zarr3", "n5"))
+    zarr, n5 = (escape(own + join(view, quote(path))) for view in ("zarr3", "n5"))
     yield f"[bold]To open {escape(path) or 'it'}[/]"
     yield f'  zarr         zarr.open("{zarr}", mode="r")'
     yield f'  TensorStore  tensorstore.open("{zarr}/|auto:") or "{n5}/|n5:"'

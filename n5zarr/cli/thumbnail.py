@@ -11,7 +11,8 @@ from rich.markup import escape
 
 from n5zarr.cli.common import Debug, Location, console, errors_in_one_line, storage_options
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.viewing import thumbnail as library
+from n5zarr.viewing.images import find_images
+from n5zarr.viewing.thumbnail import SIZES, draw_images
 
 __all__ = ["thumbnail"]
 
@@ -19,7 +20,8 @@ _Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="Picture to write, such as em.png.")
 ]
 _Size = Annotated[
-    int, typer.Option(min=32, max=8192, metavar="PIXELS", help="Largest width and height.")
+    int,
+    typer.Option(min=SIZES[0], max=SIZES[1], metavar="PIXELS", help="Largest width and height."),
 ]
 _Level = Annotated[
     int | None,
@@ -71,15 +73,18 @@ def thumbnail(
     The first image at PATH is drawn: xy, beside it zy, below it xz, in physical proportions.
     """
     with errors_in_one_line(debug=debug):
-        picture = library.thumbnail(
-            location,
+        at = _position(position)
+        if not output.parent.is_dir():
+            message = f"output: {output}: expected a folder that exists, got {output.parent}"
+            raise N5UnrepresentableError(message, kind="option")
+        options = storage_options(option)
+        images = find_images(location, labels=labels or (), storage_options=options)
+        picture = draw_images(
+            images if all_images else images[0],
             size=size,
             level=level,
-            position=_position(position),
+            position=at,
             channel=channel or None,
-            labels=labels or (),
-            all_images=all_images,
-            storage_options=storage_options(option),
         )
         encoded = io.BytesIO()  # a file that is there stays if this fails
         encoded.name = output.name  # tells the format
@@ -89,8 +94,12 @@ def thumbnail(
             message = f"output: {output}: expected a name such as em.png: {err}"
             raise N5UnrepresentableError(message, kind="option") from err
         output.write_bytes(encoded.getvalue())
-    text = f"Wrote {output}: {picture.width} x {picture.height} pixels."
-    console().print(escape(text), soft_wrap=True)
+    lines = [f"Wrote {output}: {picture.width} x {picture.height} pixels."]
+    if len(images) > 1 and not all_images:
+        name = images[0].path or images[0].name
+        lines.append(f"Drew {name}, the first of {len(images)} images; --all draws all.")
+    for line in lines:
+        console().print(escape(line), soft_wrap=True)
 
 
 def _position(text: str | None) -> list[int] | dict[str, int] | None:
@@ -98,9 +107,13 @@ def _position(text: str | None) -> list[int] | dict[str, int] | None:
     if text is None:
         return None
     parts = [part.partition("=") for part in text.split(",")]
+    names = [name.strip() for name, equals, _ in parts if equals]
+    if len(names) != len(set(names)):
+        message = f"expected each axis once, got {text!r}"
+        raise typer.BadParameter(message, param_hint="--position")
     try:
-        if all(equals for _, equals, _ in parts):
-            return {name.strip(): int(at) for name, _, at in parts}
+        if len(names) == len(parts):
+            return {name: int(at) for name, (_, _, at) in zip(names, parts, strict=True)}
         return [int(part) for part in text.split(",")]
     except ValueError:
         message = f"expected voxels such as 20,48,64 or z=20,t=3, got {text!r}"

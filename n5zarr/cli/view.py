@@ -65,7 +65,7 @@ def view(
             screen = console()
             screen.print(f"[bold]Viewing[/] {escape(str(opened))}; Ctrl-C ends it", soft_wrap=True)
             screen.print(f"  Neuroglancer  {escape(shown.url)}", soft_wrap=True)
-            screen.print(f"  Start page    {shown.server.url}", soft_wrap=True)
+            screen.print(f"  Start page    {escape(shown.server.url)}", soft_wrap=True)
             if not no_browser and not webbrowser.open(shown.url):
                 complain("warning", "found no browser; open the address of Neuroglancer in one")
             wait(shown.server)

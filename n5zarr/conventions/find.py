@@ -117,22 +117,27 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
-    """Replace values that no axis can have by defaults, and add each to the problems."""
+    """Replace values that no axis can have by defaults, and add each to the problems, once."""
     kept: list[Axis] = []
+    found: dict[str, list[str]] = {}
     for given in axes:
         axis, name = given, given.name
         if name and name in [other.name for other in kept]:
             problems.append(f"axes: expected distinct names, got {[a.name for a in axes]}")
             axis = replace(axis, name="")
         if not axis.scale or not math.isfinite(axis.scale) or not math.isfinite(axis.translation):
-            problems.append(
-                f"axis {name!r}: expected a distance of elements other than 0 and a position, got "
+            message = (
+                "expected a distance of elements other than 0 and a position, got "
                 f"{axis.scale:g} and {axis.translation:g}"
             )
+            found.setdefault(message, []).append(repr(name))
             axis = replace(axis, scale=1.0, translation=0.0, unit=None)
         if axis.unit and not is_unit(axis.unit):
-            problems.append(f"axis {name!r}: the unit {axis.unit!r} is none that is known")
+            message = f"the unit {axis.unit!r} is none that is known"
+            found.setdefault(message, []).append(repr(name))
         kept.append(axis)
+    for message, names in found.items():
+        problems.append(f"{'axis' if len(names) == 1 else 'axes'} {', '.join(names)}: {message}")
     return tuple(kept)
 
 

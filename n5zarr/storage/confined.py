@@ -132,10 +132,23 @@ class ConfinedFiles(LocalFiles):
                 if not self._holds(path):
                     return None
                 entries: Any = super().answer(request, warn)
-                return entries and [each for each in entries if self._holds(join(path, each.name))]
+                return entries and [
+                    each
+                    for each in entries
+                    if _is_text(each.name) and self._holds(join(path, each.name))
+                ]
             case _:
                 pass
         return super().answer(request, warn)
 
     def _holds(self, key: str) -> bool:
         return is_confined(str(self._root), key)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is text; others, which some systems allow, are in no URL or page."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

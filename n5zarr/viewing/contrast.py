@@ -22,7 +22,9 @@ __all__ = ["contrast_limits", "n_chunks_sampled"]
 
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
 _MOST_CHUNKS, _MOST_SMALL_CHUNKS = 64, 256  # that are looked at where many are missing
+_MOST_BYTES = 2**30  # of the elements of these chunks, but for one chunk that is larger
 _READERS = 16  # chunks that are asked of a server at a time
+_HUGE = 2.0**1022  # limits are nearer to 0, so that their difference is a number
 _FEW = 16  # values of bytes that are masks and classes, all of them dark from 0 to 255
 _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 
@@ -50,7 +52,7 @@ def contrast_limits(
     tuple of float
         Two finite numbers, the first is smaller.
     """
-    known = image.channels[channel].limits
+    known = _usable(image.channels[channel].limits)
     is_default = known is not None and known == _whole_range(image.dtype)
     if known is not None and not is_default:
         return known
@@ -76,11 +78,19 @@ def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
     return float(info.min), float(info.max)
 
 
+def _usable(limits: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return limits that a container says if they are numbers, the first smaller; else None."""
+    low, high = limits or (0.0, 0.0)
+    return (max(low, -_HUGE), min(high, _HUGE)) if -math.inf < low < high < math.inf else None
+
+
 def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | None:
     """Return the limits of values; None if there are none."""
     values = np.concatenate([np.zeros(0, np.uint8), *parts])
     if not values.size:
         return None
+    if values.dtype.kind == "f":  # what is between two of the largest numbers is none of them
+        values = np.clip(values.astype(np.float64), -_HUGE, _HUGE)
     low, high = (float(limit) for limit in np.percentile(values, [_SHARE, 100 - _SHARE]))
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
@@ -88,8 +98,9 @@ def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | N
 def _sampled(image: Image, channel: int) -> Iterator[np.ndarray[Any, Any]]:
     """Read values of the coarsest level until there are enough, several chunks at a time."""
     coarsest, n_elements = image.levels[-1], 0
-    with ThreadPoolExecutor(_READERS) as readers:
-        for boxes in batched(_sample(coarsest, image.channel_axis, channel), _READERS):
+    together = max(1, min(_READERS, 4 * _MOST_ELEMENTS // math.prod(coarsest.chunks)))
+    with ThreadPoolExecutor(together) as readers:
+        for boxes in batched(_sample(coarsest, image.channel_axis, channel), together):
             for values in readers.map(partial(_read, coarsest), boxes):
                 yield values
                 n_elements += values.size
@@ -126,7 +137,8 @@ def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Bo
         return
     chunks = tuple(map(min, level.chunks, shape))
     enough = _MOST_ELEMENTS // math.prod(chunks)
-    most = min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS)
+    n_bytes = math.prod(chunks) * level.dtype.itemsize
+    most = min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS, max(1, _MOST_BYTES // n_bytes))
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
     if math.prod(counts) <= most:
         positions = list(np.ndindex(*counts))

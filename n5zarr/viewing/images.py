@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ __all__ = [
 
 
 _MOST_NAMES = 8  # in a message
+_COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +271,7 @@ def find_images(
     FileNotFoundError
         There is nothing at this location.
     N5UnrepresentableError
-        There is no image: no dataset of numbers with two or three axes of space
+        There is no image: no dataset of numbers with two or three axes of space and with elements
         (``kind="option"``).
 
     Examples
@@ -333,17 +335,32 @@ def open_tree(
     """Open a location as the tree of arrays and groups that OME-Zarr would have."""
     if isinstance(location, zarr.Array | zarr.Group):
         location = location.store_path
-    return as_ome(open_source(location, 3, storage_options), labels=labels)
+    tree = open_source(location, 3, storage_options)
+    if tree.container is None:
+        message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
+        raise N5UnrepresentableError(message, kind="option")
+    return as_ome(tree, labels=labels)
 
 
 def images_of(tree: SourceTree) -> list[Image]:
-    """Read the images of a tree in the form of OME-Zarr."""
+    """Read the images of a tree in the form of OME-Zarr; those without elements are left out.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        None has elements (``kind="option"``).
+    """
     images = [
         _image(tree, path, mapping(attributes.get("ome")))
         for path, attributes in tree.groups.items()
         if first_of(mapping(attributes.get("ome")).get("multiscales"))
     ]
-    return sorted(images, key=lambda image: (image.is_labels, image.path))
+    shown = [image for image in images if image.levels[0].n_elements]
+    if not shown:
+        first = images[0]
+        message = f"expected elements, got an image of shape {first.levels[0].shape}"
+        raise N5UnrepresentableError(message, kind="option", where=join(tree.name, first.path))
+    return sorted(shown, key=lambda image: (image.is_labels, image.path))
 
 
 def _image(tree: SourceTree, path: str, ome: Mapping[str, JSON]) -> Image:
@@ -412,10 +429,13 @@ def _channels(
 
 
 def _channel(given: Mapping[str, JSON]) -> Channel:
-    window, label, color = mapping(given.get("window")), given.get("label"), given.get("color")
-    limits = numbers([window.get("start"), window.get("end")], 2)
+    """Read a channel; a colour or limits that are none are left out."""
+    window, label = mapping(given.get("window")), given.get("label")
+    color = _COLOR.fullmatch(str(given.get("color")))
+    low, high = numbers([window.get("start"), window.get("end")], 2) or (0.0, 0.0)
+    is_range = math.isfinite(low) and math.isfinite(high) and low < high
     return Channel(
         name=None if label is None else str(label),
-        color=color if isinstance(color, str) else None,
-        limits=None if limits is None else (limits[0], limits[1]),
+        color=color and color[1].upper(),
+        limits=(low, high) if is_range else None,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.store.location import sample_path
@@ -206,9 +207,10 @@ def _turned(
     """
     spatial = [i for i, name in enumerate(names) if name in ("x", "y", "z")]
     order = [*range(len(names))]
-    if not isinstance(registration, list) or len(spatial) != 3:
+    given = numbers(registration, 12)  # users may have an attribute of that name
+    if given is None or len(spatial) != 3:
         return order, None
-    rows = np.array(registration, float).reshape(3, 4)
+    rows = np.array(given).reshape(3, 4)
     place = ["xyz".index(names[i]) for i in spatial]
     linear = rows[np.ix_(place, place)]
     nearest = max(permutations(range(3)), key=lambda p: abs(np.prod(linear[range(3), p])))

@@ -214,8 +214,8 @@ def length_unit(length: float, unit: str | None) -> tuple[float, str]:
     return float(f"{in_metres / size:.12g}"), name
 
 
-def with_scale_bar(colours: Colours, length: float, text: str) -> Picture:
-    """Add a strip with a scale bar below a drawing.
+def with_scale_bar(colours: Colours, length: float, text: str, most: int) -> Picture:
+    """Add a strip with a scale bar below a drawing; it is empty if the text has no room.
 
     Parameters
     ----------
@@ -225,6 +225,8 @@ def with_scale_bar(colours: Colours, length: float, text: str) -> Picture:
         Length of the bar in pixels.
     text : str
         What it says.
+    most : int
+        Width in pixels that the picture may have.
 
     Raises
     ------
@@ -236,8 +238,12 @@ def with_scale_bar(colours: Colours, length: float, text: str) -> Picture:
     bar = max(1, round(length))
     needed = math.ceil(bar + 10 + font.getlength(text))
     height, width = colours.shape[:2]
-    sheet: Picture = pil.Image.new("RGB", (max(width, needed), height + BAR_HEIGHT))
+    has_room = needed <= max(width, most)
+    size = max(width, needed) if has_room else width, height + BAR_HEIGHT
+    sheet: Picture = pil.Image.new("RGB", size)
     sheet.paste(pil.Image.fromarray(np.ascontiguousarray(colours)), (0, 0))
+    if not has_room:
+        return sheet
     draw = pil.ImageDraw.Draw(sheet)
     middle = height + BAR_HEIGHT // 2
     draw.rectangle((2, middle - 1, 1 + bar, middle + 1), fill=_WHITE)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.errors import N5MissingDependencyError
+from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import label_colours, length_unit
 from n5zarr.viewing.picture_slices import plan_slices
-from n5zarr.viewing.thumbnail import colours_of, read_slices
+from n5zarr.viewing.thumbnail import chosen_channels, colours_of, read_slices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,8 +39,8 @@ def plot(
     *,
     level: int | None = None,
     position: Sequence[int] | Mapping[str, int] | None = None,
-    channel: Sequence[int | str] | None = None,
-    labels: Sequence[str] = (),
+    channel: int | str | Sequence[int | str] | None = None,
+    labels: str | Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
 ) -> Figure:
     """Draw an image with matplotlib: slices xy, zy and xz with their axes in physical units.
@@ -67,8 +68,8 @@ def plot(
     N5MissingDependencyError
         matplotlib is not installed.
     N5UnrepresentableError
-        There is no image, or it has no elements; or no such level, channel or position
-        (``kind="option"``).
+        There is no image, or no such level, channel or position; or the blocks of the slices have
+        more than 1 GiB and ``level`` is not given (``kind="option"``).
 
     Examples
     --------
@@ -78,13 +79,10 @@ def plot(
     ('x / µm', 'y / µm', 'z = 0.4 µm')
     """
     pyplot = _pyplot()
-    image = find_images(location, labels=labels, storage_options=storage_options)[0]
-    if 0 in image.levels[0].shape:
-        message = f"{image.path or image.name}: expected elements, got {image.levels[0].shape}"
-        raise N5UnrepresentableError(message, kind="option")
-    slices = plan_slices(image, (_PIXELS, _PIXELS), level=level, position=position)
-    most = [(_PIXELS, _PIXELS)] * len(slices.planes)
-    channels, values = read_slices(slices, channel, most)
+    found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
+    pixels, n_channels = (_PIXELS, _PIXELS), len(chosen_channels(found[0], channel))
+    slices = plan_slices(found[0], pixels, level=level, position=position, n_channels=n_channels)
+    channels, values = read_slices(slices, channel, [pixels] * len(slices.planes))
     figure: Figure = pyplot.figure(FigureClass=_figure_class(), layout="compressed")
     _lay_out(figure, slices)
     drawn = [

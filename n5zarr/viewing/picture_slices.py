@@ -11,6 +11,8 @@ import numpy as np
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.store.info import bytes_text
+from n5zarr.viewing.arguments import items, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.viewing.images import Image, Level
 
-__all__ = ["Plane", "Slices", "plan_slices", "read_plane"]
+__all__ = ["Plane", "Slices", "check_size", "plan_slices", "read_plane"]
 
 _MOST_ELEMENTS = 2**24  # of a slice that is read at once
+_MOST_BYTES = 2**30  # of the blocks of a picture: seconds, for which others wait in a server
+_BLOCK_BYTES = 2**16  # that a block takes at least: opening its file takes as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Slices:
         Distance of elements of the level along each axis, all in ``unit``.
     unit : str, optional
         Unit of the last axis.
+    is_chosen : bool, optional
+        Whether the user chose the level.
     """
 
     image: Image
@@ -67,6 +73,7 @@ class Slices:
     index: tuple[int, ...]
     sizes: tuple[float, ...]
     unit: str | None
+    is_chosen: bool = False
 
     def extent(self, axis: int) -> float:
         """Return the physical extent of an axis."""
@@ -95,6 +102,12 @@ class Slices:
         grid = [-(-n // chunk) for n, chunk in zip(level.shape, level.chunks, strict=True)]
         return n_channels * sum(grid[plane.across] * grid[plane.down] for plane in self.planes)
 
+    def n_bytes(self, n_channels: int = 1) -> int:
+        """Count the bytes of the elements of these blocks, at most."""
+        level = self.image.levels[self.level]
+        n_elements = math.prod(map(min, level.chunks, level.shape))
+        return self.n_blocks(n_channels) * max(n_elements * level.dtype.itemsize, _BLOCK_BYTES)
+
 
 def plan_slices(
     image: Image,
@@ -102,8 +115,11 @@ def plan_slices(
     *,
     level: int | None = None,
     position: Sequence[int] | Mapping[str, int] | None = None,
+    n_channels: int | None = None,
 ) -> Slices:
     """Choose slices, and the coarsest level whose elements are not larger than pixels.
+
+    Where its blocks have too many bytes, that is a level with larger elements.
 
     Parameters
     ----------
@@ -116,6 +132,8 @@ def plan_slices(
     position : sequence or mapping of int, optional
         Element of the finest level that the slices go through: for each axis of space in C order,
         or by names of axes. Others are cut in the middle.
+    n_channels : int, optional
+        How many channels are drawn; all by default.
 
     Raises
     ------
@@ -124,9 +142,11 @@ def plan_slices(
     """
     start = _start(image, position)
     planes = _planes(image)
+    is_chosen = level is not None
     if level is None:
-        level = _fitting(image, planes, pixels)
-    elif not -len(image.levels) <= level < len(image.levels):
+        shown = n_channels or (1 if image.is_labels else len(image.channels))
+        level = _fitting(image, planes, pixels, shown)
+    elif not -len(image.levels) <= whole_number("level", level) < len(image.levels):
         expected = f"expected 0 to {len(image.levels) - 1}"
         raise _refused(image, f"level: {expected}, got {level}")
     chosen, finest = image.levels[level], image.levels[0]
@@ -143,7 +163,29 @@ def plan_slices(
         index=index,
         sizes=_sizes(image, chosen),
         unit=_unit(image),
+        is_chosen=is_chosen,
     )
+
+
+def check_size(slices: Slices, n_channels: int) -> None:
+    """Raise if the blocks of slices have too many bytes, and the user has not chosen their level.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They have (``kind="option"``).
+    """
+    n_bytes = slices.n_bytes(n_channels)
+    if slices.is_chosen or n_bytes <= _MOST_BYTES:
+        return
+    image, level = slices.image, slices.image.levels[slices.level]
+    message = (
+        f"expected slices whose blocks have at most {bytes_text(_MOST_BYTES)}, got "
+        f"{bytes_text(n_bytes)} in {slices.n_blocks(n_channels)} blocks of the coarsest level, of "
+        f"shape {level.shape}; n5zarr pyramid makes coarser ones, level={slices.level} "
+        f"(--level {slices.level}) reads this one"
+    )
+    raise _refused(image, message)
 
 
 def _unit(image: Image) -> str | None:
@@ -183,27 +225,27 @@ def _sizes(image: Image, level: Level) -> tuple[float, ...]:
     )
 
 
-def _fitting(image: Image, planes: tuple[Plane, ...], pixels: tuple[int, int]) -> int:
-    finest = Slices(
-        image=image,
-        level=0,
-        planes=planes,
-        index=(),
-        sizes=_sizes(image, image.levels[0]),
-        unit=None,
+def _fitting(
+    image: Image, planes: tuple[Plane, ...], pixels: tuple[int, int], n_channels: int
+) -> int:
+    finest, *coarser = (
+        Slices(image=image, level=i, planes=planes, index=(), sizes=_sizes(image, level), unit=None)
+        for i, level in enumerate(image.levels)
     )
     pixel = pixel_size(finest, pixels)
     shown = {axis for plane in planes for axis in (plane.across, plane.down)}
     fitting = [
-        i
-        for i, level in enumerate(image.levels)
+        each.level
+        for each in (finest, *coarser)
         if all(
             size <= max(pixel, finest.sizes[axis]) * (1 + 1e-9)
-            for axis, size in enumerate(_sizes(image, level))
+            for axis, size in enumerate(each.sizes)
             if axis in shown
         )
     ]
-    return max(fitting, default=0)
+    candidates = (finest, *coarser)[max(fitting, default=0) :]
+    small = (each.level for each in candidates if each.n_bytes(n_channels) <= _MOST_BYTES)
+    return next(small, candidates[-1].level)
 
 
 def pixel_size(slices: Slices, pixels: tuple[int, int]) -> float:
@@ -219,24 +261,25 @@ def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> 
     shape = image.levels[0].shape
     names = [axis.name for axis in image.axes]
     if position is None:
-        given: Mapping[str, int] = {}
+        given: Mapping[str, object] = {}
     elif isinstance(position, Mapping):
         given = position
     else:
         spatial = [names[axis] for axis in image.spatial()]
-        if len(position) != len(spatial):
+        each = items(position)
+        if each is None or len(each) != len(spatial):
             expected = f"expected a number for each of {', '.join(spatial)}"
-            raise _refused(image, f"position: {expected}, got {list(position)}")
-        given = dict(zip(spatial, position, strict=True))
+            raise _refused(image, f"position: {expected}, got {position!r}")
+        given = dict(zip(spatial, each, strict=True))
     start = [n // 2 for n in shape]
     for name, at in given.items():
         if name not in names:
             raise _refused(image, f"position: expected names of {', '.join(names)}, got {name!r}")
         axis = names.index(name)
-        if not 0 <= at < shape[axis]:
+        start[axis] = whole_number(f"position: {name}", at)
+        if not 0 <= start[axis] < shape[axis]:
             expected = f"expected 0 to {shape[axis] - 1} along {name}"
             raise _refused(image, f"position: {expected}, got {at}")
-        start[axis] = at
     return tuple(start)
 
 

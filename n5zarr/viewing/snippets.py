@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-__all__ = ["code_for", "code_for_image", "viewer_links"]
+__all__ = ["code_for", "code_for_image", "for_fsspec", "viewer_links"]
 
 _ZARR = 'import zarr\n\narray = zarr.open_array({zarr}, mode="r")\nprint(array)'
 _TENSORSTORE = (
@@ -43,7 +44,9 @@ _VIEWERS = {  # where each takes the address of an OME-Zarr
 }
 
 
-def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
+def code_for(
+    url: str, path: str, *, is_array: bool, left_out: Collection[str] = ()
+) -> Mapping[str, str]:
     """Return Python code that opens a dataset or a group, by the name of the library.
 
     Parameters
@@ -54,6 +57,8 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
         Path of the node below what is served.
     is_array : bool
         Whether it is a dataset.
+    left_out : collection of str, optional
+        Libraries that cannot open it.
 
     Examples
     --------
@@ -63,7 +68,7 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
     array = zarr.open_array("http://127.0.0.1:8000/zarr3/em/s0", mode="r")
     print(array)
     """
-    below = f"/{quote(path)}" if path else ""
+    url, below = for_fsspec(url), f"/{quote(path)}" if path else ""
     places = {
         "zarr": f"{url.rstrip('/')}/zarr3{below}",
         "n5": f"{url.rstrip('/')}/n5{below}",
@@ -71,7 +76,11 @@ def code_for(url: str, path: str, *, is_array: bool) -> Mapping[str, str]:
     }
     quoted = {name: json.dumps(place) for name, place in places.items()}
     templates = _ARRAY if is_array else _GROUP
-    return {name: template.format(**quoted) for name, template in templates.items()}
+    return {
+        name: template.format(**quoted)
+        for name, template in templates.items()
+        if name not in left_out
+    }
 
 
 def code_for_image(url: str, level: str) -> Mapping[str, str]:
@@ -86,9 +95,26 @@ def code_for_image(url: str, level: str) -> Mapping[str, str]:
     array = tensorstore.open(source, read=True).result()
     print(array.schema)
     """
-    place = f"{url}/{quote(level)}"
+    place = f"{for_fsspec(url)}/{quote(level)}"
     quoted = {"zarr": json.dumps(place), "folder": json.dumps(f"{place}/")}
     return {name: template.format(**quoted) for name, template in _IMAGE.items()}
+
+
+def for_fsspec(url: str) -> str:
+    """Return an address without ``::``, at which fsspec, and so zarr, would split it.
+
+    Examples
+    --------
+    >>> for_fsspec("http://[::1]:8000/zarr"), for_fsspec("http://localhost:8000/zarr")
+    ('http://[0:0:0:0:0:0:0:1]:8000/zarr', 'http://localhost:8000/zarr')
+    """
+    scheme, bracket, rest = url.partition("://[")
+    address, closing, behind = rest.partition("]")
+    try:
+        parts = [f"{int(part, 16):x}" for part in IPv6Address(address).exploded.split(":")]
+    except ValueError:
+        return url
+    return f"{scheme}{bracket}{':'.join(parts)}{closing}{behind}"
 
 
 def viewer_links(url: str) -> Mapping[str, str]:

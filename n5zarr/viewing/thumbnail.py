@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
+from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import find_images
+from n5zarr.viewing.images import Image, find_images
 from n5zarr.viewing.picture import (
     BAR_HEIGHT,
     GAP,
@@ -21,7 +24,7 @@ from n5zarr.viewing.picture import (
     scale_bar_text,
     with_scale_bar,
 )
-from n5zarr.viewing.picture_slices import pixel_size, plan_slices, read_plane
+from n5zarr.viewing.picture_slices import check_size, pixel_size, plan_slices, read_plane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,19 +35,26 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.storage.place import Location
-    from n5zarr.viewing.images import Image
     from n5zarr.viewing.picture import Colours
     from n5zarr.viewing.picture_slices import Slices
 
 __all__ = [
+    "SIZES",
     "ShownChannel",
+    "chosen_channels",
     "colours_of",
     "draw",
+    "draw_images",
     "read_slices",
     "slices_that_fit",
     "thumbnail",
     "thumbnail_png",
 ]
+
+SIZES = 32, 8192
+"""Smallest and largest size of a picture in pixels."""
+
+type ChosenChannels = int | str | Sequence[int | str] | None
 
 
 def thumbnail_png(image: Image, *, size: int = 256, level: int | None = None) -> bytes:
@@ -80,10 +90,11 @@ def draw(
     size: int,
     level: int | None = None,
     position: Sequence[int] | Mapping[str, int] | None = None,
-    channel: Sequence[int | str] | None = None,
+    channel: ChosenChannels = None,
 ) -> Picture:
     """Draw an image; see :func:`thumbnail`."""
-    slices = slices_that_fit(image, size, level=level, position=position)
+    n_channels = len(chosen_channels(image, channel))
+    slices = slices_that_fit(image, size, level=level, position=position, n_channels=n_channels)
     pixel = pixel_size(slices, _room(size))
     sizes = [
         [max(1, round(slices.extent(axis) / pixel)) for axis in (plane.down, plane.across)]
@@ -98,7 +109,7 @@ def draw(
         parts[row][column] = resize(drawn, height, width, smooth=not image.is_labels)
     sheet = arrange(parts)
     length, text = scale_bar_text(pixel * sheet.shape[1] / 3, slices.unit)
-    return with_scale_bar(sheet, length / pixel, text)
+    return with_scale_bar(sheet, length / pixel, text, size)
 
 
 def slices_that_fit(
@@ -107,9 +118,10 @@ def slices_that_fit(
     *,
     level: int | None = None,
     position: Sequence[int] | Mapping[str, int] | None = None,
+    n_channels: int | None = None,
 ) -> Slices:
     """Choose the slices that :func:`draw` reads."""
-    return plan_slices(image, _room(size), level=level, position=position)
+    return plan_slices(image, _room(size), level=level, position=position, n_channels=n_channels)
 
 
 def _room(size: int) -> tuple[int, int]:
@@ -137,7 +149,7 @@ class ShownChannel:
 
 
 def read_slices(
-    slices: Slices, wanted: Sequence[int | str] | None, most: Sequence[tuple[int, int]]
+    slices: Slices, wanted: ChosenChannels, most: Sequence[tuple[int, int]]
 ) -> tuple[list[ShownChannel], list[list[npt.NDArray[Any]]]]:
     """Read slices, and choose how their channels are drawn.
 
@@ -145,7 +157,7 @@ def read_slices(
     ----------
     slices : Slices
         The slices.
-    wanted : sequence of int or str, optional
+    wanted : int, str or sequence of them, optional
         Numbers or names of channels; all by default.
     most : sequence of tuple of int
         For each slice, how many rows and columns are wanted of one that does not fit into memory.
@@ -158,14 +170,11 @@ def read_slices(
     Raises
     ------
     N5UnrepresentableError
-        There is no such channel (``kind="option"``).
+        There is no such channel, or too much would be read (``kind="option"``).
     """
     image = slices.image
-    count = len(image.channels)
-    names = {channel.name: i for i, channel in enumerate(image.channels) if channel.name}
-    known = {**{str(i): i for i in range(count)}, **names}
-    indices = range(count) if wanted is None else [_channel(image, each, known) for each in wanted]
-    indices = indices[:1] if image.is_labels else indices
+    indices = chosen_channels(image, wanted)
+    check_size(slices, len(indices))
     values = [
         [read_plane(slices, plane, i, limit) for i in indices]
         for plane, limit in zip(slices.planes, most, strict=True)
@@ -182,13 +191,33 @@ def read_slices(
     return channels, values
 
 
-def _channel(image: Image, wanted: int | str, known: Mapping[str, int]) -> int:
-    is_index = isinstance(wanted, int) and 0 <= wanted < len(image.channels)
-    found = wanted if is_index else known.get(str(wanted))  # a name may be a number, too
-    if not isinstance(found, int):
+def chosen_channels(image: Image, wanted: ChosenChannels) -> Sequence[int]:
+    """Return the indices of the channels that are drawn; of labels, of one.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no such channel (``kind="option"``).
+    """
+    count = len(image.channels)
+    names = {channel.name: i for i, channel in enumerate(image.channels) if channel.name}
+    known = {**{str(i): i for i in range(count)}, **names}
+    listed = items(wanted)
+    each = [wanted] if listed is None else listed
+    indices = [*range(count)] if wanted is None else [_channel(one, known, count) for one in each]
+    chosen = [i for i in indices if i is not None]
+    if not chosen or len(chosen) < len(indices):
+        got = each[indices.index(None)] if None in indices else each
         message = f"{image.path or image.name}: channel: expected one of {', '.join(known)}"
-        raise N5UnrepresentableError(f"{message}, got {wanted!r}", kind="option")
-    return found
+        raise N5UnrepresentableError(f"{message}, got {got!r}", kind="option")
+    return chosen[:1] if image.is_labels else chosen
+
+
+def _channel(wanted: object, known: Mapping[str, int], count: int) -> int | None:
+    """Return the index of a channel; a name may be a number, too."""
+    if isinstance(wanted, SupportsIndex) and 0 <= index(wanted) < count:
+        return index(wanted)
+    return known.get(str(wanted))
 
 
 def colours_of(
@@ -200,14 +229,38 @@ def colours_of(
     return blend(values, [c.limits for c in channels], [c.color for c in channels])
 
 
+def draw_images(
+    images: Image | Sequence[Image],
+    *,
+    size: int,
+    level: int | None = None,
+    position: Sequence[int] | Mapping[str, int] | None = None,
+    channel: ChosenChannels = None,
+) -> Picture:
+    """Draw an image, or several beside each other with their names; see :func:`thumbnail`."""
+    drawn = partial(draw, size=size, position=position, channel=channel)
+    if isinstance(images, Image):
+        return drawn(images, level=level)
+    coarsest = [len(image.levels) - 1 for image in images]
+    levels: list[int | None] = [None] * len(images)
+    if level is not None:
+        wanted = whole_number("level", level, 0, max(coarsest))
+        levels = [min(wanted, most) for most in coarsest]
+    pictures = [
+        (image.path or image.name, drawn(image, level=each))
+        for image, each in zip(images, levels, strict=True)
+    ]
+    return contact_sheet(pictures)
+
+
 def thumbnail(  # noqa: PLR0913 - the options of a picture
     location: Location | AnyArray | zarr.Group,
     *,
     size: int = 512,
     level: int | None = None,
     position: Sequence[int] | Mapping[str, int] | None = None,
-    channel: Sequence[int | str] | None = None,
-    labels: Sequence[str] = (),
+    channel: int | str | Sequence[int | str] | None = None,
+    labels: str | Sequence[str] = (),
     all_images: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> Picture:
@@ -222,15 +275,16 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
         A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
         or BigStitcher. The first image in it is drawn.
     size : int, optional
-        Largest width and height in pixels.
+        Largest width and height in pixels, from 32 to 8192.
     level : int, optional
-        Index of the level of the pyramid, 0 is the finest.
+        Index of the level of the pyramid, 0 is the finest. With ``all_images``, images with fewer
+        levels are drawn of their coarsest one.
     position : sequence or mapping of int, optional
         Element of the finest level through which the slices go: for each axis of space in C order,
         or by names of axes, such as ``{"z": 20, "t": 3}``. Axes are cut in their middle otherwise.
-    channel : sequence of int or str, optional
+    channel : int, str or sequence of them, optional
         Numbers or names of the channels; all if not given.
-    labels : sequence of str, optional
+    labels : str or sequence of str, optional
         Patterns of paths of images whose elements are labels, beside those that say so.
     all_images : bool, optional
         Whether to draw all images, beside each other, with their names.
@@ -249,7 +303,8 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     N5MissingDependencyError
         Pillow is not installed.
     N5UnrepresentableError
-        There is no image, or no such level, channel or position (``kind="option"``).
+        There is no image, or no such size, level, channel or position; or the blocks of the slices
+        have more than 1 GiB and ``level`` is not given (``kind="option"``).
 
     Examples
     --------
@@ -257,12 +312,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     >>> n5zarr.thumbnail(n5zarr.sample_path(), size=200).size
     (200, 195)
     """
-    images = find_images(location, labels=labels, storage_options=storage_options)
-    pictures = [
-        (
-            image.path or image.name,
-            draw(image, size=size, level=level, position=position, channel=channel),
-        )
-        for image in (images if all_images else images[:1])
-    ]
-    return contact_sheet(pictures) if all_images else pictures[0][1]
+    size = whole_number("size", size, *SIZES)
+    found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
+    chosen = found if all_images else found[0]
+    return draw_images(chosen, size=size, level=level, position=position, channel=channel)

@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
+from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.client import check_client
@@ -69,7 +70,7 @@ def view(  # noqa: PLR0913 - as the command
     labels: str | Sequence[str] = (),
     host: str = "127.0.0.1",
     port: int = 0,
-    allow_hosts: Collection[str] = (),
+    allow_hosts: str | Collection[str] = (),
     height: int = 600,
     storage_options: Mapping[str, object] | None = None,
 ) -> View:
@@ -92,7 +93,7 @@ def view(  # noqa: PLR0913 - as the command
         Patterns of paths of images whose elements are labels, beside those that say so.
     host, port : optional
         Where the server listens: by default only for this machine, on a free port.
-    allow_hosts : collection of str, optional
+    allow_hosts : str or collection of str, optional
         More names by which browsers may call the server, such as that of a proxy.
     height : int, optional
         Height in a notebook, in pixels.
@@ -109,8 +110,8 @@ def view(  # noqa: PLR0913 - as the command
     FileNotFoundError
         There is nothing at this location.
     N5UnrepresentableError
-        There is no image, or none with such a path (``kind="option"``, ``"not-found"``), or
-        Neuroglancer does not know the data type of any (``kind="data-type"``).
+        There is no image, or an argument cannot be one (``kind="option"``); none has such a path
+        (``"not-found"``); or Neuroglancer knows the data type of none (``"data-type"``).
 
     Examples
     --------
@@ -120,14 +121,13 @@ def view(  # noqa: PLR0913 - as the command
     http://127.0.0.1:.../view?dataset=em
     """
     check_client()
-    datasets = [dataset] if isinstance(dataset, str) else list(dataset)
-    patterns = [labels] if isinstance(labels, str) else list(labels)
+    datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
     server = running(
         location,
         host,
         port,
         allow_hosts=allow_hosts,
-        labels=patterns,
+        labels=texts("labels", labels),
         storage_options=storage_options,
     )
     try:

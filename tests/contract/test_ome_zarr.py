@@ -339,7 +339,7 @@ def test_a_transform_that_n5_cannot_express_is_an_error(tmp_path: Path) -> None:
 def test_what_is_no_image_is_said(tmp_path: Path) -> None:
     source = tmp_path / "in.n5"
     n5zarr.create_array(source / "trace", data=np.arange(7.0))
-    with pytest.raises(N5UnrepresentableError, match="expected images that OME-Zarr can express"):
+    with pytest.raises(N5UnrepresentableError, match=r"expected an image .*, got none"):
         n5zarr.convert(source, tmp_path / "out.zarr", ome=True)
     n5zarr.create_array(source / "volume", data=np.zeros((2, 3, 5, 7, 11, 13), "u1"))
     n5zarr.create_array(source / "image", data=np.zeros((3, 5), "u1"), axes="yx")

@@ -197,7 +197,7 @@ def test_bioio_finds_the_reader(tmp_path: Path, project: Path) -> None:
             BioImage(tmp_path / other)
     with pytest.raises(FileNotFoundError, match="missing"):
         BioImage(tmp_path / "missing.n5")
-    with pytest.raises(N5UnrepresentableError, match="expected images"):
+    with pytest.raises(N5UnrepresentableError, match="expected an image"):
         BioImage(METADATA.with_name("strings.n5"))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import zarr
 from zarr.buffer import cpu
 
 import n5zarr
-from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import find_images, open_tree
+from n5zarr.viewing.contrast import contrast_limits, n_chunks_sampled
+from n5zarr.viewing.images import Channel, Image, find_images, open_tree
+from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 from n5zarr.viewing.ome_store import OmeStore
 
 JAVA = Path(__file__).parents[1] / "data/java"
@@ -84,3 +87,86 @@ def test_limits_are_those_of_what_is_drawn_where_the_sample_is_empty(tmp_path: P
         drawn = [np.array([[0, 5, 9]], dtype), np.array([[7]], dtype)]
         low, high = contrast_limits(image, 0, drawn)
         assert 5 <= low < high <= 9
+
+
+@pytest.mark.parametrize(
+    ("color", "ends", "expected"),
+    [("#00ff00", [20, 200], ("00FF00", (20, 200))), ("FF8000CC", [200, 20], ("FF8000", None)),
+     ("green", [7, 7], (None, None)), ("F00", [float("nan"), 7], (None, None)),
+     ("0000FF", [0, float("inf")], ("0000FF", None))],
+)  # fmt: skip
+def test_colours_and_limits_that_are_none_are_left_out(
+    color: str, ends: list[float], expected: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """Pictures and viewers would fail at them, also for all other images."""
+    array: Any = n5zarr.create_array(tmp_path / "c.n5/a", shape=(7, 5), chunks=(3, 5), dtype="u1")
+    array[...] = 40
+    window = {"min": 0, "max": 255, "start": ends[0], "end": ends[1]}
+    document: Any = {"channels": [{"color": color, "window": window}]}
+    n5zarr.open(tmp_path / "c.n5", mode="r+").attrs["omero"] = document
+    (image,) = find_images(tmp_path / "c.n5")
+    assert (image.channels[0].color, image.channels[0].limits) == expected
+    assert n5zarr.thumbnail(tmp_path / "c.n5", size=64).getcolors() is not None
+    fragment(neuroglancer_state([image], "http://127.0.0.1/ome"))
+
+
+@pytest.mark.parametrize("extreme", [1.7e308, 3.3e38, np.inf, np.nan])
+def test_limits_are_numbers_whatever_the_data_are(extreme: float, tmp_path: Path) -> None:
+    dtype = "f4" if extreme == 3.3e38 else "f8"
+    values = np.concatenate([np.full(500, -extreme), np.full(501, extreme)]).astype(dtype)
+    n5zarr.create_array(tmp_path / "c.n5/a", data=values.reshape(7, 11, 13))
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        low, high = contrast_limits(find_images(tmp_path / "c.n5")[0])
+    assert low < high
+    assert np.isfinite(high - low)
+    shown = np.asarray(n5zarr.thumbnail(tmp_path / "c.n5", size=300))
+    if np.isfinite(extreme):
+        assert (shown[5, 5, 0], shown[150, 150, 0]) == (0, 255)  # above and below, in the slice xy
+
+
+@pytest.mark.parametrize("window", [(-1.7e308, 1.7e308), (5, 5), (9, 2), ("NaN", 3)])
+def test_a_window_that_cannot_be_shown_is_none(window: tuple[Any, Any], tmp_path: Path) -> None:
+    image = Image(
+        path="a", name="a", axes=(), levels=find_images(_grey(tmp_path))[0].levels,
+        channels=(Channel(limits=(float(window[0]), float(window[1]))),),
+    )  # fmt: skip
+    low, high = contrast_limits(image)
+    assert low < high
+    assert np.isfinite(high - low)
+
+
+def _grey(folder: Path) -> Path:
+    n5zarr.create_array(folder / "g.n5/a", data=np.arange(7.0 * 11).reshape(7, 11))
+    return folder / "g.n5"
+
+
+def test_few_bytes_are_read_for_limits_where_blocks_are_large(tmp_path: Path) -> None:
+    """Blocks of nearly 2 GiB, of which each is decoded as a whole: one is looked at."""
+    n5zarr.create_array(tmp_path / "c.n5/a", shape=(5000,) * 3, chunks=(1023,) * 3, dtype="u2")
+    assert n_chunks_sampled(find_images(tmp_path / "c.n5")[0]) == 1
+
+
+@pytest.mark.parametrize("place", ["g/em", "g", ""])
+def test_an_image_has_the_name_of_its_group_wherever_it_is_opened(
+    place: str, tmp_path: Path
+) -> None:
+    for level, n in (("s0", 8), ("s1", 4)):
+        n5zarr.create_array(tmp_path / "c.n5/g/em" / level, data=np.ones((n, n + 3), "u1"))
+    assert [image.name for image in find_images(tmp_path / "c.n5" / place)] == ["em"]
+    assert find_images(tmp_path / "c.n5/g/em/s1")[0].name == "s1"
+
+
+def test_what_is_odd_in_many_datasets_is_said_once(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        n5zarr.create_array(tmp_path / "c.n5" / name, data=np.ones((5, 7, 3), "u1"))
+        file = tmp_path / "c.n5" / name / "attributes.json"
+        odd = {"axes": ["x", "y", "z"], "units": ["ell", "ell", "rod"], "resolution": [1, 1, 1]}
+        file.write_text(json.dumps(json.loads(file.read_text()) | odd))
+    with pytest.warns(n5zarr.N5Warning) as said:
+        find_images(tmp_path / "c.n5")
+    shown = sorted(str(each.message).partition(".n5: ")[2] for each in said)
+    assert [text.partition(" and 2 others: ")[2] for text in shown] == [
+        "axes 'x', 'y': the unit 'ell' is none that is known",
+        "axis 'z': the unit 'rod' is none that is known",
+    ]

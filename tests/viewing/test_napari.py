@@ -218,7 +218,7 @@ def test_other_folders_and_files_are_left_to_others(tmp_path: Path) -> None:
 def test_a_container_without_images_says_so() -> None:
     read = get_reader(str(JAVA / "strings.n5"))
     assert read is not None
-    with pytest.raises(N5UnrepresentableError, match=r"strings\.n5: .*expected images"):
+    with pytest.raises(N5UnrepresentableError, match=r"strings\.n5: .*expected an image"):
         read(str(JAVA / "strings.n5"))
 
 
@@ -270,7 +270,7 @@ def test_damaged_and_empty_images_do_not_hide_the_others() -> None:
     }
     assert names > {"codecs.n5: plain", "codecs.n5: gzip-zstd"}  # which is no gzip
     shapes = [data.shape for data, _, _ in napari_layers(JAVA / "sparse.n5")]
-    assert {0 in shape for shape in shapes} == {True, False}
+    assert {0 in shape for shape in shapes} == {False}  # those without elements are left out
 
 
 @pytest.mark.parametrize(
@@ -310,3 +310,11 @@ def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
     with pytest.warns(n5zarr.N5Warning, match="the unit"):
         ((_, options, _),) = napari_layers(tmp_path / "x.n5")
     assert options["units"] == ("pixel",) * 3
+
+
+def test_an_attribute_of_users_is_no_registration(tmp_path: Path) -> None:
+    array: Any = n5zarr.create_array(tmp_path / "x.n5/a", shape=(3, 5, 7), dtype="u1")
+    array.attrs["registration"] = [["elastix", 3], "rigid"]
+    ((_, options, _),) = napari_layers(tmp_path / "x.n5")
+    assert "affine" not in options
+    assert options["metadata"]["attributes"]["registration"] == [["elastix", 3], "rigid"]

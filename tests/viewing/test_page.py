@@ -11,7 +11,8 @@ import sys
 import urllib.error
 import urllib.request
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, override
+from pathlib import Path
+from typing import Any, override
 from urllib.parse import unquote
 
 import numpy as np
@@ -25,8 +26,7 @@ from tests.contract.bigstitcher import write_dataset
 from tests.remote.servers import static
 from tests.viewing.volumes import SHAPE, volume, write_volumes
 
-if TYPE_CHECKING:
-    from pathlib import Path
+JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Reader(HTMLParser):
@@ -83,6 +83,25 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
                 assert found["group"]["cells/seg"].shape == SHAPE
 
 
+@pytest.mark.parametrize(
+    ("container", "paths", "names"),
+    [("tree.n5", ["", "tree/a/b"], [{"zarr", "n5zarr"}, {"zarr"}]),
+     ("no-root-attrs.n5", [""], [{"zarr"}]),
+     ("strings.n5", ["tree/simple"], [{"zarr", "xarray", "n5zarr"}])],
+)  # fmt: skip
+def test_code_is_shown_where_it_can_run(
+    container: str, paths: list[str], names: list[set[str]]
+) -> None:
+    """Groups without a document are none on a server that does not list."""
+    with n5zarr.serve(JAVA / container) as server:
+        pages = [Reader(get(server.url + path)[1]) for path in paths]
+        codes = [[code for code in page.code if "/ome/" not in code] for page in pages]
+        found = [{re.findall("^import ([a-z0-9]+)", each)[0] for each in own} for own in codes]
+        assert found == names
+        for code in (each for own in codes for each in own):
+            exec(compile(code, "page", "exec"), {})  # noqa: S102 - our own page
+
+
 def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path) -> None:
     name = "<script>alert(1)<"
     root = write_volumes(tmp_path / "boxes.n5")
@@ -101,6 +120,18 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text")
+def test_a_name_that_is_no_text_stops_no_page(tmp_path: Path) -> None:
+    root = write_volumes(tmp_path / "boxes.n5")
+    shutil.copytree(root / "em", root / "half\udc80")
+    with n5zarr.view(root) as shown:
+        url = shown.server.url
+        (start, page, _), view = get(url), get(shown.url)
+        assert (start, view[0]) == (200, 200)
+        assert "half" not in page
+        assert [link for link in Reader(page).links if link == f"{url}tree/em"]
 
 
 def test_large_groups_have_several_pages(tmp_path: Path) -> None:
@@ -231,7 +262,7 @@ def test_hidden_nodes_are_on_no_page(tmp_path: Path) -> None:
 
 
 def test_groups_are_shown_where_a_server_does_not_list() -> None:
-    with static(n5zarr.sample_path(), lists=False) as url, n5zarr.serve(url) as server:
+    with static(Path(n5zarr.sample_path()), lists=False) as url, n5zarr.serve(url) as server:
         for at in ("", "tree/em"):
             status, page, _ = get(server.url + at)
             assert (status, "does not list" in page, "zarr3" in page) == (200, True, True)
@@ -249,3 +280,21 @@ def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
     (path / "huge" / "attributes.json").write_text(document)
     with n5zarr.serve(path) as server, pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{server.url}thumbnail/huge.png", timeout=5)  # noqa: S310
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"dataset": [5]}, r"dataset: expected a text or a sequence of texts, got \[5\]"),
+        ({"labels": 5}, "labels: expected a text or a sequence of texts, got 5"),
+        ({"allow_hosts": 5}, "allow_hosts: expected a text or a sequence of texts, got 5"),
+        ({"host": 5}, "host: expected an address such as '127.0.0.1', got 5"),
+        ({"port": 70000}, "port: expected a whole number from 0 to 65535, got 70000"),
+        ({"port": "80"}, "port: expected a whole number from 0 to 65535, got '80'"),
+        ({"height": '1" onload="'}, "height: expected a whole number of at least 1, got "),
+    ],
+)
+def test_a_wrong_argument_of_a_view_is_said(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(N5UnrepresentableError, match=said) as raised:
+        n5zarr.view(n5zarr.sample_path(), **given)
+    assert raised.value.kind == "option"

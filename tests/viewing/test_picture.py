@@ -19,9 +19,9 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.viewing import picture_slices
 from n5zarr.viewing.images import find_images
-from n5zarr.viewing.picture import blend, label_colours, scale_bar_text
-from n5zarr.viewing.picture_slices import plan_slices
-from n5zarr.viewing.thumbnail import read_slices, thumbnail_png
+from n5zarr.viewing.picture import blend, label_colours, scale_bar_text, with_scale_bar
+from n5zarr.viewing.picture_slices import check_size, plan_slices
+from n5zarr.viewing.thumbnail import draw_images, read_slices, thumbnail_png
 from tests.contract.bigstitcher import TIMEPOINTS, elements, write_project
 
 if TYPE_CHECKING:
@@ -249,13 +249,16 @@ def test_an_image_without_blocks_is_black(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (7, 0, 3), (0, 0, 0)])
-def test_an_image_without_elements_is_black(shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_an_image_without_elements_is_none(shape: tuple[int, ...], tmp_path: Path) -> None:
     n5zarr.create_array(
         tmp_path / "c.n5/a", shape=shape, dtype="u2", chunks=(2, 3, 5)[: len(shape)]
     )
-    assert pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=60))[:-22].max() <= 40
-    with pytest.raises(N5UnrepresentableError, match="a: expected elements, got"):
-        n5zarr.plot(tmp_path / "c.n5")
+    for draw in (n5zarr.thumbnail, n5zarr.plot):
+        with pytest.raises(N5UnrepresentableError, match="a: expected elements, got"):
+            draw(tmp_path / "c.n5")
+    written(tmp_path / "c.n5" / "b", np.full((X, Y, Z), 200, np.uint8))
+    assert [image.path for image in find_images(tmp_path / "c.n5")] == ["b"]
+    assert pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE))[0, 0, 0] == 200
 
 
 def test_all_images_of_a_project_are_on_one_sheet(tmp_path: Path) -> None:
@@ -298,6 +301,7 @@ def test_the_command_writes_a_picture(tmp_path: Path) -> None:
         (["--position", "q=1"], "em: position: expected names of z, y, x, got 'q'"),
         (["--channel", "red"], "em: channel: expected one of 0, got 'red'"),
         (["-o", "x.docx"], "output: x.docx: expected a name such as em.png"),
+        (["-o", "no/a.png"], "output: no/a.png: expected a folder that exists, got no"),
     ],
 )
 def test_what_is_not_there_is_said_in_a_line(words: list[str], said: str, tmp_path: Path) -> None:
@@ -306,6 +310,106 @@ def test_what_is_not_there_is_said_in_a_line(words: list[str], said: str, tmp_pa
     assert result.exit_code == 2
     assert result.output.count("\n") == 1
     assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"channel": []}, r"em: channel: expected one of 0, got \[\]"),
+        ({"channel": [0, 1.5]}, "em: channel: expected one of 0, got 1.5"),
+        ({"level": "1"}, "level: expected a whole number, got '1'"),
+        ({"level": 1.0}, "level: expected a whole number, got 1.0"),
+        ({"position": 5}, "em: position: expected a number for each of z, y, x, got 5"),
+        ({"position": "1,2,3"}, "em: position: expected a number for each of z, y, x, got '1,2,3'"),
+        ({"position": {"z": "5"}}, "position: z: expected a whole number, got '5'"),
+        ({"labels": [5]}, r"labels: expected a text or a sequence of texts, got \[5\]"),
+        ({"size": "a"}, "size: expected a whole number from 32 to 8192, got 'a'"),
+        ({"size": 31}, "size: expected a whole number from 32 to 8192, got 31"),
+        ({"level": 3, "all_images": True}, "level: expected a whole number from 0 to 2, got 3"),
+    ],
+)
+def test_a_wrong_argument_is_said(given: dict[str, Any], said: str) -> None:
+    for draw in (n5zarr.thumbnail, n5zarr.plot):
+        if draw is n5zarr.thumbnail or not {"size", "all_images"} & given.keys():
+            with pytest.raises(N5UnrepresentableError, match=said) as raised:
+                draw(SAMPLE, **given)
+            assert raised.value.kind == "option"
+
+
+def test_a_picture_is_never_larger_than_it_may_be() -> None:
+    for size in (32, 40, 57):
+        assert max(n5zarr.thumbnail(SAMPLE, size=size).size) == size
+    narrow = find_images(SAMPLE)[0]
+    assert with_scale_bar(np.zeros((9, 11, 3), np.uint8), 7, "5 um", 20).size == (11, 9 + 22)
+    assert draw_images(narrow, size=80).size[0] > 66  # the text of the bar
+
+
+def test_one_channel_and_one_pattern_need_no_list(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(0, 256, (X, Y, Z, 2), np.uint8)
+    written(tmp_path / "c.n5" / "a", values)
+    n5zarr.set_geometry(tmp_path / "c.n5/a", names=["c", "z", "y", "x"])
+    for alone, listed in (({"channel": 1}, {"channel": [1]}), ({"labels": "a"}, {"labels": ["a"]})):
+        one, other = (
+            pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=SIZE, **options))
+            for options in (alone, listed)
+        )
+        np.testing.assert_array_equal(one, other)
+
+
+def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest(
+    tmp_path: Path,
+) -> None:
+    """Labels have one level, of a block for each; the coarse level of the image has its own."""
+    store = Recording(LocalStore(SAMPLE, read_only=True))
+    n5zarr.thumbnail(store, size=400, level=1, all_images=True)
+    levels = {key.rsplit("/", 3)[0] for key in store.blocks if "zarr" not in key}
+    assert levels == {"em/s1", "em/s2", "labels/s0"}  # s2 for the limits
+
+
+def test_no_picture_is_made_of_very_many_bytes(tmp_path: Path) -> None:
+    """Slices of 16 000 ** 2 are in blocks of 4 MiB: 3 * 125 ** 2, and 3 * 8 ** 2 of level s1."""
+    n5zarr.create_array(
+        tmp_path / "c.n5/em/s0", shape=(16_000,) * 3, chunks=(128,) * 3, dtype="u2",
+        axes="zyx", units=["nm"] * 3, resolution=[2] * 3,
+    )  # fmt: skip
+    for draw in (n5zarr.thumbnail, n5zarr.plot):
+        said = r"em: expected .* at most 1.0 GiB, got 183.1 GiB in 46875 blocks .*n5zarr pyramid"
+        with pytest.raises(N5UnrepresentableError, match=said):
+            draw(tmp_path / "c.n5")
+    image = find_images(tmp_path / "c.n5")[0]
+    check_size(plan_slices(image, (9, 9), level=0), 1)  # what the user wants
+    n5zarr.create_array(
+        tmp_path / "c.n5/em/s1", shape=(1000,) * 3, chunks=(128,) * 3, dtype="u2",
+        axes="zyx", units=["nm"] * 3, resolution=[32] * 3, offset=[15] * 3,
+    )  # fmt: skip
+    assert plan_slices(find_images(tmp_path / "c.n5")[0], (8192, 8192)).level == 1
+    assert n5zarr.thumbnail(tmp_path / "c.n5", size=64).size[1] == 64
+
+
+def test_the_command_says_that_there_are_more_images(tmp_path: Path) -> None:
+    words = ["thumbnail", str(SAMPLE), "-o", str(tmp_path / "a.png"), "--size", "64"]
+    said = "Drew em, the first of 2 images; --all draws all."
+    assert said in CliRunner().invoke(app, words).output
+    assert "Drew" not in CliRunner().invoke(app, [*words, "--all"]).output
+
+
+def test_what_is_no_picture_is_said(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5/trace", data=np.arange(7.0))
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr/zarr.json").write_text('{"zarr_format":3,"node_type":"group"}')
+    for name, expected in (("c.n5", "expected an image"), ("a.zarr", "expected N5, got another")):
+        command = ["thumbnail", str(tmp_path / name), "-o", str(tmp_path / "a.png")]
+        result = CliRunner().invoke(app, command)
+        assert (result.exit_code, result.output.count("\n")) == (2, 1)
+        assert expected in result.output
+        assert "OME" not in result.output
+
+
+def test_each_axis_is_cut_once(tmp_path: Path) -> None:
+    command = ["thumbnail", str(SAMPLE), "-o", str(tmp_path / "a.png"), "--position", "z=1,z=2"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert "expected each axis once" in result.output
 
 
 def test_a_file_stays_if_the_picture_cannot_be_written(tmp_path: Path) -> None:

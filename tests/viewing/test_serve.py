@@ -13,6 +13,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -350,6 +351,7 @@ def test_a_container_that_is_itself_a_link_is_served(container: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("host", "status"),
     [("127.0.0.1", 200), ("localhost", 200), ("LOCALHOST:80", 200), ("[::1]:9", 200),
+     ("[0:0:0:0:0:0:0:1]:9", 200), ("[::2]", 421), ("[::1].evil.example", 421),
      ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.", 421), ("", 421),
      ("evil.example:127.0.0.1", 421), ("me.example:8080", 200)],
 )  # fmt: skip
@@ -357,6 +359,22 @@ def test_names_of_other_hosts_are_refused(container: Path, host: str, status: in
     with n5zarr.serve(container, allow_hosts=["me.example"]) as server:
         request = f"GET {BLOCK} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         assert send_raw(server, request.encode()).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+@pytest.mark.parametrize("host", ["0:0:0:0:0:0:0:1", "[::1]", "127.3.5.7"])
+def test_every_spelling_of_this_machine_is_guarded(container: Path, host: str) -> None:
+    with (
+        n5zarr.serve(container, host=host) as server,
+        socket.create_connection((host.strip("[]"), server.port), timeout=10) as connection,
+    ):
+        connection.sendall(f"GET {BLOCK} HTTP/1.1\r\nHost: evil.example\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 421 ")
+
+
+@pytest.mark.parametrize("wrong", [{"port": 70000}, {"port": "80"}, {"host": 3}])
+def test_what_is_no_address_is_refused(container: Path, wrong: Any) -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"^(port|host): expected"):
+        n5zarr.serve(container, **wrong)
 
 
 def test_long_and_strange_requests_are_refused(server: Server) -> None:
@@ -464,3 +482,29 @@ def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> 
     found = send_raw(server, request * 1000)
     assert found.count(b"HTTP/1.1 200") < 30
     assert ask(server, BLOCK).status == 200
+
+
+def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
+    """Java writes NaN into attributes, which JSON does not have."""
+    root = tmp_path / "c.n5"
+    shutil.copytree(n5zarr.sample_path(), root)
+    for path, text in (("em", b'"fit": NaN'), ("em/s0", b'"ends": [-Infinity, "a NaN"]')):
+        file = root / path / "attributes.json"
+        file.write_bytes(file.read_bytes().replace(b"{", b"{" + text + b",", 1))
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    with n5zarr.serve(root) as server:
+        found = {}
+        for key in ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
+                    "zarr/em/.zattrs", "zarr/em/s0/.zattrs"):  # fmt: skip
+            with urlopen(server.url + key, timeout=10) as answer:  # noqa: S310 - our own server
+                document = json.loads(answer.read(), parse_constant=refuse)
+            found[key] = document.get("attributes", document)
+        array: Any = zarr.open_array(f"{server.url}zarr/em/s0", mode="r", zarr_format=3)
+        assert array[...].any()
+        with urlopen(f"{server.url}n5/em/attributes.json", timeout=10) as answer:  # noqa: S310
+            assert answer.read() == (root / "em/attributes.json").read_bytes()
+    assert {found[key]["fit"] for key in found if "s0" not in key} == {"NaN"}
+    assert [found[key]["ends"] for key in found if "s0" in key] == [["-Infinity", "a NaN"]] * 2

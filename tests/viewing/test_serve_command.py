@@ -8,13 +8,17 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import zarr
 from typer.testing import CliRunner
 
 import n5zarr
+from n5zarr.cli import serve
 from n5zarr.cli.app import app
+from n5zarr.cli.common import console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,3 +78,34 @@ def test_what_cannot_be_served_is_said_in_a_line(words: list[str], said: str) ->
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_an_ipv6_address_is_one_that_zarr_opens() -> None:
+    """fsspec takes ``::`` for the border between two URLs."""
+    with _on_ipv6() as server:
+        lines = list(serve._lines(server))
+        assert lines[1].endswith(f"http://[::1]:{server.port}/")
+        code = next(line for line in lines if "zarr.open(" in line)
+        url = code.partition('"')[2].partition('"')[0]
+        assert zarr.open_array(url, mode="r", zarr_format=3).shape == (40, 96, 128)
+        with urllib.request.urlopen(f"{server.url}tree/em/s0", timeout=10) as page:  # noqa: S310
+            assert url in page.read().decode()
+
+
+def _on_ipv6() -> n5zarr.Server:
+    try:
+        return n5zarr.serve(SAMPLE, host="::1")
+    except OSError as err:
+        pytest.skip(f"no IPv6 here: {err}")
+
+
+def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of IPv6 they look like rich's markup."""
+    opened = SimpleNamespace(first_dataset=lambda: "em/s0")
+    app = SimpleNamespace(state=SimpleNamespace(opened=opened))
+    fake: Any = SimpleNamespace(url="http://[fe80::a]:7/", app=app)
+    for line in serve._lines(fake):
+        console().print(line, soft_wrap=True)
+    printed = capsys.readouterr().out
+    assert "Start page   http://[fe80::a]:7/\n" in printed
+    assert '"http://[fe80:0:0:0:0:0:0:a]:7/zarr3/em/s0"' in printed

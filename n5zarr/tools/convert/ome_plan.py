@@ -111,14 +111,17 @@ def plan_ome(
     if isinstance(node, DatasetView):
         placed = opened.ask(read_placed(opened.container.nodes, path, node))
         above = list(opened.ask(opened.container.nodes.above(path)))
-        _add_image(found, "", {"s0": placed}, {}, above)
+        _add_image(found, path, "", {"s0": placed}, {}, above)
     elif isinstance(node, GroupAttributes):
         _walk(opened, path, found, arrays, groups)
     else:
         raise not_found(opened, path, "a dataset or a group")
     if not found.images:
         why = f": {found.notes[0]}" if found.notes else ""
-        message = f"{opened}: /{path}: expected images that OME-Zarr can express, got none{why}"
+        message = (
+            f"{opened}: /{path}: expected an image (numbers with two or three axes of space), got "
+            f"none{why}"
+        )
         raise N5UnrepresentableError(message, kind="option")
     return _Planner(found, path, labels).plan()
 
@@ -145,7 +148,7 @@ def _walk(
         found.groups[below] = _own(layout)
         levels = _levels_of(layout, group.attributes)
         if levels:
-            _add_image(found, below, levels, found.groups[below], above)
+            _add_image(found, path, below, levels, found.groups[below], above)
         for name, placed in layout.datasets.items():
             if name not in levels:
                 _add_dataset(found, join(below, name), placed, layout, above)
@@ -181,22 +184,25 @@ def _add_dataset(
     if is_coordinate or placed.view.ndim < 2 or placed.view.kind.dtype.kind not in "buif":
         found.others[path] = placed
     else:
-        _add_image(found, path, {"s0": placed}, {}, above)
+        _add_image(found, placed.path, path, {"s0": placed}, {}, above)
 
 
 def _add_image(
     found: _Found,
+    full: str,
     path: str,
     levels: Mapping[str, Placed],
     group: Mapping[str, JSON],
     above: Sequence[Mapping[str, JSON]],
 ) -> None:
-    """Add an image, or its arrays as they are if OME-Zarr has no such images."""
+    """Add an image, or its arrays as they are if OME-Zarr has no such images.
+
+    Its path is relative to where the walk began, and has a full path in the container.
+    """
     first = next(iter(levels.values()))
-    name = first.path.split("/")[-1 if first.path.endswith(path) else -2] if first.path else ""
     try:
         described = {name: _axes(placed) for name, placed in levels.items()}
-        multiscale = make_multiscale(path.rpartition("/")[2] or name or "image", described)
+        multiscale = make_multiscale(full.rpartition("/")[2] or "image", described)
     except N5UnrepresentableError as err:
         found.notes.append(f"/{first.path}: kept as an array, as it is no image: {err}")
         is_alone = len(levels) == 1 and first.path.endswith(path)

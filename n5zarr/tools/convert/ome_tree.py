@@ -26,7 +26,7 @@ from n5zarr.tools.convert.stacked_store import StackedStore
 from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
     from zarr.types import AnyArray
@@ -103,9 +103,20 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
             arrays=tree.arrays.keys(),
             groups=tree.groups.keys(),
         )
-    for note in plan.notes:
+    for note in _once(plan.notes):
         warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=4)
     return _described(_applied(tree, plan))
+
+
+def _once(notes: Sequence[str]) -> Iterator[str]:
+    """Say what is true of several datasets once."""
+    where: dict[str, list[str]] = {}
+    for note in notes:
+        path, _, what = note.partition(": ")
+        where.setdefault(what, []).append(path)
+    for what, (first, *others) in where.items():
+        more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
+        yield f"{first}{more}: {what}"
 
 
 def from_ome(tree: SourceTree) -> SourceTree:

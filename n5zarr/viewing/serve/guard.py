@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
 from starlette.responses import PlainTextResponse, Response
@@ -21,15 +23,20 @@ _LONGEST = 4096  # bytes of a path: that of a file may not be longer on most sys
 
 
 def host_name(host: str) -> str:
-    """Return the name in a ``Host`` header, without the port.
+    """Return the name in a ``Host`` header, without the port; of IPv6 its shortest form.
 
     Examples
     --------
-    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("[::1]")
+    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("[0:0:0:0:0:0:0:1]")
     ('localhost', '[::1]', '[::1]')
     """
-    name, _, port = host.strip().lower().rpartition(":")
-    return name if name and port.isdigit() else host.strip().lower()
+    host = host.strip().lower()
+    name, _, port = host.rpartition(":")
+    name = name if name and port.isdigit() else host
+    with suppress(ValueError):  # no address
+        if name.startswith("[") and name.endswith("]"):
+            return f"[{IPv6Address(name[1:-1])}]"
+    return name
 
 
 class Guard:

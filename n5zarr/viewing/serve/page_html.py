@@ -91,7 +91,9 @@ def node_page(page: Page) -> bytes:
         _images(page),
         None if is_array else _tree(page),
         element("h2", "Open it in Python"),
-        _snippets(code_for(page.url, page.path, is_array=is_array)),
+        _snippets(
+            code_for(page.url, page.path, is_array=is_array, left_out=_cannot_open(page.node))
+        ),
         None if page.path else _addresses(page),
     )
 
@@ -165,7 +167,12 @@ def _card(page: Page, image: Image) -> Element:
     ]
     return element(
         "div",
-        element("img", alt="", loading="lazy", src=f"{page.url}thumbnail/{quote(image.path)}.png"),
+        element(
+            "img",
+            alt="no picture",
+            loading="lazy",
+            src=f"{page.url}thumbnail/{quote(image.path)}.png",
+        ),
         element("h3", image.name),
         element("p", image.path, class_="path mono") if image.path != image.name else None,
         [element("p", fact, class_="dim") for fact in facts if fact],
@@ -313,6 +320,16 @@ def _snippets(code: Mapping[str, str]) -> list[Element]:
         )
         for name, text in code.items()
     ]
+
+
+def _cannot_open(node: Mapping[str, Any]) -> set[str]:
+    """Return the libraries that cannot open a node from this server."""
+    if node["kind"] == "array":
+        is_of_one_size = "n_bytes" in node
+        return set() if is_of_one_size else {"tensorstore"}  # which knows no strings
+    # over HTTP only a document tells that a group is there, and Java writes none without attributes
+    is_described = node["attributes"] or (node["path"] == "/" and node["n5"] is not None)
+    return set() if is_described else {"n5zarr"}
 
 
 def _addresses(page: Page) -> list[Element]:

@@ -7,12 +7,14 @@ import errno
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import uvicorn
 import zarr
 from starlette.applications import Starlette
 
+from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK
 from n5zarr.viewing.serve.protocol import PatientProtocol
@@ -68,6 +70,8 @@ def serve(
     ------
     FileNotFoundError
         There is nothing at this location.
+    N5UnrepresentableError
+        The host is no text, or the port no port (``kind="option"``).
     OSError
         The port is in use, or the host is not one of this machine.
 
@@ -96,8 +100,9 @@ def running(
         return Server(location_or_app, host, port)
     if isinstance(location_or_app, zarr.Array | zarr.Group):
         location_or_app = location_or_app.store_path
-    is_loopback = host.strip("[]") in ("localhost", "::1") or host.startswith("127.")
-    hosts = {*LOOPBACK, _called(host), *allow_hosts} if is_loopback or allow_hosts else None
+    check_address(host, port)
+    names = texts("allow_hosts", allow_hosts)
+    hosts = {*LOOPBACK, _called(host), *names} if _is_loopback(host) or names else None
     app = make_app(location_or_app, labels=labels, storage_options=storage_options, hosts=hosts)
     return Server(app, host, port)
 
@@ -210,6 +215,14 @@ def _called(host: str) -> str:
     name = host.strip("[]")
     name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
     return f"[{name}]" if ":" in name else name
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether an address, in any spelling, is reached from this machine only."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:

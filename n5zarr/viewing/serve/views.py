@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import re
 import time
@@ -176,7 +177,7 @@ class ZarrView(_StoredView):
             parsed = parse_key(full, zarr_format)
             if isinstance(parsed, MetadataKey):
                 # of a store of its own: a store remembers each document that it was asked for
-                return await self._run(store.reopened().container.read(full))
+                return _strict(await self._run(store.reopened().container.read(full)))
             if isinstance(parsed, ChunkKey):
                 value = await self._run(store.container.read(full))
                 if value is not None:
@@ -201,6 +202,16 @@ def _block(store: N5Store, chunk: ChunkKey) -> Steps[str | None]:
     return None if location is None or not location.in_grid else location.key
 
 
+def _strict(document: BufferLike | None) -> BufferLike | None:
+    """Return a document with NaN and infinities as text: browsers refuse all of it for one."""
+    if document is None:
+        return None
+    text = bytes(document)
+    if b"NaN" not in text and b"Infinity" not in text:
+        return document
+    return json.dumps(json.loads(text, parse_constant=str)).encode()
+
+
 class OmeView(View):
     """The images as OME-Zarr 0.5; found when they are first asked for."""
 
@@ -215,7 +226,8 @@ class OmeView(View):
             if self._store is None:
                 self._store = await asyncio.to_thread(self._made)
         value = await self._store.get(key, cpu.buffer_prototype)
-        return None if value is None else memoryview(value.as_numpy_array())
+        data = None if value is None else memoryview(value.as_numpy_array())
+        return _strict(data) if key.endswith(".json") else data
 
     def _made(self) -> OmeStore:
         return OmeStore(self._opened.tree())

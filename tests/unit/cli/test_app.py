@@ -8,13 +8,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
 import n5zarr
+from n5zarr.__main__ import main
 from n5zarr.cli.app import app
+from n5zarr.cli.common import console
 from n5zarr.store.inspect import Described
 
 if TYPE_CHECKING:
@@ -167,6 +170,23 @@ def test_without_typer_the_command_says_what_to_install() -> None:
     assert done.stderr == (
         "n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'\n"
     )
+
+
+def test_a_service_whose_output_is_closed_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python then has None for it."""
+    monkeypatch.setattr(sys, "stdout", None)
+    console().print("text")
+
+
+def test_an_interrupted_start_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(ModuleType):
+        def __getattr__(self, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "n5zarr.cli.app", Interrupted("n5zarr.cli.app"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
 
 
 def test_info_says_what_of_the_axes_cannot_be_meant(tmp_path: Path) -> None:
