@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr_private import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
+from n5zarr.container.resizing import pad_blocks
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes, own_keys
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, List, Remove, Update, list_each, read_key
+from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.from_zarr import (
     Members,
     check_v3,
@@ -32,7 +34,7 @@ from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5, other_format
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
@@ -131,7 +133,7 @@ def write_document(
     change = whole if old is None else _since(whole, key, document, old, axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
-    applied: list[Change] = []
+    path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
 
     def apply(data: bytes | None) -> bytes:
         applied.clear()  # called again if others have replaced the document meanwhile
@@ -141,12 +143,24 @@ def write_document(
         applied.append(change if data and data.strip() else whole)
         return changed(data, applied[-1])
 
-    (data,) = yield [Update(join(key.path, ATTRIBUTES_JSON), apply)]
+    (data,) = yield from _resizing(nodes, key.path, change, Update(path, apply))
     if not applied:
         return None
     if isinstance(members := applied[-1].members, Members):
         nodes.memory.create(key.path, document, (members.element.stored, members.block_size))
     return (yield from nodes.classify(key.path, data))
+
+
+def _resizing(nodes: Nodes, path: str, change: Change, update: Update) -> Steps[Sequence[bytes]]:
+    """Ask for an update of a document; if it resizes a dataset, pad blocks that it cuts anew."""
+    before = None if change.resized == KEEP else (yield from nodes.node(path))
+    if not isinstance(before, DatasetView) or not isinstance(change.resized, Members):
+        return (yield [update])
+    yield from pad_blocks(path, before, change.resized.dimensions)
+    answers = yield [update]
+    # others may have written truncated blocks meanwhile
+    yield from pad_blocks(path, before, change.resized.dimensions)
+    return answers
 
 
 def update_attributes(

@@ -18,6 +18,7 @@ __all__ = [
     "automatic_block_size",
     "block_extent",
     "block_path",
+    "blocks_cut_anew",
     "grid_shape",
     "is_block_name",
     "parse_block_path",
@@ -78,6 +79,53 @@ def block_extent(dimensions: N5Tuple, block_size: N5Tuple, grid_position: N5Tupl
             for d, b, g in zip(dimensions, block_size, grid_position, strict=True)
         )
     )
+
+
+def blocks_cut_anew(
+    dimensions: N5Tuple, resized: N5Tuple, block_size: N5Tuple
+) -> list[tuple[range, ...]]:
+    """Find the truncated blocks that another extent of the dataset would truncate otherwise.
+
+    Parameters
+    ----------
+    dimensions, resized, block_size : tuple of int
+        Extent of the dataset as it is and as it will be, and of a full block, in elements, N5
+        order.
+
+    Returns
+    -------
+    list of tuple of range
+        Boxes of grid positions, N5 order; they may overlap.
+
+    Examples
+    --------
+    >>> blocks_cut_anew((7, 5), (8, 5), (3, 2))
+    [(range(2, 3), range(0, 3))]
+
+    Blocks that the dataset does not truncate have the same size before and after:
+
+    >>> blocks_cut_anew((6, 5), (8, 5), (3, 2)), blocks_cut_anew((7, 4), (5, 4), (3, 2))
+    ([], [])
+    """
+    old, new = grid_shape(dimensions, block_size), grid_shape(resized, block_size)
+    common = [range(min(pair)) for pair in zip(old, new, strict=True)]
+    if not all(common):
+        return []
+    ends = N5Tuple(tuple(len(places) - 1 for places in common))
+    before = block_extent(dimensions, block_size, ends)
+    after = block_extent(resized, block_size, ends)
+    truncated = [axis for axis, end in enumerate(ends) if before[axis] < block_size[axis]]
+    boxes = []
+    for changed in range(len(ends)):
+        if before[changed] == after[changed]:
+            continue
+        # truncated along this axis, or else along any other
+        for other in [changed] if changed in truncated else truncated:
+            box = list(common)
+            for axis in (changed, other):
+                box[axis] = common[axis][-1:]
+            boxes.append(tuple(box))
+    return boxes
 
 
 def automatic_block_size(

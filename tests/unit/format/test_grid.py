@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from n5zarr.format.grid import (
     block_extent,
     block_path,
+    blocks_cut_anew,
     grid_shape,
     is_block_name,
     parse_block_path,
@@ -93,3 +96,20 @@ def test_a_block_path_is_read_if_the_grid_has_it(
     path: str, grid: N5Tuple, expected: tuple[int, ...] | None
 ) -> None:
     assert parse_block_path(path, grid) == expected
+
+
+@pytest.mark.parametrize("dimensions", [*product(range(8), range(6))])
+def test_the_blocks_that_another_extent_cuts_anew(dimensions: tuple[int, int]) -> None:
+    block_size = N5Tuple((3, 2))
+    old = N5Tuple(dimensions)
+    for new in map(N5Tuple, product(range(8), range(6))):
+        expected = {
+            position
+            for position in product(range(3), range(3))
+            if (before := block_extent(old, block_size, N5Tuple(position))) != block_size
+            and (after := block_extent(new, block_size, N5Tuple(position))) != before
+            and all(before)
+            and all(after)
+        }
+        boxes = blocks_cut_anew(old, new, block_size)
+        assert {position for box in boxes for position in product(*box)} == expected
