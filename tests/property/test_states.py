@@ -1,0 +1,483 @@
+"""Several store objects and another program work on one container, against a model.
+
+Every store object reads what the model holds, whoever wrote it, and so does tensorstore.
+``N5ZARR_STRESS=1`` makes 100 000 steps, another number as many.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5Error
+from tests.contract.test_kernel import python_only
+from tests.property import outside
+from tests.property.model import Box, Container, Dataset, Node, is_at_or_below, pattern
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+STRESS = os.environ.get("N5ZARR_STRESS", "")
+N_STEPS = {"": 0, "1": 100_000}.get(STRESS) or int(STRESS or 0)
+
+pytestmark = [
+    # zarr's own warnings, of what no specification has
+    pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part:UserWarning"),
+]
+
+NAMES = ["a", "g", "g/b", "g/0", "g/0/c"]
+NATIVE = ["uint8", "int16", "uint16", "int32", "uint64", "float32", "float64", "bool"]
+COMPRESSIONS: list[dict[str, Any]] = [
+    {"type": "raw"},
+    {"type": "gzip", "level": 1, "useZlib": False},
+    {"type": "gzip", "level": 1, "useZlib": True},
+    {"type": "zstd", "level": 3},
+    {"type": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
+    {"type": "bzip2", "blockSize": 1},
+    {"type": "xz", "preset": 0},
+]
+SHAPES = [(5, 7), (7, 3), (11, 5), (13,), (2, 5, 3)]  # unequal primes
+CHUNKS = [(2, 3), (3, 2), (5, 3), (3,), (1, 2, 3)]
+
+ways = st.sampled_from(["v3", "v2", "own", "python", "any", "F"])
+paths = st.sampled_from(NAMES)
+shapes = st.sampled_from(range(len(SHAPES)))
+numbers = st.integers(0, 9)
+corners = st.tuples(*[st.integers(0, 12)] * 6)
+keys = st.sampled_from(["x", "y", "long name"])
+json_values = st.sampled_from([0, 1, 2.5, "text", None, [1, [2]], {"in": {"er": 1}}, math.nan])
+
+
+def box_in(shape: tuple[int, ...], corners: tuple[int, ...]) -> Box:
+    """Choose a box that is not empty."""
+    starts = [corner % n for corner, n in zip(corners, shape, strict=False)]
+    lengths = [c % (n - s) for c, n, s in zip(corners[3:], shape, starts, strict=False)]
+    return tuple(slice(s, s + n + 1) for s, n in zip(starts, lengths, strict=True))
+
+
+@dataclass
+class Way:
+    """A store object that lives as long as nobody opens it anew, and how arrays are opened."""
+
+    name: str
+    store: N5Store
+    # by path: the type and block size of the arrays that were created through it
+    created: dict[str, tuple[np.dtype, tuple[int, ...]]] = field(default_factory=dict)
+    # by path: attributes and shape that it gave or took last, from which a change starts
+    served: dict[str, tuple[dict[str, Any], tuple[int, ...] | None]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, root: Path) -> Way:
+        match name:
+            case "v3":
+                return cls(name, N5Store(root, zarr_format=3))
+            case "v2":
+                return cls(name, N5Store(root, zarr_format=2))
+            case "own":
+                return cls(name, N5Store(root, zarr_format=3, codecs="n5"))
+            case "python":
+                own = N5Store(root, zarr_format=3, codecs="n5", durability="overwrite")
+                return cls(name, own)
+            case "F":
+                return cls(name, N5Store(root, zarr_format=3, codecs="portable", axis_order="F"))
+            case _:
+                return cls(name, N5Store(root))
+
+    def using(self) -> AbstractContextManager[None]:
+        return python_only() if self.name == "python" else nullcontext()
+
+    def open(self, path: str) -> Any:
+        if self.store.codecs == "n5":
+            return n5zarr.open(self.store, "r+", path=path)
+        return zarr.open(self.store, path=path, mode="r+")
+
+    def presented[T: tuple[Any, ...]](self, each: T) -> T:
+        return each if self.name != "F" else each[::-1]
+
+    def read(self, array: Any, box: Box) -> np.ndarray:
+        with self.using():
+            values = np.asarray(array[self.presented(box)])
+        return values.T if self.name == "F" else values
+
+    def write(self, array: Any, box: Box, values: np.ndarray) -> None:
+        with self.using():
+            array[self.presented(box)] = values.T if self.name == "F" else values
+
+
+@dataclass
+class Held:
+    """A node that somebody opened before, and still uses."""
+
+    way: Way
+    path: str
+    node: Any
+    attributes: dict[str, Any]
+    dataset: Dataset | None
+    shape: tuple[int, ...] | None
+
+
+class States(RuleBasedStateMachine):
+    """Whoever writes, every reader sees the model."""
+
+    @initialize()
+    def start(self) -> None:
+        self.root = Path(tempfile.mkdtemp(dir=SHM)) / "c.n5"
+        zarr.create_group(N5Store(self.root))
+        self.model = Container({"": Node()})
+        names = ["v3", "v2", "own", "python", "any", "F"]
+        self.ways = {name: Way.of(name, self.root) for name in names}
+        self.held: list[Held] = []
+        self.n_checks = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "root"):
+            for way in self.ways.values():
+                self.check(way)
+            self.check_tensorstore()
+            shutil.rmtree(self.root.parent)
+
+    # ------------------------------------------------------------------ what the model knows
+
+    def arrays(self) -> list[str]:
+        return [path for path, node in self.model.nodes.items() if node.dataset is not None]
+
+    def one_of(self, paths: list[str], number: int) -> str:
+        return sorted(paths)[number % len(paths)]
+
+    def is_changed(self, way: Way, path: str) -> bool:
+        """Whether others have replaced an array that this store object created."""
+        dataset = self.model.nodes[path].dataset
+        created = way.created.get(path)
+        return None not in (dataset, created) and created != (dataset.dtype, dataset.chunks)
+
+    def opened(self, way: Way, path: str) -> Any:
+        """Open a node; with a new store object where others have replaced what the old created."""
+        if self.is_changed(way, path):
+            with pytest.raises(N5Error) as caught:
+                way.open(path)
+            assert caught.value.kind == "changed"
+            self.anew(way)
+        found = way.open(path)
+        node = self.model.nodes[path]
+        shape = None if node.dataset is None else node.dataset.shape
+        way.served[path] = dict(node.attributes), shape
+        return found
+
+    def anew(self, way: Way) -> None:
+        self.held = [held for held in self.held if held.way is not way]
+        fresh = Way.of(way.name, self.root)
+        way.store, way.created, way.served = fresh.store, {}, {}
+
+    def drop_held(self, path: str) -> None:
+        self.held = [held for held in self.held if not is_at_or_below(held.path, path)]
+
+    def hold(self, way: Way, path: str, found: Any) -> None:
+        node = self.model.nodes[path]
+        shape = None if node.dataset is None else node.dataset.shape
+        self.held.append(Held(way, path, found, dict(node.attributes), node.dataset, shape))
+        del self.held[:-4]
+
+    # ------------------------------------------------------------------ through the stores
+
+    @rule(
+        way=ways, path=paths, which=shapes, dtype=st.sampled_from(NATIVE), number=numbers,
+        compression=st.sampled_from(COMPRESSIONS), fill=st.sampled_from([0, 0, 1]),
+        overwrite=st.booleans(),
+    )  # fmt: skip
+    def create_array(
+        self, way: str, path: str, which: int, dtype: str, number: int, compression: Any,
+        fill: int, overwrite: bool,
+    ) -> None:  # fmt: skip
+        if self.model.is_below_array(path) or way == "F":
+            return
+        by = self.ways[way]
+        if path in self.model.nodes and not overwrite:
+            self.refuse_to_create(by, path)
+            return
+        made = Dataset(SHAPES[which], CHUNKS[which], np.dtype(dtype), compression, fill)
+        made.fill = made.dtype.type(fill)
+        found = n5zarr.create_array(
+            by.store, path=path, shape=made.shape, chunks=made.chunks, dtype=dtype,
+            compression=compression, fill_value=made.fill, overwrite=overwrite,
+            attributes={"n": number},
+        )  # fmt: skip
+        self.forget(by, path)
+        self.model.remove(path)
+        self.model.add(path, Node({"n": number}, made))
+        by.created[path] = made.dtype, made.chunks
+        by.served[path] = {"n": number}, made.shape
+        self.hold(by, path, found)
+
+    def refuse_to_create(self, way: Way, path: str) -> None:
+        """What is there is not replaced unless it is asked for."""
+        if self.is_changed(way, path):
+            self.anew(way)
+        with pytest.raises((FileExistsError, ValueError)):
+            n5zarr.create_array(way.store, path=path, shape=(5,), chunks=(2,), dtype="u1")
+        way.served.pop(path, None)
+
+    def forget(self, way: Way, path: str) -> None:
+        """A store object forgets what it removes, and what it held is of no use."""
+        self.drop_held(path)
+        way.created = {p: c for p, c in way.created.items() if not is_at_or_below(p, path)}
+        way.served = {p: s for p, s in way.served.items() if not is_at_or_below(p, path)}
+
+    @rule(way=ways, path=paths, number=numbers)
+    def create_group(self, way: str, path: str, number: int) -> None:
+        if self.model.is_below_array(path) or path in self.model.nodes:
+            return
+        by = self.ways[way]
+        zarr.create_group(
+            by.store, path=path, attributes={"n": number}, zarr_format=by.store.zarr_format or 3
+        )
+        self.model.add(path, Node({"n": number}))
+
+    @precondition(lambda self: self.arrays())
+    @rule(way=ways, which=numbers, corners=corners, number=numbers)
+    def write(self, way: str, which: int, corners: Any, number: int) -> None:
+        path = self.one_of(self.arrays(), which)
+        by = self.ways[way]
+        array, dataset = self.opened(by, path), self.model.nodes[path].dataset
+        self.write_box(by, array, dataset, box_in(dataset.shape, corners), number)
+
+    def write_box(self, way: Way, array: Any, dataset: Dataset, box: Box, number: int) -> None:
+        shape = tuple(b.stop - b.start for b in box)
+        values = pattern(shape, dataset.dtype, number, dataset.fill)
+        way.write(array, box, values)
+        dataset.write(box, values)
+
+    @precondition(lambda self: self.arrays())
+    @rule(way=ways, which=numbers, sizes=corners, appended=st.booleans())
+    def resize(self, way: str, which: int, sizes: Any, appended: bool) -> None:
+        path = self.one_of(self.arrays(), which)
+        by, dataset = self.ways[way], self.model.nodes[path].dataset
+        array, before = self.opened(by, path), dataset.shape
+        if appended:
+            axis = sizes[0] % len(before)
+            more = (*before[:axis], 1 + sizes[1] % 4, *before[axis + 1 :])
+            values = pattern(more, dataset.dtype, 1 + sizes[2], dataset.fill)
+            axis_shown = axis if by.name != "F" else len(before) - 1 - axis
+            with by.using():
+                array.append(values.T if by.name == "F" else values, axis=axis_shown)
+            after = (*before[:axis], before[axis] + more[axis], *before[axis + 1 :])
+            box = tuple(slice(a if a != b else 0, b) for a, b in zip(before, after, strict=True))
+            dataset.resize(after, before)
+            dataset.write(box, values)
+        else:
+            after = tuple(size + 1 for size in sizes[: len(before)])
+            array.resize(by.presented(after))
+            dataset.resize(after, before)
+        by.served[path] = by.served[path][0], after
+        self.hold(by, path, array)
+
+    @rule(way=ways, which=numbers, key=keys, value=json_values, how=st.integers(0, 3))
+    def change_attributes(self, way: str, which: int, key: str, value: Any, how: int) -> None:
+        path = self.one_of(list(self.model.nodes), which)
+        by, node = self.ways[way], self.model.nodes[path]
+        found = self.opened(by, path)
+        self.change(found.attrs, node.attributes, key, value, how)
+        by.served[path] = dict(node.attributes), by.served[path][1]
+        self.hold(by, path, found)
+
+    @staticmethod
+    def change(attrs: Any, model: dict[str, Any], key: str, value: Any, how: int) -> None:
+        """Set, remove, update or replace attributes of a node and of a dict alike."""
+        for each in (attrs, model):
+            match how:
+                case 0:
+                    each[key] = value
+                case 1:
+                    if key in each:
+                        del each[key]
+                case 2:
+                    each.update({key: value, "n": 7})
+                case _:
+                    new = {key: value}
+                    if each is attrs:
+                        attrs.put(new)
+                    else:
+                        model.clear()
+                        model.update(new)
+
+    @rule(which=numbers, key=keys, value=json_values, removed=st.booleans())
+    def set_one_attribute(self, which: int, key: str, value: Any, removed: bool) -> None:
+        path = self.one_of(list(self.model.nodes), which)
+        attributes = self.model.nodes[path].attributes
+        if removed:
+            assert n5zarr.remove_attribute(self.root, path, key) is (key in attributes)
+            attributes.pop(key, None)
+        else:
+            n5zarr.set_attribute(self.root, path, key, value)
+            attributes[key] = value
+
+    @precondition(lambda self: len(self.model.nodes) > 1)
+    @rule(way=ways, which=numbers)
+    def delete(self, way: str, which: int) -> None:
+        path = self.one_of([p for p in self.model.nodes if p], which)
+        by = self.ways[way]
+        sync(by.store.delete_dir(path))
+        self.forget(by, path)
+        self.model.remove(path)
+
+    @rule(way=ways)
+    def open_anew(self, way: str) -> None:
+        self.anew(self.ways[way])
+
+    @rule(way=ways, which=numbers)
+    def open_and_hold(self, way: str, which: int) -> None:
+        path = self.one_of(list(self.model.nodes), which)
+        self.hold(self.ways[way], path, self.opened(self.ways[way], path))
+
+    # ------------------------------------------------------------------ another program
+
+    @precondition(lambda self: self.arrays())
+    @rule(which=numbers, corners=corners, number=st.integers(1, 9), size=st.integers(0, 2))
+    def write_block_outside(self, which: int, corners: Any, number: int, size: int) -> None:
+        """As large as the array, in full size, or smaller."""
+        path = self.one_of(self.arrays(), which)
+        dataset = self.model.nodes[path].dataset
+        coords = tuple(c % n for c, n in zip(corners, dataset.grid, strict=False))
+        shape = [dataset.extent(coords), dataset.chunks, (1,) * len(coords)][size]
+        block = pattern(shape, dataset.dtype, number, 0)
+        stored = block.astype("u1") if block.dtype == bool else block
+        outside.write_block(self.root / path, coords, stored)
+        dataset.blocks[coords] = block
+
+    @precondition(lambda self: self.arrays())
+    @rule(which=numbers, corners=corners)
+    def remove_block_outside(self, which: int, corners: Any) -> None:
+        path = self.one_of(self.arrays(), which)
+        dataset = self.model.nodes[path].dataset
+        coords = tuple(c % n for c, n in zip(corners, dataset.grid, strict=False))
+        outside.remove_block(self.root / path, coords)
+        dataset.blocks.pop(coords, None)
+
+    @rule(path=paths, which=shapes, dtype=st.sampled_from(NATIVE[:-1]), number=numbers)
+    def create_outside(self, path: str, which: int, dtype: str, number: int) -> None:
+        if self.model.is_below_array(path) or path in self.model.nodes:
+            return
+        made = Dataset(SHAPES[which], CHUNKS[which], np.dtype(dtype), COMPRESSIONS[number % 7])
+        made.fill = made.dtype.type(0)
+        members = outside.describe(made.shape, made.chunks, made.dtype, made.compression)
+        outside.write_document(self.root / path, {"n": number, **members})
+        self.model.add(path, Node({"n": number}, made))
+
+    @rule(path=paths)
+    def make_directory(self, path: str) -> None:
+        if self.model.is_below_array(path) or path in self.model.nodes:
+            return
+        (self.root / path).mkdir(parents=True)
+        self.model.add(path, Node())
+
+    @rule(which=numbers, key=keys, value=json_values)
+    def merge_outside(self, which: int, key: str, value: Any) -> None:
+        path = self.one_of(list(self.model.nodes), which)
+        if value is math.nan:
+            return  # Java writes none
+        outside.merge_document(self.root / path, {key: value})
+        self.model.nodes[path].attributes[key] = value
+
+    @rule(which=numbers, number=numbers)
+    def replace_outside(self, which: int, number: int) -> None:
+        """With attributes of its own; of a dataset, N5's keys stay."""
+        path = self.one_of([p for p in self.model.nodes if p] or [""], which)
+        node = self.model.nodes[path]
+        if not path or (node.dataset is not None and node.dataset.dtype == bool):
+            return
+        document = outside.read_document(self.root / path)
+        own = {k: document[k] for k in ("dataType", "compression", "blockSize", "dimensions")
+               if node.dataset is not None}  # fmt: skip
+        outside.write_document(self.root / path, {"n": number, **own})
+        node.attributes = {"n": number}
+        if node.dataset is not None:
+            node.dataset.fill = node.dataset.dtype.type(0)
+
+    @precondition(lambda self: len(self.model.nodes) > 1)
+    @rule(which=numbers)
+    def remove_outside(self, which: int) -> None:
+        path = self.one_of([p for p in self.model.nodes if p], which)
+        outside.remove_node(self.root / path)
+        self.drop_held(path)
+        self.model.remove(path)
+
+    # ------------------------------------------------------------------ what everybody reads
+
+    @invariant()
+    def everybody_reads_the_model(self) -> None:
+        """One store object after the other: the rest keep what they remember, and may be wrong."""
+        if not hasattr(self, "root"):
+            return
+        self.n_checks += 1
+        self.check(list(self.ways.values())[self.n_checks % len(self.ways)])
+        if self.n_checks % 4 == 0:
+            self.check_tensorstore()
+
+    def check(self, way: Way) -> None:
+        for path, node in self.model.nodes.items():
+            found = self.opened(way, path)
+            assert same_attributes(dict(found.attrs), node.attributes), (way.name, path)
+            assert isinstance(found, zarr.Array) is (node.dataset is not None)
+            if node.dataset is not None:
+                self.check_array(way, path, found, node.dataset)
+        with warnings.catch_warnings():
+            group: Any = zarr.open_group(way.store, mode="r+", zarr_format=way.store.zarr_format)
+            listed = {name for name, _ in group.members(max_depth=None)}
+        assert listed == self.model.nodes.keys() - {""}, way.name
+
+    def check_array(self, way: Way, path: str, found: Any, dataset: Dataset) -> None:
+        assert found.shape == way.presented(dataset.shape), (way.name, path)
+        assert found.chunks == way.presented(dataset.chunks)
+        assert found.dtype.newbyteorder("=") == dataset.dtype
+        values = way.read(found, tuple(slice(0, n) for n in dataset.shape))
+        np.testing.assert_array_equal(values, dataset.values(), err_msg=f"{way.name}: {path}")
+
+    def check_tensorstore(self) -> None:
+        for path in self.arrays():
+            dataset = self.model.nodes[path].dataset
+            spec = {
+                "driver": "n5",
+                "kvstore": {"driver": "file", "path": f"{self.root}/{path}"},
+            }
+            found = tensorstore.open(spec).result().read().result().T
+            stored, values = dataset.is_stored(), dataset.values()
+            np.testing.assert_array_equal(found[stored], values[stored], err_msg=path)
+            assert set(np.unique(found[~stored]).tolist()) <= {0, dataset.fill.item()}
+
+
+def same_attributes(one: Any, other: Any) -> bool:
+    return repr(sorted(one.items())) == repr(sorted(other.items()))
+
+
+SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no file of a fixed name
+
+
+TestStates = States.TestCase
+TestStates.settings = settings(
+    max_examples=int(os.environ.get("DEV_N", "20")), stateful_step_count=30, suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate], derandomize=not os.environ.get("DEV_N"),
+)
