@@ -61,19 +61,22 @@ class Dataset:
                 outside.append(slice(start - b.start, stop - b.start))
             yield coords, tuple(inside), tuple(outside)
 
-    def write(self, box: Box, values: np.ndarray) -> None:
-        """Write a box that is inside the array, as zarr does: blocks of fill values are removed."""
+    def write(self, box: Box, values: np.ndarray, fill: Any) -> None:
+        """Write a box that is inside the array, as zarr does: blocks of fill values are removed.
+
+        The fill value is that of whoever writes, which others may have changed meanwhile.
+        """
         for coords, inside, outside in self._parts(box):
-            block = self.padded(coords, self.extent(coords))
+            block = self.padded(coords, self.extent(coords), fill)
             block[inside] = values[outside]
-            if is_fill(block, self.fill):
+            if is_fill(block, fill):
                 self.blocks.pop(coords, None)
             else:
                 self.blocks[coords] = block
 
-    def padded(self, coords: Coords, extent: tuple[int, ...]) -> np.ndarray:
+    def padded(self, coords: Coords, extent: tuple[int, ...], fill: Any) -> np.ndarray:
         """What is read of a block: what was not written is the fill value."""
-        block = np.full(extent, self.fill, self.dtype)
+        block = np.full(extent, fill, self.dtype)
         if (stored := self.blocks.get(coords)) is not None:
             both = tuple(slice(min(n)) for n in zip(stored.shape, extent, strict=True))
             block[both] = stored[both]
@@ -82,7 +85,7 @@ class Dataset:
     def read(self, box: Box) -> np.ndarray:
         values = np.empty([b.stop - b.start for b in box], self.dtype)
         for coords, inside, outside in self._parts(box):
-            values[outside] = self.padded(coords, self.chunks)[inside]
+            values[outside] = self.padded(coords, self.chunks, self.fill)[inside]
         return values
 
     def values(self) -> np.ndarray:
@@ -94,13 +97,16 @@ class Dataset:
         known.blocks = {c: np.ones(b.shape, bool) for c, b in self.blocks.items()}
         return known.values()
 
-    def resize(self, shape: tuple[int, ...], known: tuple[int, ...]) -> None:
-        """Resize through an array that takes the shape for another: zarr removes its blocks."""
+    def resize(self, shape: tuple[int, ...]) -> None:
+        self.remove_outside(shape, self.shape)
+        self.shape = shape
+
+    def remove_outside(self, shape: tuple[int, ...], known: tuple[int, ...]) -> None:
+        """Remove blocks outside of a shape, of those inside of the one that an array knew."""
         kept = self.grid_at(shape)
         for coords in np.ndindex(*self.grid_at(known)):
             if any(at >= n for at, n in zip(coords, kept, strict=True)):
                 self.blocks.pop(coords, None)
-        self.shape = shape
 
 
 @dataclass

@@ -64,13 +64,16 @@ COMPRESSIONS: list[dict[str, Any]] = [
 SHAPES = [(5, 7), (7, 3), (11, 5), (13,), (2, 5, 3)]  # unequal primes
 CHUNKS = [(2, 3), (3, 2), (5, 3), (3,), (1, 2, 3)]
 
+REMOVE = 1  # of the ways to change attributes
+
 ways = st.sampled_from(["v3", "v2", "own", "python", "any", "F"])
 paths = st.sampled_from(NAMES)
 shapes = st.sampled_from(range(len(SHAPES)))
 numbers = st.integers(0, 9)
 corners = st.tuples(*[st.integers(0, 12)] * 6)
 keys = st.sampled_from(["x", "y", "long name"])
-json_values = st.sampled_from([0, 1, 2.5, "text", None, [1, [2]], {"in": {"er": 1}}, math.nan])
+java_values = st.sampled_from([0, 1, 2.5, "text", [1, [2]], {"in": {"er": 1}}])
+json_values = st.one_of(java_values, st.sampled_from([None, math.nan]))
 
 
 def box_in(shape: tuple[int, ...], corners: tuple[int, ...]) -> Box:
@@ -138,7 +141,8 @@ class Held:
     node: Any
     attributes: dict[str, Any]
     dataset: Dataset | None
-    shape: tuple[int, ...] | None
+    shape: tuple[int, ...] | None = None
+    fill: Any = None
 
 
 class States(RuleBasedStateMachine):
@@ -166,8 +170,14 @@ class States(RuleBasedStateMachine):
     def arrays(self) -> list[str]:
         return [path for path, node in self.model.nodes.items() if node.dataset is not None]
 
-    def one_of(self, paths: list[str], number: int) -> str:
-        return sorted(paths)[number % len(paths)]
+    def absent(self) -> list[str]:
+        """The paths at which a node can be made."""
+        taken = self.model.nodes
+        return [p for p in NAMES if p not in taken and not self.model.is_below_array(p)]
+
+    @staticmethod
+    def one_of[T](each: list[T], number: int) -> T:
+        return each[number % len(each)]
 
     def is_changed(self, way: Way, path: str) -> bool:
         """Whether others have replaced an array that this store object created."""
@@ -198,8 +208,10 @@ class States(RuleBasedStateMachine):
 
     def hold(self, way: Way, path: str, found: Any) -> None:
         node = self.model.nodes[path]
-        shape = None if node.dataset is None else node.dataset.shape
-        self.held.append(Held(way, path, found, dict(node.attributes), node.dataset, shape))
+        dataset = node.dataset
+        of_array = () if dataset is None else (dataset.shape, dataset.fill)
+        held = Held(way, path, found, dict(node.attributes), dataset, *of_array)
+        self.held.append(held)
         del self.held[:-4]
 
     # ------------------------------------------------------------------ through the stores
@@ -231,7 +243,8 @@ class States(RuleBasedStateMachine):
         self.model.add(path, Node({"n": number}, made))
         by.created[path] = made.dtype, made.chunks
         by.served[path] = {"n": number}, made.shape
-        self.hold(by, path, found)
+        # a store without a format is copied as one of v3
+        self.hold(by, path, found if by.store.zarr_format else self.opened(by, path))
 
     def refuse_to_create(self, way: Way, path: str) -> None:
         """What is there is not replaced unless it is asked for."""
@@ -247,11 +260,10 @@ class States(RuleBasedStateMachine):
         way.created = {p: c for p, c in way.created.items() if not is_at_or_below(p, path)}
         way.served = {p: s for p, s in way.served.items() if not is_at_or_below(p, path)}
 
-    @rule(way=ways, path=paths, number=numbers)
-    def create_group(self, way: str, path: str, number: int) -> None:
-        if self.model.is_below_array(path) or path in self.model.nodes:
-            return
-        by = self.ways[way]
+    @precondition(lambda self: self.absent())
+    @rule(way=ways, which=numbers, number=numbers)
+    def create_group(self, way: str, which: int, number: int) -> None:
+        path, by = self.one_of(self.absent(), which), self.ways[way]
         zarr.create_group(
             by.store, path=path, attributes={"n": number}, zarr_format=by.store.zarr_format or 3
         )
@@ -263,13 +275,16 @@ class States(RuleBasedStateMachine):
         path = self.one_of(self.arrays(), which)
         by = self.ways[way]
         array, dataset = self.opened(by, path), self.model.nodes[path].dataset
-        self.write_box(by, array, dataset, box_in(dataset.shape, corners), number)
+        box = box_in(dataset.shape, corners)
+        self.write_box(by, array, dataset, box, number, dataset.fill)
 
-    def write_box(self, way: Way, array: Any, dataset: Dataset, box: Box, number: int) -> None:
+    def write_box(
+        self, way: Way, array: Any, dataset: Dataset, box: Box, number: int, fill: Any
+    ) -> None:
         shape = tuple(b.stop - b.start for b in box)
-        values = pattern(shape, dataset.dtype, number, dataset.fill)
+        values = pattern(shape, dataset.dtype, number, fill)
         way.write(array, box, values)
-        dataset.write(box, values)
+        dataset.write(box, values, fill)
 
     @precondition(lambda self: self.arrays())
     @rule(way=ways, which=numbers, sizes=corners, appended=st.booleans())
@@ -286,12 +301,12 @@ class States(RuleBasedStateMachine):
                 array.append(values.T if by.name == "F" else values, axis=axis_shown)
             after = (*before[:axis], before[axis] + more[axis], *before[axis + 1 :])
             box = tuple(slice(a if a != b else 0, b) for a, b in zip(before, after, strict=True))
-            dataset.resize(after, before)
-            dataset.write(box, values)
+            dataset.resize(after)
+            dataset.write(box, values, dataset.fill)
         else:
             after = tuple(size + 1 for size in sizes[: len(before)])
             array.resize(by.presented(after))
-            dataset.resize(after, before)
+            dataset.resize(after)
         by.served[path] = by.served[path][0], after
         self.hold(by, path, array)
 
@@ -311,7 +326,7 @@ class States(RuleBasedStateMachine):
             match how:
                 case 0:
                     each[key] = value
-                case 1:
+                case _ if how == REMOVE:
                     if key in each:
                         del each[key]
                 case 2:
@@ -353,6 +368,62 @@ class States(RuleBasedStateMachine):
         path = self.one_of(list(self.model.nodes), which)
         self.hold(self.ways[way], path, self.opened(self.ways[way], path))
 
+    # ------------------------------------------------------------------ through what is open
+
+    @precondition(lambda self: self.held_arrays())
+    @rule(which=numbers, corners=corners, number=numbers)
+    def write_held(self, which: int, corners: Any, number: int) -> None:
+        """An array that is open keeps its shape: who has it writes where both end."""
+        held = self.one_of(self.held_arrays(), which)
+        both = tuple(map(min, zip(held.shape, held.dataset.shape, strict=True)))
+        if 0 not in both:
+            box = box_in(both, corners)
+            self.write_box(held.way, held.node, held.dataset, box, number, held.fill)
+
+    @precondition(lambda self: self.held_arrays())
+    @rule(which=numbers, corners=corners)
+    def read_held(self, which: int, corners: Any) -> None:
+        held = self.one_of(self.held_arrays(), which)
+        both = tuple(map(min, zip(held.shape, held.dataset.shape, strict=True)))
+        box = box_in(both, corners)
+        values = held.way.read(held.node, box)
+        np.testing.assert_array_equal(values, held.dataset.read(box))
+
+    @precondition(lambda self: self.held_arrays())
+    @rule(which=numbers, sizes=corners)
+    def resize_held(self, which: int, sizes: Any) -> None:
+        held = self.one_of(self.held_arrays(), which)
+        after = tuple(size + 1 for size in sizes[: len(held.shape)])
+        held.node.resize(held.way.presented(after))
+        held.dataset.remove_outside(after, held.shape)
+        held.shape = after
+        self.write_document(held)
+
+    @precondition(lambda self: self.held)
+    @rule(which=numbers, key=keys, value=json_values, how=st.integers(0, 3))
+    def change_attributes_held(self, which: int, key: str, value: Any, how: int) -> None:
+        held = self.one_of(self.held, which)
+        if how == REMOVE and key not in held.attributes:
+            return
+        self.change(held.node.attrs, held.attributes, key, value, how)
+        self.write_document(held)
+
+    def write_document(self, held: Held) -> None:
+        """What a store object writes is the change since it last gave or took the document."""
+        node = self.model.nodes[held.path]
+        before, shape = held.way.served[held.path]
+        for key in before.keys() - held.attributes.keys():
+            node.attributes.pop(key, None)
+        for key, value in held.attributes.items():
+            if key not in before or not same_attributes({key: before[key]}, {key: value}):
+                node.attributes[key] = value
+        if held.shape != shape and node.dataset is not None and held.shape is not None:
+            node.dataset.shape = held.shape
+        held.way.served[held.path] = dict(held.attributes), held.shape
+
+    def held_arrays(self) -> list[Held]:
+        return [held for held in self.held if held.dataset is not None]
+
     # ------------------------------------------------------------------ another program
 
     @precondition(lambda self: self.arrays())
@@ -377,28 +448,31 @@ class States(RuleBasedStateMachine):
         outside.remove_block(self.root / path, coords)
         dataset.blocks.pop(coords, None)
 
-    @rule(path=paths, which=shapes, dtype=st.sampled_from(NATIVE[:-1]), number=numbers)
-    def create_outside(self, path: str, which: int, dtype: str, number: int) -> None:
-        if self.model.is_below_array(path) or path in self.model.nodes:
-            return
-        made = Dataset(SHAPES[which], CHUNKS[which], np.dtype(dtype), COMPRESSIONS[number % 7])
+    @precondition(lambda self: self.absent())
+    @rule(
+        where=numbers, which=shapes, dtype=st.sampled_from(NATIVE[:-1]), number=numbers,
+        compression=st.sampled_from(COMPRESSIONS),
+    )  # fmt: skip
+    def create_outside(
+        self, where: int, which: int, dtype: str, number: int, compression: Any
+    ) -> None:
+        path = self.one_of(self.absent(), where)
+        made = Dataset(SHAPES[which], CHUNKS[which], np.dtype(dtype), compression)
         made.fill = made.dtype.type(0)
         members = outside.describe(made.shape, made.chunks, made.dtype, made.compression)
         outside.write_document(self.root / path, {"n": number, **members})
         self.model.add(path, Node({"n": number}, made))
 
-    @rule(path=paths)
-    def make_directory(self, path: str) -> None:
-        if self.model.is_below_array(path) or path in self.model.nodes:
-            return
+    @precondition(lambda self: self.absent())
+    @rule(which=numbers)
+    def make_directory(self, which: int) -> None:
+        path = self.one_of(self.absent(), which)
         (self.root / path).mkdir(parents=True)
         self.model.add(path, Node())
 
-    @rule(which=numbers, key=keys, value=json_values)
+    @rule(which=numbers, key=keys, value=java_values)
     def merge_outside(self, which: int, key: str, value: Any) -> None:
         path = self.one_of(list(self.model.nodes), which)
-        if value is math.nan:
-            return  # Java writes none
         outside.merge_document(self.root / path, {key: value})
         self.model.nodes[path].attributes[key] = value
 
