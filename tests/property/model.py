@@ -82,14 +82,14 @@ class Dataset:
             block[both] = stored[both]
         return block
 
-    def read(self, box: Box) -> np.ndarray:
+    def read(self, box: Box, fill: Any) -> np.ndarray:
         values = np.empty([b.stop - b.start for b in box], self.dtype)
         for coords, inside, outside in self._parts(box):
-            values[outside] = self.padded(coords, self.chunks, self.fill)[inside]
+            values[outside] = self.padded(coords, self.chunks, fill)[inside]
         return values
 
     def values(self) -> np.ndarray:
-        return self.read(tuple(slice(0, n) for n in self.shape))
+        return self.read(tuple(slice(0, n) for n in self.shape), self.fill)
 
     def is_stored(self) -> np.ndarray:
         """Which elements are in a block: others read as 0 in programs without fill values."""

@@ -387,7 +387,7 @@ class States(RuleBasedStateMachine):
         both = tuple(map(min, zip(held.shape, held.dataset.shape, strict=True)))
         box = box_in(both, corners)
         values = held.way.read(held.node, box)
-        np.testing.assert_array_equal(values, held.dataset.read(box))
+        np.testing.assert_array_equal(values, held.dataset.read(box, held.fill))
 
     @precondition(lambda self: self.held_arrays())
     @rule(which=numbers, sizes=corners)
