@@ -26,10 +26,9 @@ import n5zarr
 from n5zarr import N5Store
 from tests.faults.histories import Operation, has_order, timed, unexplained
 from tests.processes import CONTEXT
-from tests.property import outside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 
@@ -106,9 +105,7 @@ def at_once(work: Callable[[Job], list[Operation]], job: Job) -> list[Operation]
     return work(job)
 
 
-def run(
-    work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any
-) -> list[Operation]:
+def run(work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any) -> list[Operation]:
     """Let writers work at the same time; return what all of them noted."""
     results = [pool.submit(at_once, work, job) for job in jobs]
     return [operation for result in results for operation in result.result(PATIENCE)]
@@ -342,8 +339,9 @@ def test_nodes_are_made_and_removed(root: Path) -> None:
         zarr.create_group(N5Store(jobs[0].root), path="g")
         history = run(use_nodes, jobs, pool)
         print(sorted({(o.name, str(o.value)) for o in history}))
-        u=unexplained(history, lambda _: "none", of_node_state)
-        for o in u: print(o.name, o.value, o.called%10**10, o.returned%10**10)
+        u = unexplained(history, lambda _: "none", of_node_state)
+        for o in u:
+            print(o.name, o.value, o.called % 10**10, o.returned % 10**10)
         assert not u
 
 

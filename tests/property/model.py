@@ -130,7 +130,7 @@ class Container:
         self.nodes[path] = node
 
     def remove(self, path: str) -> None:
-        """Remove a node with all below it; of the root, only what is below it and its attributes."""
+        """Remove a node with all below it."""
         self.nodes = {p: node for p, node in self.nodes.items() if not is_at_or_below(p, path)}
 
     def is_below_array(self, path: str) -> bool:

@@ -10,7 +10,6 @@ import math
 import os
 import shutil
 import tempfile
-import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 import pytest
 import tensorstore
 import zarr
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -30,6 +29,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -48,6 +48,10 @@ N_STEPS = {"": 0, "1": 100_000}.get(STRESS) or int(STRESS or 0)
 pytestmark = [
     # zarr's own warnings, of what no specification has
     pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part:UserWarning"),
+    # a store object lists all but what others have put in place of arrays that it created
+    pytest.mark.filterwarnings(
+        "ignore:.*the array has been replaced by one of other elements:n5zarr.N5Warning"
+    ),
 ]
 
 NAMES = ["a", "g", "g/b", "g/0", "g/0/c"]
@@ -67,7 +71,6 @@ CHUNKS = [(2, 3), (3, 2), (5, 3), (3,), (1, 2, 3)]
 REMOVE = 1  # of the ways to change attributes
 
 ways = st.sampled_from(["v3", "v2", "own", "python", "any", "F"])
-paths = st.sampled_from(NAMES)
 shapes = st.sampled_from(range(len(SHAPES)))
 numbers = st.integers(0, 9)
 corners = st.tuples(*[st.integers(0, 12)] * 6)
@@ -95,7 +98,7 @@ class Way:
     served: dict[str, tuple[dict[str, Any], tuple[int, ...] | None]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, root: Path) -> Way:
+    def of(cls, name: str, root: Path | MemoryStore) -> Way:
         match name:
             case "v3":
                 return cls(name, N5Store(root, zarr_format=3))
@@ -104,8 +107,8 @@ class Way:
             case "own":
                 return cls(name, N5Store(root, zarr_format=3, codecs="n5"))
             case "python":
-                own = N5Store(root, zarr_format=3, codecs="n5", durability="overwrite")
-                return cls(name, own)
+                how: Any = {"durability": "overwrite"} if isinstance(root, Path) else {}
+                return cls(name, N5Store(root, zarr_format=3, codecs="n5", **how))
             case "F":
                 return cls(name, N5Store(root, zarr_format=3, codecs="portable", axis_order="F"))
             case _:
@@ -145,12 +148,20 @@ class Held:
     fill: Any = None
 
 
+SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no file of a fixed name
+
+
 class States(RuleBasedStateMachine):
     """Whoever writes, every reader sees the model."""
 
+    is_local = True
+    n_steps = 0  # of all runs
+
     @initialize()
     def start(self) -> None:
-        self.root = Path(tempfile.mkdtemp(dir=SHM)) / "c.n5"
+        self.root: Any = MemoryStore()
+        if self.is_local:
+            self.root = Path(tempfile.mkdtemp(dir=SHM)) / "c.n5"
         zarr.create_group(N5Store(self.root))
         self.model = Container({"": Node()})
         names = ["v3", "v2", "own", "python", "any", "F"]
@@ -162,8 +173,9 @@ class States(RuleBasedStateMachine):
         if hasattr(self, "root"):
             for way in self.ways.values():
                 self.check(way)
-            self.check_tensorstore()
-            shutil.rmtree(self.root.parent)
+            if self.is_local:
+                self.check_tensorstore()
+                shutil.rmtree(self.root.parent)
 
     # ------------------------------------------------------------------ what the model knows
 
@@ -178,6 +190,12 @@ class States(RuleBasedStateMachine):
     @staticmethod
     def one_of[T](each: list[T], number: int) -> T:
         return each[number % len(each)]
+
+    def serve_all(self, way: Way) -> None:
+        """Note that a store object has given the documents of all nodes."""
+        for path, node in self.model.nodes.items():
+            shape = None if node.dataset is None else node.dataset.shape
+            way.served[path] = dict(node.attributes), shape
 
     def is_changed(self, way: Way, path: str) -> bool:
         """Whether others have replaced an array that this store object created."""
@@ -217,16 +235,15 @@ class States(RuleBasedStateMachine):
     # ------------------------------------------------------------------ through the stores
 
     @rule(
-        way=ways, path=paths, which=shapes, dtype=st.sampled_from(NATIVE), number=numbers,
-        compression=st.sampled_from(COMPRESSIONS), fill=st.sampled_from([0, 0, 1]),
-        overwrite=st.booleans(),
+        way=st.sampled_from(["v3", "v2", "own", "python", "any"]), where=numbers, which=shapes,
+        dtype=st.sampled_from(NATIVE), number=numbers, fill=st.sampled_from([0, 0, 1]),
+        compression=st.sampled_from(COMPRESSIONS), overwrite=st.booleans(),
     )  # fmt: skip
     def create_array(
-        self, way: str, path: str, which: int, dtype: str, number: int, compression: Any,
-        fill: int, overwrite: bool,
+        self, *, way: str, where: int, which: int, dtype: str, number: int, fill: int,
+        compression: Any, overwrite: bool,
     ) -> None:  # fmt: skip
-        if self.model.is_below_array(path) or way == "F":
-            return
+        path = self.one_of([p for p in NAMES if not self.model.is_below_array(p)], where)
         by = self.ways[way]
         if path in self.model.nodes and not overwrite:
             self.refuse_to_create(by, path)
@@ -368,6 +385,14 @@ class States(RuleBasedStateMachine):
         path = self.one_of(list(self.model.nodes), which)
         self.hold(self.ways[way], path, self.opened(self.ways[way], path))
 
+    @rule(way=st.sampled_from(["v3", "v2", "any"]))
+    def consolidate(self, way: str) -> None:
+        """From then on, the root is shown with the metadata of all nodes, which are never old."""
+        by = self.ways[way]
+        if not any(self.is_changed(by, path) for path in self.arrays()):
+            zarr.consolidate_metadata(by.store, zarr_format=by.store.zarr_format or 3)
+            self.serve_all(by)
+
     # ------------------------------------------------------------------ through what is open
 
     @precondition(lambda self: self.held_arrays())
@@ -426,7 +451,7 @@ class States(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ another program
 
-    @precondition(lambda self: self.arrays())
+    @precondition(lambda self: self.is_local and self.arrays())
     @rule(which=numbers, corners=corners, number=st.integers(1, 9), size=st.integers(0, 2))
     def write_block_outside(self, which: int, corners: Any, number: int, size: int) -> None:
         """As large as the array, in full size, or smaller."""
@@ -439,7 +464,7 @@ class States(RuleBasedStateMachine):
         outside.write_block(self.root / path, coords, stored)
         dataset.blocks[coords] = block
 
-    @precondition(lambda self: self.arrays())
+    @precondition(lambda self: self.is_local and self.arrays())
     @rule(which=numbers, corners=corners)
     def remove_block_outside(self, which: int, corners: Any) -> None:
         path = self.one_of(self.arrays(), which)
@@ -448,7 +473,7 @@ class States(RuleBasedStateMachine):
         outside.remove_block(self.root / path, coords)
         dataset.blocks.pop(coords, None)
 
-    @precondition(lambda self: self.absent())
+    @precondition(lambda self: self.is_local and self.absent())
     @rule(
         where=numbers, which=shapes, dtype=st.sampled_from(NATIVE[:-1]), number=numbers,
         compression=st.sampled_from(COMPRESSIONS),
@@ -463,35 +488,38 @@ class States(RuleBasedStateMachine):
         outside.write_document(self.root / path, {"n": number, **members})
         self.model.add(path, Node({"n": number}, made))
 
-    @precondition(lambda self: self.absent())
+    @precondition(lambda self: self.is_local and self.absent())
     @rule(which=numbers)
     def make_directory(self, which: int) -> None:
         path = self.one_of(self.absent(), which)
         (self.root / path).mkdir(parents=True)
         self.model.add(path, Node())
 
+    @precondition(lambda self: self.is_local)
     @rule(which=numbers, key=keys, value=java_values)
     def merge_outside(self, which: int, key: str, value: Any) -> None:
         path = self.one_of(list(self.model.nodes), which)
         outside.merge_document(self.root / path, {key: value})
         self.model.nodes[path].attributes[key] = value
 
+    @precondition(lambda self: self.is_local and len(self.model.nodes) > 1)
     @rule(which=numbers, number=numbers)
     def replace_outside(self, which: int, number: int) -> None:
         """With attributes of its own; of a dataset, N5's keys stay."""
-        path = self.one_of([p for p in self.model.nodes if p] or [""], which)
+        path = self.one_of([p for p in self.model.nodes if p], which)
         node = self.model.nodes[path]
-        if not path or (node.dataset is not None and node.dataset.dtype == bool):
+        if node.dataset is not None and node.dataset.dtype == bool:
             return
         document = outside.read_document(self.root / path)
         own = {k: document[k] for k in ("dataType", "compression", "blockSize", "dimensions")
                if node.dataset is not None}  # fmt: skip
         outside.write_document(self.root / path, {"n": number, **own})
         node.attributes = {"n": number}
-        if node.dataset is not None:
+        if node.dataset is not None and node.dataset.fill:
+            self.drop_held(path)  # their next document would bring the fill value back
             node.dataset.fill = node.dataset.dtype.type(0)
 
-    @precondition(lambda self: len(self.model.nodes) > 1)
+    @precondition(lambda self: self.is_local and len(self.model.nodes) > 1)
     @rule(which=numbers)
     def remove_outside(self, which: int) -> None:
         path = self.one_of([p for p in self.model.nodes if p], which)
@@ -507,8 +535,9 @@ class States(RuleBasedStateMachine):
         if not hasattr(self, "root"):
             return
         self.n_checks += 1
+        type(self).n_steps += 1
         self.check(list(self.ways.values())[self.n_checks % len(self.ways)])
-        if self.n_checks % 4 == 0:
+        if self.is_local and self.n_checks % 4 == 0:
             self.check_tensorstore()
 
     def check(self, way: Way) -> None:
@@ -518,9 +547,8 @@ class States(RuleBasedStateMachine):
             assert isinstance(found, zarr.Array) is (node.dataset is not None)
             if node.dataset is not None:
                 self.check_array(way, path, found, node.dataset)
-        with warnings.catch_warnings():
-            group: Any = zarr.open_group(way.store, mode="r+", zarr_format=way.store.zarr_format)
-            listed = {name for name, _ in group.members(max_depth=None)}
+        group: Any = zarr.open_group(way.store, mode="r+", zarr_format=way.store.zarr_format)
+        listed = {name for name, _ in group.members(max_depth=None)}
         assert listed == self.model.nodes.keys() - {""}, way.name
 
     def check_array(self, way: Way, path: str, found: Any, dataset: Dataset) -> None:
@@ -547,11 +575,24 @@ def same_attributes(one: Any, other: Any) -> bool:
     return repr(sorted(one.items())) == repr(sorted(other.items()))
 
 
-SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no file of a fixed name
+class StatesInMemory(States):
+    """The same with a container in memory, where nothing tells that others have written."""
+
+    is_local = False
 
 
-TestStates = States.TestCase
-TestStates.settings = settings(
-    max_examples=int(os.environ.get("DEV_N", "20")), stateful_step_count=30, suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate], derandomize=not os.environ.get("DEV_N"),
-)
+SHORT = settings(max_examples=5, stateful_step_count=20, suppress_health_check=list(HealthCheck))
+LONG = settings(
+    max_examples=100, stateful_step_count=50, suppress_health_check=list(HealthCheck),
+    derandomize=False, deadline=None,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("machine", "share"), [(States, 0.8), (StatesInMemory, 0.2)])
+def test_everybody_reads_the_model(
+    machine: type[States], share: float, record_property: Any
+) -> None:
+    run_state_machine_as_test(machine, settings=SHORT)  # type: ignore[no-untyped-call]
+    while machine.n_steps < share * N_STEPS:
+        run_state_machine_as_test(machine, settings=LONG)  # type: ignore[no-untyped-call]
+    record_property("steps", machine.n_steps)
