@@ -775,10 +775,26 @@ static int is_as_read(const Box *box, const Block *block)
     return 1;
 }
 
-/* Hold the lock of the block as it was, and check that nobody has changed it since it was read. */
+/* Whether the block is larger than the array was when this call began: others may have resized it,
+ * and written what a smaller block would lose. Python looks at the array again. */
+static int is_outgrown(const Box *box, const Block *block)
+{
+    char header[MAX_HEADER];
+    int64_t n = n_header(box);
+    if (pread(block->file, header, (size_t)n, 0) != n || big_endian(header) != (uint32_t)box->ndim)
+        return 0;
+    for (int d = 0; d < box->ndim; d++)
+        if ((int64_t)big_endian(header + 4 + 4 * d) > block->extent[d])
+            return 1;
+    return 0;
+}
+
+/* Hold the lock of the block as it was, and check that what is to be replaced may be. */
 static int hold_as_read(const Box *box, Block *block)
 {
-    return block->is_locked || (hold(box, block) && (block->is_whole || is_as_read(box, block)));
+    return block->is_locked
+           || (hold(box, block)
+               && (block->is_whole ? !is_outgrown(box, block) : is_as_read(box, block)));
 }
 
 /* Rename a file unless the new name exists; without hard links, the file of another is replaced. */
@@ -878,7 +894,8 @@ static int overwrite_file(const Box *box, Block *block, const struct iovec *part
     int is_new = block->file < 0;
     if (is_new)
         block->file = create(box, block, block->name, O_RDWR | (block->is_whole ? 0 : O_EXCL));
-    if (block->file < 0 || !(is_new ? hold(box, block) : hold_as_read(box, block))
+    int holds_new = is_new && !block->is_whole;
+    if (block->file < 0 || !(holds_new ? hold(box, block) : hold_as_read(box, block))
         || fstat(block->file, &status) != 0 || !S_ISREG(status.st_mode) || (is_new && !block->is_whole && status.st_size != 0))
         return LEFT;
     if (status.st_size == 0) {

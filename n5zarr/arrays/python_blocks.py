@@ -12,6 +12,7 @@ import math
 from collections import deque
 from functools import partial
 from itertools import chain
+from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -19,11 +20,13 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import MISSING, PRESENT, merge_and_encode_chunk
 from n5zarr.arrays.batch import fill_value_of
+from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_full, decode_numeric, encode_parts, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.storage import files
@@ -84,17 +87,37 @@ def write_blocks(
             path = directory + "/".join(map(str, position))
             if not dataset.in_grid(position):
                 left.append(item)
-            elif not writer.writes_whole(item, drop_axes):
+            elif not (
+                writer.writes_whole(item, drop_axes)
+                and _replace_block(file_writer, path, writer.encode(item), writer.check(position))
+            ):
                 file_writer.update(path, writer.change(item, drop_axes))
-            elif parts := writer.encode(item):
-                file_writer.write(path, *parts)
-            else:
-                file_writer.remove(path)
         return left
 
     # one for all blocks: it syncs each directory once
     with FileWriter(dataset.durability, dataset.store.container.warn) as file_writer:
         return _share_out(write, items, n_workers if writer.is_worth_threads else 1)
+
+
+class _OutgrownError(Exception):
+    """A block is larger than the array was when writing began."""
+
+
+def _replace_block(
+    file_writer: FileWriter,
+    path: str,
+    parts: tuple[bytes, BufferLike] | None,
+    check: Callable[[bytes], None],
+) -> bool:
+    """Replace or remove a whole block; False if it has outgrown what is known of the array."""
+    try:
+        if parts is None:
+            file_writer.remove(path, check=check)
+        else:
+            file_writer.write(path, *parts, check=check)
+    except _OutgrownError:
+        return False
+    return True
 
 
 def _share_out[Item, Result](
@@ -373,6 +396,7 @@ class BlockWriter:
         """
         _, spec, selection, value_selection, is_complete = item
         position = self.dataset.position(item[0].path)
+        extent = known = self.dataset.extent(position)
 
         def decode(stored: Buffer, _: ArraySpec) -> NDBuffer:
             block = memoryview(stored.as_numpy_array())
@@ -385,19 +409,21 @@ class BlockWriter:
 
         def encode(chunk: NDBuffer, _: ArraySpec) -> Buffer:
             full = self._presented(chunk.as_numpy_array())
-            block = pad_or_truncate(full, to_c(self.dataset.extent(position)))
+            block = pad_or_truncate(full, to_c(extent))
             parts = encode_parts(block, self._attributes.data_type, self._attributes.compression)
             return cpu.Buffer.from_bytes(b"".join(parts))
 
         def change(old: bytes | None) -> bytes | None:
+            nonlocal extent
             try:
+                extent = self._extent_now(position, old)
                 new = merge_and_encode_chunk(
                     None if old is None else cpu.Buffer.from_bytes(old),
                     self.value,
                     chunk_spec=spec,
                     chunk_selection=selection,
                     out_selection=value_selection,
-                    is_complete=is_complete,
+                    is_complete=is_complete and extent == known,
                     drop_axes=drop_axes,
                     decode=decode,
                     encode=encode,
@@ -407,6 +433,37 @@ class BlockWriter:
             return None if new is None else new.to_bytes()
 
         return change
+
+    def check(self, position: N5Tuple) -> Callable[[bytes], None]:
+        """Return a function that raises if the block that begins so has outgrown the array."""
+
+        def check(start: bytes) -> None:
+            if self._is_outgrown(position, start):
+                raise _OutgrownError
+
+        return check
+
+    def _is_outgrown(self, position: N5Tuple, start: bytes) -> bool:
+        extent = self.dataset.extent(position)
+        if extent == self._attributes.block_size:
+            return False
+        try:
+            shape = BlockHeader.from_bytes(start).block_shape
+        except N5BlockError:
+            return False
+        return any(map(gt, shape, extent))
+
+    def _extent_now(self, position: N5Tuple, old: bytes | None) -> N5Tuple:
+        """Return the extent of the part of a block that is inside the dataset, under its lock.
+
+        Where the block is larger than that, others may have resized the array since writing began,
+        and written more of the block: the document is read again.
+        """
+        dataset = self.dataset
+        if old is not None and is_local(dataset.store) and self._is_outgrown(position, old):
+            steps = dataset_at(dataset.store, dataset.path, self._view.zarr_format, anew=True)
+            dataset = dataset.store.run_sync(steps) or dataset
+        return dataset.extent(position)
 
     def _presented(self, block: np.ndarray) -> np.ndarray:
         """Convert a block in C order into one with the axes of the array, or back."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkNames
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, METADATA_NAMES, ChunkNames, MetadataKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.zarr_view.keys import MetadataKey, ZarrFormat
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Creation", "Known", "Memory", "Node"]
 
@@ -32,7 +32,7 @@ _JUST_LISTED = 2  # seconds during which a node that a listing has read is not r
 
 
 class Creation(NamedTuple):
-    """The document with which an array was created, and data type and block size of its dataset.
+    """The document with which an array was created, and elements and block size of its dataset.
 
     A user of the open array goes on writing chunks with the codecs of this document.
     """
@@ -40,15 +40,17 @@ class Creation(NamedTuple):
     document: Mapping[str, JSON]
     data_type: DataType
     block_size: N5Tuple
+    recorded: JSON = None  # the Zarr data type, if it is not N5's
 
     @property
     def zarr_format(self) -> ZarrFormat:
         """The format of the document."""
         return 2 if self.document["zarr_format"] == 2 else 3
 
-    def fits(self, dataset: DatasetAttributes) -> bool:
+    def fits(self, dataset: DatasetAttributes, recorded: JSON) -> bool:
         """Whether the dataset still has these elements and blocks."""
-        return (self.data_type, self.block_size) == (dataset.type_name, dataset.block_size)
+        now = (dataset.type_name, dataset.block_size, recorded)
+        return (self.data_type, self.block_size, self.recorded) == now
 
 
 class Known(NamedTuple):
@@ -127,9 +129,12 @@ class Memory:
         return node if isinstance(node, DatasetView) else None
 
     def keep(self, path: str, node: Node | None, stamp: object) -> None:
-        """Remember a node; forget it if it is None."""
+        """Remember a node; forget it and its documents if it is None."""
         if node is None:
             self.nodes.pop(path, None)
+            # others have removed it: Zarr's next document is that of a new node, not a change
+            for name in (name for names in METADATA_NAMES.values() for name in names):
+                self.served.pop(MetadataKey(path, name), None)
         else:
             self.nodes[path] = Known(node, stamp)
 
@@ -150,7 +155,7 @@ class Memory:
         self,
         path: str,
         document: Mapping[str, Any],
-        creation: tuple[DataType, N5Tuple],
+        creation: tuple[DataType, N5Tuple, JSON],
     ) -> None:
         """Remember the document with which an array is created, without members that may change.
 
@@ -160,10 +165,10 @@ class Memory:
             Path of the dataset.
         document : mapping
             The ``zarr.json`` or ``.zarray``.
-        creation : DataType, tuple of int
-            Data type and block size of the dataset.
+        creation : DataType, tuple of int, JSON
+            Data type and block size of the dataset, and the recorded data type.
         """
-        drop = ("shape", "attributes", "dimension_names")
+        drop = ("shape", "attributes", "dimension_names", "fill_value")
         kept = {key: value for key, value in document.items() if key not in drop}
         self.created[path] = Creation(kept, *creation)
         names = ChunkNames.of(document)

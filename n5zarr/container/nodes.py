@@ -207,7 +207,7 @@ class Nodes:
                 yield [Warn(f"{join(path, ATTRIBUTES_JSON)}: {_STALE_RECORD}")]
                 record, element = record.without_elements(), None
         created = self.memory.created.get(path)
-        if created is not None and not created.fits(dataset):
+        if created is not None and not created.fits(dataset, record.data_type):
             message = (
                 "the array has been replaced by one of other elements or blocks than this store "
                 "object created it with, and may still be in use; open it with a new N5Store"

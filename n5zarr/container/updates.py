@@ -147,7 +147,8 @@ def write_document(
     if not applied:
         return None
     if isinstance(members := applied[-1].members, Members):
-        nodes.memory.create(key.path, document, (members.element.stored, members.block_size))
+        made = (members.element.stored, members.block_size, members.record.data_type)
+        nodes.memory.create(key.path, document, made)
     return (yield from nodes.classify(key.path, data))
 
 

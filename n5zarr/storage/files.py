@@ -284,13 +284,19 @@ def is_coming(status: os.stat_result) -> bool:
     return status.st_size == 0 and abs(age) < _COMING
 
 
-def stamp(path: Path | str) -> tuple[int, int, int] | None:
-    """Return values that change when a file is written or replaced; None where it is missing."""
+def stamp(path: Path | str) -> tuple[int, ...] | None:
+    """Return values that change when a file is written or replaced; None where it is missing.
+
+    Another write within the same tick of the clock need not change the time of a file, and the
+    number of a file that was replaced is used again: the stamp of a recent file is like no other.
+    """
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    found = (status.st_ino, status.st_mtime_ns, status.st_size)
+    now = time.time_ns()
+    return found if abs(now - status.st_mtime_ns) >= _RECENT else (*found, now)
 
 
 def remove(path: Path | str) -> None:
@@ -306,19 +312,33 @@ def remove_tree(path: Path, *, keep_top: bool = False) -> None:
     """Remove a directory and everything in it; links are removed, not followed.
 
     N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
+    It gets the name of an unfinished file first: others see all of it or nothing, and never a
+    dataset that has lost blocks, or its document, which would be a group.
     """
     if path.is_symlink():
         path.unlink()
-        return
-    if keep_top:
+    elif keep_top:
         for entry in os.scandir(path) if path.is_dir() else ():
             if entry.is_dir(follow_symlinks=False):
                 remove_tree(Path(entry.path))
             else:
                 remove(Path(entry.path))
-        return
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        shutil.rmtree(path)
+    elif path.is_dir():
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(_hidden(path))
+
+
+def _hidden(path: Path) -> str:
+    """Rename a directory so that no reader sees it; return its name, the old one if it stays."""
+    name = os.fspath(path)
+    if is_unfinished(path.name):
+        return name
+    hidden = unfinished_name(name)
+    try:
+        os.rename(name, hidden)
+    except OSError:  # a mount point, or one may not write into the directory above
+        return name
+    return hidden
 
 
 def prune(path: Path, *, keep_top: bool = False) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["FileWriter", "sync_directories"]
 
 _ATTEMPTS = 5  # to make the directories of a file
+_HEADER = 4 + 4 * 255  # bytes of the longest header of a block, and more
 _NO_HEADER = b"\xff" * 4  # of no block: N5 has no such mode
 
 
@@ -72,7 +73,9 @@ class FileWriter:
         if kind is None:
             sync_directories(self._unsynced)
 
-    def write(self, path: str, *parts: BufferLike) -> None:
+    def write(
+        self, path: str, *parts: BufferLike, check: Callable[[bytes], None] | None = None
+    ) -> None:
         """Create a file, or replace its whole content.
 
         Parameters
@@ -81,32 +84,40 @@ class FileWriter:
             The file; missing directories are created.
         *parts : bytes-like
             The new content, in pieces that are written one after the other.
+        check : callable, optional
+            Takes the first bytes of the file that is to be replaced, under its lock, and may raise.
         """
         path = _target(path)
         if self._durability == "overwrite":
-            while not self._overwrite_or_create(path, parts):
+            while not self._overwrite_or_create(path, parts, check):
                 pass
             return
         unfinished = self._write_unfinished(path, parts)
         try:
-            while not self._rename(unfinished, path):
+            while not self._rename(unfinished, path, check):
                 pass
         finally:
             _remove(unfinished)
 
-    def _overwrite_or_create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
+    def _overwrite_or_create(
+        self, path: str, parts: tuple[BufferLike, ...], check: Callable[[bytes], None] | None
+    ) -> bool:
         with self._held(path) as file:
             if file is None:
                 return self._create(path, parts)
+            _check(file, check)
             self._overwrite(file, parts)
         return True
 
-    def _rename(self, unfinished: str, path: str) -> bool:
+    def _rename(
+        self, unfinished: str, path: str, check: Callable[[bytes], None] | None = None
+    ) -> bool:
         """Give a new file its name; False where another writer created the file meanwhile."""
         try:
             with self._held(path, replaces=True) as file:
                 if file is None:
                     return self._link(unfinished, path)
+                _check(file, check)
                 _replace(unfinished, path)
         except PermissionError:  # no lock for those who may not write the file; or Windows
             _replace(unfinished, path)
@@ -159,11 +170,11 @@ class FileWriter:
         self._note(path)
         return True
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, check: Callable[[bytes], None] | None = None) -> None:
         """Remove a file; do nothing where it is missing or a directory.
 
         N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be
-        removed.
+        removed. ``check`` is that of :meth:`write`.
         """
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             try:
@@ -171,6 +182,7 @@ class FileWriter:
                 if not os.path.islink(path):
                     with self._held(path, replaces=True) as file:
                         if file is not None:
+                            _check(file, check)
                             os.remove(path)
                 else:
                     os.remove(path)
@@ -284,6 +296,12 @@ def sync_directories(directories: set[str]) -> None:
                 os.fsync(file)
             finally:
                 os.close(file)
+
+
+def _check(file: int, check: Callable[[bytes], None] | None) -> None:
+    """Show the first bytes of a file, which are those of a header at least."""
+    if check is not None:
+        check(os.read(file, _HEADER))
 
 
 def _ignore(_: str) -> None:

@@ -61,11 +61,16 @@ def _is_harmless(name: str) -> bool:
     return name in ZARR_DOCUMENTS or _HARMLESS.fullmatch(name) is not None
 
 
+def _may_be_left(entry: Entry) -> bool:
+    """Whether something is a file, or a directory that a killed program was removing."""
+    return not entry.is_dir or is_unfinished(entry.name)
+
+
 def _leftover(path: str, file: str) -> Finding | None:
     """Recognise what killed writers leave, in groups and among blocks."""
     name = file.rpartition("/")[2]
     if is_unfinished(name):
-        message = "expected no unfinished file, got one that a killed writer left; --clean removes"
+        message = "expected no unfinished file, got what a killed writer left; --clean removes"
         return finding("unfinished-file", path, f"{message} it", file=file)
     if name.endswith(".__lock"):
         message = "expected no lock file, got one that a killed tensorstore left; --clean removes"
@@ -179,7 +184,7 @@ def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[F
     name, file = entry.name, join(path, folder, entry.name)
     if name == ATTRIBUTES_JSON and not folder:
         return
-    leftover = None if entry.is_dir else _leftover(path, file)
+    leftover = _leftover(path, file) if _may_be_left(entry) else None
     if leftover is not None:
         yield leftover
     elif _LEADING_ZERO.fullmatch(name):
@@ -216,7 +221,7 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
     (entries,) = ask(_list([path]))
     for entry in entries or ():
         file = join(path, entry.name)
-        if entry.is_dir or entry.name == ATTRIBUTES_JSON:
+        if not _may_be_left(entry) or entry.name == ATTRIBUTES_JSON:
             continue
         leftover = _leftover(path, file)
         if leftover is not None:

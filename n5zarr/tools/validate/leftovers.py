@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from n5zarr.storage.requests import Remove, Stamp, Steps
+from n5zarr.storage.requests import Remove, RemoveTree, Stamp, Steps
 from n5zarr.tools.validate.files import open_to_repair
 
 if TYPE_CHECKING:
@@ -100,4 +100,4 @@ def _stamp(key: str) -> Steps[object]:
 
 
 def _remove(key: str) -> Steps[None]:
-    yield [Remove(key)]
+    yield [Remove(key), RemoveTree(key)]  # a file, or a directory that was being removed

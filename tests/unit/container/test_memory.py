@@ -23,7 +23,7 @@ def full_memory() -> Memory:
     for path in PATHS:
         memory.keep(path, GROUP, 1)
         memory.served[MetadataKey(path, "zarr.json")] = b"{}"
-        memory.create(path, DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2))))
+        memory.create(path, DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
         memory.coords_groups[path] = object()
         memory.formats[path] = (None, 2)
         memory.assumed[path] = b"{}"
@@ -73,10 +73,10 @@ def test_forgetting_a_document_keeps_what_is_below(name: str, forgets_creation: 
 
 def test_a_creation_keeps_what_a_live_array_relies_on() -> None:
     memory = Memory()
-    memory.create("a", DOCUMENT, (DataType.UINT8, N5Tuple((3, 2))))
+    memory.create("a", DOCUMENT, (DataType.UINT8, N5Tuple((3, 2)), None))
     assert memory.created["a"].document == {"zarr_format": 3, "codecs": []}
     assert memory.chunk_names == {}
-    memory.create("a", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2))))
+    memory.create("a", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
     assert memory.chunk_names == {"a": ChunkNames("", ".")}
 
 

@@ -1,0 +1,101 @@
+"""Histories of concurrent operations, and whether there is an order that explains them.
+
+Each operation is noted with the times at which it was called and returned. A history is
+linearizable (Herlihy and Wing 1990) if there is a moment for each operation, between both times,
+such that the operations, done one after the other at these moments, give what was observed. The
+search is that of Wing and Gong (1993); it remembers which states it has tried (Lowe 2017).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+
+class Operation(NamedTuple):
+    """What somebody did to one object, and what was observed.
+
+    Parameters
+    ----------
+    place : hashable
+        The object.
+    name : str
+        What was done.
+    value : hashable
+        With what, or what was observed.
+    called, returned : int
+        Nanoseconds of the clock that all processes of the system share.
+    """
+
+    place: Hashable
+    name: str
+    value: Any
+    called: int
+    returned: int
+
+
+def timed[T](do: Callable[[], T]) -> tuple[T, tuple[int, int]]:
+    """Do something; return its result, and when it was called and returned."""
+    called = time.monotonic_ns()
+    result = do()
+    return result, (called, time.monotonic_ns())
+
+
+def unexplained[State: Hashable](
+    history: Sequence[Operation],
+    initial: Callable[[Hashable], State],
+    done: Callable[[State, Operation], State | None],
+) -> list[Operation]:
+    """Find an object whose operations have no order.
+
+    Parameters
+    ----------
+    history : sequence of Operation
+        The operations of all threads, on any objects.
+    initial : callable
+        Takes an object, and returns its state before all operations.
+    done : callable
+        Takes a state and an operation, and returns the state after it; None if what was observed
+        cannot be observed in this state.
+
+    Returns
+    -------
+    list of Operation
+        The operations of the object, by time; empty if all objects have an order.
+    """
+    places: dict[Hashable, list[Operation]] = {}
+    for operation in sorted(history, key=lambda each: each.called):
+        places.setdefault(operation.place, []).append(operation)
+    for place, operations in places.items():
+        if not has_order(operations, initial(place), done):
+            return operations
+    return []
+
+
+def has_order[State: Hashable](
+    operations: Sequence[Operation],
+    state: State,
+    done: Callable[[State, Operation], State | None],
+) -> bool:
+    """Whether the operations of one object, sorted by when they were called, have an order."""
+    everything = (1 << len(operations)) - 1
+    tried: set[tuple[int, State]] = set()
+    pending = [(0, state)]  # operations that are done, one bit each, and the state after them
+    while pending:
+        before, state = pending.pop()
+        if before == everything:
+            return True
+        end = min(o.returned for n, o in enumerate(operations) if not before >> n & 1)
+        for n, operation in enumerate(operations):
+            if operation.called > end:
+                break  # another one returned before this one was called
+            if before >> n & 1:
+                continue
+            after = done(state, operation)
+            if after is not None and (key := (before | 1 << n, after)) not in tried:
+                tried.add(key)
+                pending.append(key)
+    return False

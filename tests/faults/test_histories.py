@@ -1,0 +1,359 @@
+"""What threads and processes do at once has an order: each operation at one moment, or not at all.
+
+One object is what the documentation promises to change at once: a block, and the document of a
+node. ``N5ZARR_STRESS=1`` lets processes make longer histories, for minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from itertools import product
+from pathlib import Path
+from threading import Barrier
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+import zarr
+from zarr.errors import ContainsArrayError
+
+import n5zarr
+from n5zarr import N5Store
+from tests.faults.histories import Operation, has_order, timed, unexplained
+from tests.processes import CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
+
+STRESS = bool(os.environ.get("N5ZARR_STRESS"))
+N_WRITERS = 4
+N_ROUNDS = 200 if STRESS else 6
+N_OPERATIONS = 12  # of a writer in a round
+PATIENCE = 60  # seconds
+
+SHAPE, CHUNKS = (7, 11), (4, 6)
+# each block has four parts
+EDGES = ((0, 2, 4, 6, 7), (0, 3, 6, 10, 11))
+DURABILITIES: list[Any] = ["atomic", "durable", "overwrite"]
+COMPRESSIONS: list[dict[str, Any]] = [{"type": "raw"}, {"type": "gzip", "level": 1}, {"type": "xz"}]
+
+
+class Job(NamedTuple):
+    """What one of several writers does at the same time."""
+
+    root: Path
+    number: int
+    seed: int
+    durability: Any
+    way: str
+
+
+# ------------------------------------------------------------------ the search itself
+
+
+def op(name: str, value: Any, called: int, returned: int) -> Operation:
+    return Operation("x", name, value, called, returned)
+
+
+def of_register(state: int, operation: Operation) -> int | None:
+    value: int = operation.value
+    return value if operation.name == "write" or value == state else None
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([], True),
+        ([op("write", 1, 0, 1), op("read", 1, 2, 3)], True),
+        ([op("write", 1, 0, 1), op("read", 0, 2, 3)], False),  # too old
+        ([op("write", 1, 0, 5), op("read", 0, 2, 3)], True),  # it had not happened yet
+        ([op("write", 1, 0, 9), op("read", 1, 2, 3), op("read", 0, 4, 5)], False),  # back again
+        ([op("write", 1, 0, 9), op("read", 0, 2, 3), op("read", 1, 4, 5)], True),
+        ([op("write", 1, 0, 3), op("write", 2, 1, 4), op("read", 1, 5, 6)], True),
+        ([op("read", 7, 0, 9)], False),  # nobody has written it
+        ([op("write", 1, 0, 1), op("write", 2, 2, 3), op("read", 1, 4, 5)], False),  # lost
+    ],
+)
+def test_the_search_tells_histories_that_have_an_order(history: Any, expected: bool) -> None:
+    assert has_order(history, 0, of_register) is expected
+    assert (unexplained(history, lambda _: 0, of_register) == []) is expected
+
+
+# ------------------------------------------------------------------ running
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """Give a container in memory where that is possible: writers that sync wait for a disk."""
+    where = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no fixed name
+    with tempfile.TemporaryDirectory(dir=where) as directory:
+        yield Path(directory, "c.n5")
+
+
+_shared: list[Any] = []  # of a process: the barrier of the pool
+
+
+def at_once(work: Callable[[Job], list[Operation]], job: Job) -> list[Operation]:
+    _shared[0].wait(PATIENCE)
+    return work(job)
+
+
+def run(work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any) -> list[Operation]:
+    """Let writers work at the same time; return what all of them noted."""
+    results = [pool.submit(at_once, work, job) for job in jobs]
+    return [operation for result in results for operation in result.result(PATIENCE)]
+
+
+def pools() -> Iterator[Any]:
+    barrier = Barrier(N_WRITERS)
+    with ThreadPoolExecutor(N_WRITERS, initializer=_shared.append, initargs=(barrier,)) as pool:
+        _shared.clear()
+        yield pool
+    if STRESS:
+        barrier = CONTEXT.Barrier(N_WRITERS)
+        with ProcessPoolExecutor(
+            N_WRITERS, mp_context=CONTEXT, initializer=_shared.append, initargs=(barrier,)
+        ) as pool:
+            yield pool
+
+
+def rounds(root: Path, ways: list[str], durabilities: list[Any]) -> Iterator[tuple[Any, list[Job]]]:
+    """Give, for each round, a pool and what its writers get."""
+    number = 0
+    for pool in pools():
+        for _ in range(N_ROUNDS):
+            number += 1
+            path = root.with_name(f"{number}.n5")
+            yield pool, [
+                Job(
+                    path, n, number * N_WRITERS + n,
+                    durabilities[(number + n) % len(durabilities)],
+                    ways[(number // 2 + n) % len(ways)],
+                )
+                for n in range(N_WRITERS)
+            ]  # fmt: skip
+
+
+def opened(job: Job, path: str) -> Any:
+    """Open a node with a store object of the writer's own."""
+    match job.way:
+        case "own":
+            return n5zarr.open(job.root, "r+", path=path, durability=job.durability)
+        case "v2":
+            store = N5Store(job.root, zarr_format=2, durability=job.durability)
+        case _:
+            store = N5Store(job.root, zarr_format=3, durability=job.durability)
+    return zarr.open(store, path=path, mode="r+")
+
+
+# ------------------------------------------------------------------ blocks and their parts
+
+
+def parts_of(rows: range, columns: range) -> Iterator[tuple[tuple[int, int], int, Any]]:
+    """Give block, number of the part in it, and where it is, for the parts of a box."""
+    for y, x in product(rows, columns):
+        where = (slice(EDGES[0][y], EDGES[0][y + 1]), slice(EDGES[1][x], EDGES[1][x + 1]))
+        yield (y // 2, x // 2), y % 2 * 2 + x % 2, where
+
+
+def use_blocks(job: Job) -> list[Operation]:
+    """Write boxes of parts of blocks, remove blocks by writing zeros, and read boxes."""
+    history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
+    array = opened(job, "a")
+    for number in range(N_OPERATIONS):
+        y, x = dice.randrange(4), dice.randrange(4)
+        parts = list(parts_of(range(y, dice.randint(y, 3) + 1), range(x, dice.randint(x, 3) + 1)))
+        first, last = parts[0][2], parts[-1][2]
+        box = tuple(slice(f.start, b.stop) for f, b in zip(first, last, strict=True))
+        seen: dict[Any, list[tuple[int, int]]] = {}
+        if dice.random() < 0.5:
+            name = "write"
+            value = 0 if dice.random() < 0.3 else 1 + job.number * N_OPERATIONS + number
+            _, times = timed(partial(array.__setitem__, box, value))
+            for block, part, _ in parts:
+                seen.setdefault(block, []).append((part, value))
+        else:
+            name = "read"
+            values, times = timed(partial(array.__getitem__, box))
+            for block, part, where in parts:
+                inside = tuple(
+                    slice(w.start - b.start, w.stop - b.start)
+                    for w, b in zip(where, box, strict=True)
+                )
+                (value,) = np.unique(values[inside]).tolist()  # a part is written as one
+                seen.setdefault(block, []).append((part, value))
+        history += [Operation(block, name, tuple(each), *times) for block, each in seen.items()]
+    return history
+
+
+def of_block(state: tuple[int, ...], operation: Operation) -> tuple[int, ...] | None:
+    """Write some parts of a block, or read them."""
+    if operation.name == "read":
+        return state if all(state[part] == value for part, value in operation.value) else None
+    written = dict(operation.value)
+    return tuple(written.get(part, value) for part, value in enumerate(state))
+
+
+@pytest.mark.parametrize("durability", [*DURABILITIES, "mixed"])
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
+def test_blocks_and_their_parts(root: Path, compression: Any, durability: Any) -> None:
+    ways = DURABILITIES if durability == "mixed" else [durability]
+    for pool, jobs in rounds(root, ["own", "v3", "v2"], ways):
+        n5zarr.create_array(
+            jobs[0].root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2", compression=compression
+        )
+        history = run(use_blocks, jobs, pool)
+        assert unexplained(history, lambda _: (0,) * 4, of_block) == []
+
+
+# ------------------------------------------------------------------ the document of a node
+
+
+def use_document(job: Job) -> list[Operation]:
+    """Set, remove and read attributes, and resize, through nodes that stay open, and anew."""
+    history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
+    array = opened(job, "a")
+    for number in range(N_OPERATIONS):
+        key = dice.choice(["shared", "also shared", f"own {job.number}"])
+        value = job.number * N_OPERATIONS + number  # of nobody else
+        what, args = "", {}
+        match dice.randrange(7):
+            case 0:
+                what, args = "set", {key: value}
+                _, times = timed(partial(array.attrs.__setitem__, key, value))
+            case 1:
+                what, args = "set", {"shared": value, "also shared": value}
+                array, times = timed(partial(array.update_attributes, args))
+            case 2:
+                what, args = "set", {key: value}
+                _, times = timed(partial(n5zarr.set_attribute, job.root, "a", key, value))
+            case 3 if key in array.attrs:
+                what, args = "remove", {key: None}
+                _, times = timed(partial(array.attrs.__delitem__, key))
+            case 4:
+                was_there, times = timed(partial(n5zarr.remove_attribute, job.root, "a", key))
+                what, args = "remove one" if was_there else "miss", {key: None}
+            case 5:
+                what, args = "resize", {"shape": 100 + value}
+                _, times = timed(partial(array.resize, (100 + value,)))
+            case _:
+                again, times = timed(partial(opened, job, "a"))
+                what, args = "read", {**again.attrs, "shape": again.shape[0]}
+        history.append(Operation("a", what, frozenset(args.items()), *times))
+    return history
+
+
+def of_document(state: frozenset[Any], operation: Operation) -> frozenset[Any] | None:
+    """Change attributes and the shape, which are in one document, or read all of it."""
+    now, args = dict(state), dict(operation.value)
+    match operation.name:
+        case "read":
+            return state if state == operation.value else None
+        case "set" | "resize":
+            return frozenset((now | args).items())
+        case "miss":
+            return None if args.keys() & now.keys() else state
+        case "remove one" if not args.keys() & now.keys():
+            return None
+        case _:
+            return frozenset((k, v) for k, v in now.items() if k not in args)
+
+
+def test_attributes_and_shape_of_an_array(root: Path) -> None:
+    for pool, jobs in rounds(root, ["own", "v3", "v2"], ["atomic"]):
+        before = {"own 0": "before", "shared": "before"}
+        n5zarr.create_array(
+            jobs[0].root, path="a", shape=(99,), chunks=(5,), dtype="u2", attributes=before
+        )
+        history = run(use_document, jobs, pool)
+        state = frozenset((before | {"shape": 99}).items())
+        assert unexplained(history, lambda _, state=state: state, of_document) == []
+
+
+# ------------------------------------------------------------------ nodes
+
+
+def use_nodes(job: Job) -> list[Operation]:
+    """Make and remove arrays of one's own beside those of others; list and open those of all."""
+    history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
+    group = opened(job, "g")
+    own = [f"{job.number}{letter}" for letter in "ab"]
+    each = [f"{number}{letter}" for number in range(N_WRITERS) for letter in "ab"]
+    there = set[str]()
+    for number in range(N_OPERATIONS):
+        name = dice.choice(own)
+        match dice.randrange(4):
+            case 0 | 1 if name not in there:
+                there.add(name)
+                _, times = timed(partial(make_node, group, name, number))
+                history += [Operation(name, what, number, *times) for what in ("mkdir", "create")]
+            case 0 | 1:
+                there.remove(name)
+                _, times = timed(partial(group.__delitem__, name))
+                history.append(Operation(name, "remove", None, *times))
+            case 2:
+                below = n5zarr.open_group(job.root, path="g")
+                members, times = timed(lambda below=below: dict(below.members()))
+                history += [Operation(n, "see", seen(members.get(n)), *times) for n in each]
+            case _:
+                name = dice.choice(each)
+                try:
+                    found, times = timed(partial(open_if_there, job, f"g/{name}"))
+                except ContainsArrayError:
+                    continue  # by zarr, which looks twice: it was made in between
+                history.append(Operation(name, "see", seen(found), *times))
+    return history
+
+
+def make_node(group: Any, name: str, number: int) -> None:
+    array = group.create_array(name, shape=(number + 1,), chunks=(5,), dtype="u2")
+    del array
+
+
+def open_if_there(job: Job, path: str) -> Any:
+    try:
+        return n5zarr.open(job.root, "r+", path=path)  # zarr.open reads the document twice
+    except FileNotFoundError:
+        return None
+
+
+def seen(found: Any) -> int | str | None:
+    if found is None:
+        return None
+    return found.shape[0] - 1 if isinstance(found, zarr.Array) else "group"
+
+
+def of_node(state: int | str | None, operation: Operation) -> Any:
+    raise NotImplementedError
+
+
+def test_nodes_are_made_and_removed(root: Path) -> None:
+    for pool, jobs in rounds(root, ["own", "v3", "v2"], ["atomic"]):
+        zarr.create_group(N5Store(jobs[0].root), path="g")
+        history = run(use_nodes, jobs, pool)
+        print(sorted({(o.name, str(o.value)) for o in history}))
+        u = unexplained(history, lambda _: "none", of_node_state)
+        for o in u:
+            print(o.name, o.value, o.called % 10**10, o.returned % 10**10)
+        assert not u
+
+
+def of_node_state(state: int | str, operation: Operation) -> Any:
+    """An array appears as a directory first, which is a group, and then gets its document."""
+    match operation.name:
+        case "mkdir":
+            return "group" if state == "none" else None
+        case "create":
+            return operation.value if state == "group" else None
+        case "remove":
+            return "none" if isinstance(state, int) else None
+        case _:
+            now = None if state == "none" else state
+            return state if now == operation.value else None
