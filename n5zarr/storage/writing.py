@@ -50,7 +50,8 @@ _NO_HEADER = b"\xff" * 4  # of no block: N5 has no such mode
 class FileWriter:
     """Writes files in one of three ways; a context manager that syncs when it ends.
 
-    Threads may share one. The directories of durable files are synced once, at the end.
+    Threads may share one. The directories of durable files are synced once, at the end. After an
+    error, those that were made and are empty are removed: each would be a group.
 
     Parameters
     ----------
@@ -64,6 +65,7 @@ class FileWriter:
         self._durability = durability
         self._warn = warn
         self._unsynced: set[str] = set()
+        self._made: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -71,6 +73,10 @@ class FileWriter:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             sync_directories(self._unsynced)
+            return
+        for directory in sorted(self._made, reverse=True):  # the deepest of a path first
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
 
     def write(self, path: str, *parts: BufferLike) -> None:
         """Create a file, or replace its whole content.
@@ -254,8 +260,9 @@ class FileWriter:
 
     def _make_directories(self, directory: str) -> None:
         created, above = directory, os.path.dirname(directory)
-        while self._durability == "durable" and above != created and not os.path.isdir(created):
-            self._unsynced.add(above)
+        while above != created and not os.path.isdir(created):
+            self._made.add(created)
+            self.note_directory(above)
             created, above = above, os.path.dirname(above)
         try:
             os.makedirs(directory, exist_ok=True)

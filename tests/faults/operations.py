@@ -10,7 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -105,13 +107,15 @@ def _write(box: Any, value: Any) -> Operation:
     return Operation(run, {"c.n5/a/s0": _with(box, value)})
 
 
-def _create(run: Callable[[Place], Any], **makes: np.ndarray) -> Operation:
+def _create(run: Callable[..., Any], **makes: np.ndarray) -> Operation:
     def again(place: Place) -> None:
         try:
             run(place)
-        except (ContainsArrayError, ContainsGroupError):  # its document has been written
+        except ContainsArrayError:  # its document has been written
             for path, data in makes.items():
                 n5zarr.open_array(place.open(), "r+", path=path)[...] = data
+        except ContainsGroupError:  # its directory has been made
+            run(place, overwrite=True)
 
     return Operation(run, {f"c.n5/{path}": data for path, data in makes.items()}, again=again)
 
@@ -120,14 +124,15 @@ def _new(place: Place, path: str, **options: Any) -> Any:
     return n5zarr.create_array(place.open(), path=path, chunks=SMALL_BLOCKS, **options)
 
 
-def _zarr_group(place: Place) -> Any:
-    return zarr.create_group(place.open(), path="new/group", attributes={"k": 1})
+def _zarr_group(place: Place, **options: Any) -> Any:
+    return zarr.create_group(place.open(), path="new/group", attributes={"k": 1}, **options)
 
 
-def _zarr_array(place: Place) -> Any:
+def _zarr_array(place: Place, **options: Any) -> Any:
     return zarr.create_array(
-        place.open(), name="z", shape=SMALL, chunks=SMALL_BLOCKS, dtype="u1", attributes={"k": 1}
-    )
+        place.open(), name="z", shape=SMALL, chunks=SMALL_BLOCKS, dtype="u1",
+        attributes={"k": 1}, **options,
+    )  # fmt: skip
 
 
 def _delete(place: Place) -> None:
@@ -192,11 +197,11 @@ PART = np.s_[1:4, 2:6, 3:9]
 OPERATIONS: dict[str, Operation] = {
     "create a group": _create(_zarr_group),
     "create an array": _create(
-        lambda place: _new(place, "n/a", shape=SMALL, dtype="u1", attributes={"k": 1}),
+        partial(_new, path="n/a", shape=SMALL, dtype="u1", attributes={"k": 1}),
         **{"n/a": np.zeros(SMALL, "u1")},
     ),
     "create an array with elements": _create(
-        lambda place: _new(place, "n/a", data=B + 1), **{"n/a": B + 1}
+        partial(_new, path="n/a", data=B + 1), **{"n/a": B + 1}
     ),
     "create an array by zarr": _create(_zarr_array, z=np.zeros(SMALL, "u1")),
     "replace an array": Operation(
@@ -266,6 +271,22 @@ def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
     return found
 
 
+def until_quiet(count: Callable[[], int], is_done: Callable[[], bool] = lambda: True) -> None:
+    """Wait for what zarr still does on other threads when an operation has failed.
+
+    Parameters
+    ----------
+    count : callable
+        Counts calls; they have ended when it stays.
+    is_done : callable, optional
+        Whether it looks as if they had ended; is waited for a second at most.
+    """
+    end, now, before = time.monotonic() + 1, count(), -1
+    while now != before or not (is_done() or time.monotonic() > end):
+        time.sleep(0.004)
+        before, now = now, count()
+
+
 def check_repeated(operation: Operation, place: Place) -> None:
     """An operation that failed succeeds when it is done again."""
     result = (operation.again or operation.run)(place)
@@ -312,7 +333,9 @@ def faults_of(
         allowed = _allowed(key, old, new, now)
         if key.startswith(operation.drops or ("-",)):
             allowed.append(None)
-        if key == operation.steps and _is_between(old.get(key), new.get(key), now.get(key)):
+        if key == operation.steps and _is_between(
+            *(json.loads(objects.get(key, b"{}")) for objects in (old, new, now))
+        ):
             continue
         if now.get(key) not in allowed:
             wrong.append(f"{key}: {_short(now.get(key))} of {list(map(_short, allowed))}")
@@ -350,11 +373,17 @@ def _kind(document: bytes | None) -> Any:
     return parsed and {name: parsed.get(name) for name in ("blockSize", "dataType", "compression")}
 
 
-def _is_between(old: bytes | None, new: bytes | None, now: bytes | None) -> bool:
-    """Whether each member of a document is old or new."""
-    before, after, found = (json.loads(data or b"{}") for data in (old, new, now))
-    names = {*before, *after, *found}
-    return all(found.get(n) in (before.get(n), after.get(n)) for n in names)
+def _is_between(old: Any, new: Any, now: Any) -> bool:
+    """Whether a value is old, new, or the beginning of the new one."""
+    if now in (old, new):
+        return True
+    if isinstance(now, dict) and isinstance(new, dict):
+        before = old if isinstance(old, dict) else {}
+        return all(_is_between(before.get(name), new.get(name), now[name]) for name in now)
+    if isinstance(now, list) and isinstance(new, list):
+        pairs = zip(now, new, strict=False)
+        return len(now) <= len(new) and all(_is_between(None, after, each) for each, after in pairs)
+    return False
 
 
 def _short(data: bytes | None) -> str:

@@ -27,6 +27,7 @@ from tests.faults.operations import (
     faults_of,
     kept,
     prepare,
+    until_quiet,
 )
 
 if TYPE_CHECKING:
@@ -248,6 +249,7 @@ class Undisturbed:
             result = operation.run(place)
         except (BrokenError, N5Error) as err:
             outcome = type(err).__name__
+            until_quiet(lambda: faults.n_calls)
         call = faults.done
         faults.arm(0, "")
         where = f"{kind} at {at}, {call}: {outcome}"
@@ -269,6 +271,8 @@ class Undisturbed:
 
 
 @pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning")
+# zarr leaves coroutines where one of several requests fails
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_each_call_of_a_store_may_fail(
     name: str, record_property: Callable[[str, object], None]
