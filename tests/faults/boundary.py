@@ -64,8 +64,8 @@ class Call(NamedTuple):
     @classmethod
     def of(cls, line: str) -> Call:
         kind, path, other, inode, at, data = line.split("\t")
-        names = (os.path.normpath(name) if name else "" for name in (path, other))
-        return cls(kind, *names, int(inode), int(at), bytes.fromhex(data))
+        path, other = (os.path.normpath(name) if name else "" for name in (path, other))
+        return cls(kind, path, other, int(inode), int(at), bytes.fromhex(data))
 
 
 class Boundary:
@@ -84,16 +84,23 @@ class Boundary:
         self._root = root
         self._log = root.with_name(f"{root.name}.log")
 
-    def arm(self, how: How, at: int, error: int = 0, *, until: int | None = None) -> None:
+    def arm(
+        self,
+        how: How,
+        at: int,
+        error: int = 0,
+        *,
+        until: int | None = None,
+        recorded: bool = False,
+    ) -> None:
         """Let the n-th call from now on fail, or those until another one."""
         numbers = map(ctypes.c_long, (at, at if until is None else until))
-        self._library.boundary_arm(os.fsencode(self._root), *numbers, _HOW.index(how), error, b"")
+        log = os.fsencode(self._log) if recorded else b""
+        self._library.boundary_arm(os.fsencode(self._root), *numbers, _HOW.index(how), error, log)
 
     def record(self) -> None:
         """Begin to record all calls."""
-        log = os.fsencode(self._log)
-        zero = ctypes.c_long(0)
-        self._library.boundary_arm(os.fsencode(self._root), zero, zero, 0, 0, log)
+        self.arm("pass", 0, recorded=True)
 
     def n_calls(self) -> int:
         """Count the calls since it was armed."""

@@ -9,7 +9,6 @@ import errno
 import os
 import tempfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +27,7 @@ from tests.faults.operations import (
     prepare,
     until_quiet,
 )
+from tests.faults.power_cut import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +42,7 @@ pytestmark = [
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
 N_SHORT = 5  # cases of each operation
+LIMIT, FINAL_LIMIT = (512, 8192) if IS_LONG else (8, 64)  # what a power cut leaves, at a moment
 
 _NO_PLACE = [errno.ENOSPC, errno.EDQUOT]
 _REFUSED = [errno.EACCES, errno.EROFS]
@@ -190,11 +191,11 @@ def test_each_call_may_be_the_last(
     record_property("killed at a call", {"cases": len(moments), "files left": n_left})
 
 
-def killed(operation: Operation, place: Files, at: int) -> None:
+def killed(operation: Operation, place: Files, at: int, *, recorded: bool = False) -> None:
     """Run an operation in a process that is killed at a call."""
     child = os.fork()
     if child == 0:
-        Boundary(place.root).arm("kill", at)
+        Boundary(place.root).arm("kill", at, recorded=recorded)
         try:
             operation.run(place)
         finally:
@@ -215,3 +216,72 @@ def clean(place: Files) -> int:
             cleaned = n5zarr.clean_leftovers(place.root / name, found, min_age=0)
             n_removed += len(cleaned.removed)
     return n_removed
+
+
+def is_change(call: Call) -> bool:
+    return call.kind not in ("open", "open to write", "list", "read")
+
+
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_power_may_be_cut_after_each_call(
+    name: str, root: Path, record_property: Callable[[str, object], None]
+) -> None:
+    operation, place = OPERATIONS[name], Files(root, "durable")
+    prepare(place)
+    disk, old = Disk(root), place.objects()
+    boundary = Boundary(root)
+    boundary.record()
+    operation.run(place)
+    calls = list(filter(is_change, boundary.calls()))
+    new = place.objects()
+    n_outcomes = 0
+    for n, call in enumerate(calls, 1):
+        disk.apply(call)
+        for left in disk.outcomes(LIMIT):
+            wrong = faults_of(operation, kept(old), kept(new), kept(left))
+            assert wrong == [], f"after {n} of {len(calls)}: {call}"
+            n_outcomes += 1
+    for left in disk.outcomes(FINAL_LIMIT):  # what has returned is there
+        assert kept(left) == kept(new)
+    record_property("power cut", {"moments": len(calls), "outcomes": n_outcomes})
+
+
+def test_a_power_cut_is_noticed_without_syncs(root: Path) -> None:
+    """The disk of these tests does lose what is not synced."""
+    operation, place = OPERATIONS["write all blocks"], Files(root, "atomic")
+    prepare(place)
+    disk, old = Disk(root), place.objects()
+    boundary = Boundary(root)
+    boundary.record()
+    operation.run(place)
+    for call in filter(is_change, boundary.calls()):
+        disk.apply(call)
+    outcomes = list(disk.outcomes(FINAL_LIMIT))
+    new = place.objects()
+    assert any(faults_of(operation, kept(old), kept(new), kept(left)) for left in outcomes)
+    assert any(kept(left) == kept(old) for left in outcomes)
+    assert any(kept(left) == kept(new) for left in outcomes)
+
+
+@pytest.mark.parametrize("name", [n for n, o in OPERATIONS.items() if o.result is None])
+def test_power_is_cut_after_what_was_killed_has_been_repeated(
+    name: str, root: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """What returns is there, also if a writer that was killed had begun it."""
+    operation, place = OPERATIONS[name], Files(root, "durable")
+    done = Undisturbed.of(operation, place)
+    moments = spread(list(range(1, len(done.calls) + 1)), N_SHORT)
+    boundary = Boundary(root)
+    for at in moments:
+        place.fill(done.old)
+        disk = Disk(root)
+        killed(operation, place, at, recorded=True)
+        for call in boundary.calls():
+            disk.apply(call)
+        boundary.record()
+        check_repeated(operation, place)
+        for call in boundary.calls():
+            disk.apply(call)
+        for left in disk.outcomes(FINAL_LIMIT):
+            assert kept(left) == kept(done.new), f"killed at {at}: {done.calls[at - 1]}"
+    record_property("power cut after a kill and a repetition", {"cases": len(moments)})
