@@ -26,8 +26,15 @@ def test_all_that_the_boundary_does(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     report = tmp_path / "report.xml"
-    options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    command = [sys.executable, "-m", "pytest", *options, str(HERE / "os_calls.py")]
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *options,
+        f"--junitxml={report}",
+        str(HERE / "os_calls.py"),
+    ]
     done = subprocess.run(
         command,
         env=environment(tmp_path),
