@@ -17,7 +17,7 @@ from n5zarr._zarr_private import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.container.resizing import pad_blocks
 from n5zarr.conventions.axis_names import in_axis_order
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes, own_keys
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
@@ -185,6 +185,9 @@ def update_attributes(
     """
 
     def apply(data: bytes | None) -> bytes:
+        if not is_group and not (data and data.strip()):
+            message = "expected the document of a dataset, but it is gone or empty; open it again"
+            raise N5Error(message, kind="changed")
         document = parse_json(data) if data and data.strip() else {}
         document = document if isinstance(document, dict) else {}
         own = own_keys(document, is_group=is_group, is_root=not path)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from n5zarr.codecs.block import check_stored_size
 from n5zarr.codecs.buffers import REUSED
 from n5zarr.errors import N5BlockError, N5FormatError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, reading
 
@@ -45,6 +46,7 @@ __all__ = [
     "read_ends",
     "read_part",
     "remove",
+    "remove_documents",
     "remove_tree",
     "scan",
     "stamp",
@@ -306,6 +308,24 @@ def remove(path: Path | str) -> None:
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
         os.remove(path)
+
+
+def remove_documents(path: Path) -> set[str]:
+    """Remove all documents below a directory, which comes before removing all else.
+
+    Otherwise a dataset would be left that has lost some of its blocks, if that is interrupted.
+
+    Returns
+    -------
+    set of str
+        The directories in which there was one.
+    """
+    found: set[str] = set()
+    for directory, _, names in os.walk(path) if not path.is_symlink() else ():
+        if ATTRIBUTES_JSON in names:
+            remove(os.path.join(directory, ATTRIBUTES_JSON))
+            found.add(directory)
+    return found
 
 
 def remove_tree(path: Path, *, keep_top: bool = False) -> None:

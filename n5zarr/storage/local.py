@@ -33,7 +33,7 @@ from n5zarr.storage.requests import (
     Work,
     is_told,
 )
-from n5zarr.storage.writing import FileWriter
+from n5zarr.storage.writing import FileWriter, sync_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,6 +202,9 @@ class LocalFiles(Storage):
                         files.prune(directory, keep_top="/" not in key)
                         writer.note_directory(str(directory.parent))
                 case RemoveTree(path):
+                    changed = files.remove_documents(self._root / path)
+                    if durability == "durable":
+                        sync_directories(changed)
                     files.remove_tree(self._root / path, keep_top=not path)
                     writer.note_directory(str((self._root / path).parent if path else self._root))
         return None

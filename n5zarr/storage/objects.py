@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from n5zarr.errors import (
     N5Error,
@@ -16,7 +17,7 @@ from n5zarr.storage.requests import Entry
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from obstore import ObjectMeta, PutMode, UpdateVersion
+    from obstore import Attributes, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.storage import ObjectStore
 
@@ -36,6 +37,8 @@ _log = logging.getLogger(__name__)
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 _NO_CONDITIONS = "501 Not Implemented"
 _ATTEMPTS = 50  # at an update of an object that others update, too
+_UPDATES = "n5zarrupdates"  # metadata of objects; Azure allows only letters and digits
+_N_UPDATES = 32  # the last ones, which an object names
 
 
 def name_of_objects(store: ObjectStore[ObstoreStore]) -> str:
@@ -118,6 +121,10 @@ async def update_object(
 ) -> bytes | None:
     """Update an object; start again if another writer replaces it meanwhile.
 
+    The answer to a put may be lost on its way. Then the client sends the put again, and the service
+    refuses it, as if another writer had been first. So the metadata of an object names the last
+    updates of it: one that is among them is not made again.
+
     Where the service has no conditional writes, the last writer wins. Removing has no condition
     anywhere: what another writer puts at that moment is removed.
 
@@ -141,29 +148,23 @@ async def update_object(
     N5Error
         Other writers replaced the object at every attempt (``kind="changed"``).
     """
-    import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
-    exceptions = obstore.exceptions
+    mine = uuid4().hex
     for attempt in range(_ATTEMPTS):
-        old, mode = await _read_version(store, key)
+        old, mode, updates = await _read_version(store, key)
+        if mine in updates:
+            return old
         new = change(old)
         if new == old:
             return new
         if new is None:
             await obstore.delete_async(store.store, key)
             return None
-        try:
-            await obstore.put_async(store.store, key, new, mode=mode)
-        except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
-            _log.debug("%s/%s: another writer was first; again", name_of_objects(store), key)
-            await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
-            continue
-        except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
-            # the words, not only "501": messages also hold times
-            if isinstance(err, exceptions.GenericError) and _NO_CONDITIONS not in str(err):
-                raise
-            await obstore.put_async(store.store, key, new)  # no conditional writes here
-        return new
+        if await _put_version(store, key, new, mode, [*updates, mine]):
+            return new
+        _log.debug("%s/%s: another writer was first; again", name_of_objects(store), key)
+        await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
     message = (
         f"{key}: expected to update it, but other writers replaced it at each of {_ATTEMPTS} "
         "attempts; try again"
@@ -171,17 +172,51 @@ async def update_object(
     raise N5Error(message, kind="changed")
 
 
-async def _read_version(store: ObjectStore[ObstoreStore], key: str) -> tuple[bytes | None, PutMode]:
-    """Read an object, and what a put needs to replace this version of it only."""
+async def _read_version(
+    store: ObjectStore[ObstoreStore], key: str
+) -> tuple[bytes | None, PutMode, list[str]]:
+    """Read an object, what a put needs to replace this version of it only, and its updates."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     try:
         response = await obstore.get_async(store.store, key)
-        return bytes(await response.bytes_async()), _version_of(response.meta)
+        data = bytes(await response.bytes_async())
+        updates = str(response.attributes.get(_UPDATES, "")).split()
+        return data, _version_of(response.meta), updates
     except Exception as err:
         if not says_missing(store, err):
             raise
-        return None, "create"
+        return None, "create", []
+
+
+async def _put_version(
+    store: ObjectStore[ObstoreStore], key: str, new: bytes, mode: PutMode, updates: list[str]
+) -> bool:
+    """Replace one version of an object; False where another writer seems to have been first.
+
+    A put that fails may have been made: then the object names the last of the updates.
+    """
+    import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    exceptions = obstore.exceptions
+    is_service = type(store.store).__name__ in _SCHEMES  # files have no metadata
+    named: Attributes | None = {_UPDATES: " ".join(updates[-_N_UPDATES:])} if is_service else None
+    try:
+        await obstore.put_async(store.store, key, new, mode=mode, attributes=named)
+    except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
+        return False
+    except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
+        # the words, not only "501": messages also hold times
+        if isinstance(err, exceptions.GenericError) and _NO_CONDITIONS not in str(err):
+            try:
+                is_made = updates[-1] in (await _read_version(store, key))[2]
+            except Exception:
+                raise err from None  # which says what is wrong
+            if is_made:
+                return True
+            raise
+        await obstore.put_async(store.store, key, new)  # no conditional writes here
+    return True
 
 
 def _version_of(meta: ObjectMeta) -> UpdateVersion:

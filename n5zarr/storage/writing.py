@@ -45,13 +45,16 @@ __all__ = ["FileWriter", "sync_directories"]
 
 _ATTEMPTS = 5  # to make the directories of a file
 _HEADER = 4 + 4 * 255  # bytes of the longest header of a block, and more
+_MANY = 100_000
+_named: set[tuple[int, int]] = set()  # directories whose names this process has synced
 _NO_HEADER = b"\xff" * 4  # of no block: N5 has no such mode
 
 
 class FileWriter:
     """Writes files in one of three ways; a context manager that syncs when it ends.
 
-    Threads may share one. The directories of durable files are synced once, at the end.
+    Threads may share one. The directories of durable files are synced once, at the end. After an
+    error, those that were made and are empty are removed: each would be a group.
 
     Parameters
     ----------
@@ -65,6 +68,7 @@ class FileWriter:
         self._durability = durability
         self._warn = warn
         self._unsynced: set[str] = set()
+        self._made: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +76,10 @@ class FileWriter:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             sync_directories(self._unsynced)
+            return
+        for directory in sorted(self._made, reverse=True):  # the deepest of a path first
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
 
     def write(
         self, path: str, *parts: BufferLike, check: Callable[[bytes], None] | None = None
@@ -266,8 +274,9 @@ class FileWriter:
 
     def _make_directories(self, directory: str) -> None:
         created, above = directory, os.path.dirname(directory)
-        while self._durability == "durable" and above != created and not os.path.isdir(created):
-            self._unsynced.add(above)
+        while above != created and not os.path.isdir(created):
+            self._made.add(created)
+            self.note_directory(above)
             created, above = above, os.path.dirname(above)
         try:
             os.makedirs(directory, exist_ok=True)
@@ -286,16 +295,62 @@ class FileWriter:
 
 
 def sync_directories(directories: set[str]) -> None:
-    """Sync directories, so that the names in them are on the disk; do nothing for missing ones."""
+    """Sync directories, so that the names in them are on the disk; do nothing for missing ones.
+
+    The names of the directories themselves may not be on the disk either: a process that was killed
+    has made them. So those above are synced once by each process.
+    """
     if os.name != "posix":  # Windows opens no directories
         return
-    for directory in sorted(directories, reverse=True):  # the deepest of a path first
+    if len(_named) > _MANY:
+        _named.clear()
+    directories = {directory.rstrip("/") or "/" for directory in directories}
+    above: set[str] = set()
+    found: set[tuple[int, int]] = set()
+    for directory in directories:
+        found |= _unnamed(directory, above)
+    for directory in sorted(directories | above, reverse=True):  # the deepest of a path first
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            file = os.open(directory, os.O_RDONLY)
+            try:
+                file = os.open(directory, os.O_RDONLY)
+            except PermissionError:
+                if directory in directories:
+                    raise
+                continue  # nobody who may not list it has made names in it
             try:
                 os.fsync(file)
             finally:
                 os.close(file)
+    _named.update(found)
+
+
+def _unnamed(directory: str, above: set[str]) -> set[tuple[int, int]]:
+    """Find a directory and those above it, on one file system, whose names may not be on the disk.
+
+    Parameters
+    ----------
+    directory : str
+        The directory.
+    above : set of str
+        Is given the directories that hold these names.
+
+    Returns
+    -------
+    set of tuple of int
+        Device and inode of each.
+    """
+    found: set[tuple[int, int]] = set()
+    with contextlib.suppress(OSError):
+        status = os.stat(directory)
+        while (status.st_dev, status.st_ino) not in _named:
+            found.add((status.st_dev, status.st_ino))
+            holder = os.path.dirname(directory)
+            device, status = status.st_dev, os.stat(holder)
+            if holder == directory or status.st_dev != device:
+                break
+            above.add(holder)
+            directory = holder
+    return found
 
 
 def _check(file: int, check: Callable[[bytes], None] | None) -> None:

@@ -264,7 +264,7 @@ class ZarrStorage(Storage):
                 async with self._locks.of(key):
                     await self._store.delete(key)
             case RemoveTree(path):
-                await self._store.delete_dir(path)
+                await _remove_tree(self._store, path)
             case Warn(message):
                 warn(message)
             case _:
@@ -366,6 +366,21 @@ async def _update(
     elif old is None or new != old.to_bytes():
         await store.set(key, cpu.Buffer.from_bytes(new))
     return new
+
+
+async def _remove_tree(store: Store, path: str) -> None:
+    """Remove all below a path; documents first, so that no dataset is left that lacks blocks."""
+    prefix = f"{path}/" if path else ""
+    keys = [key async for key in _uncached(store).list_prefix(prefix)]
+    documents = [key for key in keys if key.rpartition("/")[2] == ATTRIBUTES_JSON]
+    limit = asyncio.Semaphore(_AT_A_TIME)
+
+    async def remove(key: str) -> None:
+        async with limit:
+            await store.delete(key)
+
+    await asyncio.gather(*map(remove, documents))
+    await store.delete_dir(path)
 
 
 async def _start(store: Store, key: str, n_bytes: int) -> tuple[bytes, int] | None:

@@ -1,17 +1,11 @@
-"""Several writers, readers during writing, and writers that are killed.
-
-``N5ZARR_STRESS=1`` kills 50 writers instead of a few.
-"""
+"""Several writers, and readers during writing; ``test_kills.py`` kills them."""
 
 from __future__ import annotations
 
 import json
-import os
-import random
 import subprocess
 import sys
 import textwrap
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -19,13 +13,10 @@ import numpy as np
 import pytest
 import zarr
 
-import n5zarr
 from n5zarr import N5Store
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-N_KILLS = 50 if os.environ.get("N5ZARR_STRESS") else 6
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -148,49 +139,6 @@ def test_a_reader_never_sees_half_of_what_is_written(tmp_path: Path) -> None:
     wait(writer)
     assert len(seen) > 3  # there was something to see
     assert zarr.open_array(N5Store(root), path="a")[0, 0] == 499
-
-
-def test_a_killed_writer_leaves_old_or_new(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    script = """
-        store = N5Store(sys.argv[1])
-        array = zarr.create_array(store, name="a", shape=(40, 50), chunks=(9, 11), dtype="u4",
-                                  overwrite=True, fill_value=7)
-        print("ready", flush=True)
-        for i in range(10**6):
-            array[:] = i
-            array.attrs.put({"x": i, "y": i})
-            array.resize((40, 50 + i % 13))
-        """
-    # a fixed seed, but no fixed moment: the machine decides
-    delays = random.Random(11)  # noqa: S311
-    for _ in range(N_KILLS):
-        writer = start(script, root)
-        assert writer.stdout is not None
-        writer.stdout.readline()
-        time.sleep(delays.uniform(0, 0.15))
-        writer.kill()
-        writer.communicate()
-        check_whole(root)
-    group = zarr.open_group(N5Store(root))
-    names = [str(path.relative_to(root)) for path in root.rglob("*.partial")]
-    result = n5zarr.validate(root)
-    unfinished = [str(f.file) for f in result.findings if f.kind == "unfinished-file"]
-    assert sorted(unfinished) == sorted(names)
-    assert [name for name, _ in group.members()] == ["a"]
-
-
-def check_whole(root: Path) -> None:
-    """Every document and every block is the one of some moment."""
-    array = zarr.open_array(N5Store(root, codecs="n5"), path="a", mode="r")
-    assert array.attrs.get("x") == array.attrs.get("y")
-    assert array.shape[0] == 40
-    assert 50 <= array.shape[1] <= 62
-    values = np.asarray(array[...])
-    for y in range(0, 40, 9):
-        for x in range(0, array.shape[1], 11):
-            # what lies beyond the extent of the time of writing is the fill value
-            assert len(set(values[y : y + 9, x : x + 11].flat) - {7}) <= 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")

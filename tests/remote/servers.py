@@ -143,34 +143,55 @@ class _Passing(BaseHTTPRequestHandler):
         if proxy.refused(self.headers):
             fault = "501"
         if fault in ("500", "501", "503", "403", "404"):
-            self.send_response(int(fault))
-            said = f"<Error><Code>{proxy.code}</Code></Error>".encode() if proxy.code else b""
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(b"" if self.command == "HEAD" else said)
-            return
-        if fault == "reset":
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.close_connection = True
-            self.connection.close()
-            return
-        if fault == "hang":
-            with contextlib.suppress(OSError):
-                self.connection.settimeout(30)
-                self.connection.recv(1)  # until the client gives up
-            self.close_connection = True
-            return
-        if self.upstream is None:
-            self.upstream = http.client.HTTPConnection(urlsplit(proxy.upstream).netloc)
+            self._say(int(fault))
+        elif fault == "reset":
+            self._reset()
+        elif fault == "hang":
+            self._hang()
+        else:
+            self._pass_on(body, fault)
+
+    def _pass_on(self, body: bytes, fault: str | None) -> None:
+        """Ask the server, and do to its answer what a fault does; "twice" asks twice."""
         headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
         if "content-length" not in map(str.lower, headers) and body:
             headers["Content-Length"] = str(len(body))
-        with proxy.writing if self.command == "PUT" else contextlib.nullcontext():
-            self.upstream.request(self.command, self.path, body, headers)
-            answer = self.upstream.getresponse()
-            data = answer.read()
-        self._answer(answer, data, fault)
+        with self.proxy.writing if self.command == "PUT" else contextlib.nullcontext():
+            answer, data = self._ask(body, headers)
+            if fault == "twice":
+                answer, data = self._ask(body, headers)
+        if fault == "lost":
+            self._reset()
+        elif fault == "lost, 500":
+            self._say(HTTPStatus.INTERNAL_SERVER_ERROR)
+        else:
+            self._answer(answer, data, fault)
+
+    def _ask(self, body: bytes, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
+        if self.upstream is None:
+            self.upstream = http.client.HTTPConnection(urlsplit(self.proxy.upstream).netloc)
+        self.upstream.request(self.command, self.path, body, headers)
+        answer = self.upstream.getresponse()
+        return answer, answer.read()
+
+    def _hang(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.settimeout(30)
+            self.connection.recv(1)  # until the client gives up
+        self.close_connection = True
+
+    def _reset(self) -> None:
+        linger = struct.pack("ii", 1, 0)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.close_connection = True
+        self.connection.close()
+
+    def _say(self, status: int) -> None:
+        said = f"<Error><Code>{self.proxy.code}</Code></Error>".encode() if self.proxy.code else b""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(b"" if self.command == "HEAD" else said)
 
     @override
     def finish(self) -> None:

@@ -148,8 +148,9 @@ class N5Destination(Destination):
         data: Any = sync(self._memory.get(join(full, ATTRIBUTES_JSON), cpu.buffer_prototype))
         document = json.loads(data.to_bytes())
         array = open_array(container, "r+", path=full, assume_metadata=document)
-        shown = N5Store(container.storage.store, zarr_format=3).assuming(full, document)
-        return N5Target(full, array, shown)
+        store, durability = container.storage.store, container.durability
+        shown = N5Store(store, zarr_format=3, durability=durability)
+        return N5Target(full, array, shown.assuming(full, document))
 
     def _create(
         self, path: str, source: ArraySource, chunks: tuple[int, ...], layout: Layout

@@ -1,0 +1,149 @@
+"""The boundary between this process and the files below a directory: ``os_calls.c`` watches it.
+
+It must be loaded before all else, by ``LD_PRELOAD``: :func:`environment` compiles it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import pytest
+
+from n5zarr import N5Store
+from tests.contract.test_kernel_build import compiler
+
+if TYPE_CHECKING:
+    from n5zarr.storage.interface import Durability
+
+HERE = Path(__file__).parent
+FOR_EVER = 2**40
+
+type How = Literal["pass", "fail", "half", "do and fail", "kill"]
+_HOW: list[How] = ["pass", "fail", "half", "do and fail", "kill"]  # as in os_calls.c
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """Compile the boundary, and give the environment of a process that has it."""
+    found = compiler()
+    if found is None:
+        pytest.skip("no C compiler")
+    library = directory / "os_calls.so"
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    source = HERE / "os_calls.c"
+    subprocess.run([found, *flags, "-o", library, source, "-ldl", "-lpthread"], check=True)
+    return os.environ | {"LD_PRELOAD": str(library)}
+
+
+class Call(NamedTuple):
+    """A call that has succeeded.
+
+    Parameters
+    ----------
+    kind, path, other : str
+        What it did: ``open``, ``open to write``, ``create``, ``list``, ``read``, ``write``,
+        ``truncate``, ``sync``, ``mkdir``, ``link``, ``rename``, ``unlink``, ``rmdir``; to what;
+        the new name.
+    inode, at : int
+        Of the open file; where it was written, or its new length.
+    data : bytes
+        What was written.
+    """
+
+    kind: str
+    path: str
+    other: str
+    inode: int
+    at: int
+    data: bytes
+
+    @classmethod
+    def of(cls, line: str) -> Call:
+        kind, path, other, inode, at, data = line.split("\t")
+        path, other = (os.path.normpath(name) if name else "" for name in (path, other))
+        return cls(kind, path, other, int(inode), int(at), bytes.fromhex(data))
+
+
+class Boundary:
+    """Watches a directory, and lets calls fail.
+
+    Parameters
+    ----------
+    root : Path
+        The directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._library = ctypes.CDLL(None)
+        self._library.boundary_calls.restype = ctypes.c_long
+        self._library.boundary_failed.restype = ctypes.c_char_p
+        self._root = root
+        self._log = root.with_name(f"{root.name}.log")
+
+    def arm(
+        self,
+        how: How,
+        at: int,
+        error: int = 0,
+        *,
+        until: int | None = None,
+        recorded: bool = False,
+    ) -> None:
+        """Let the n-th call from now on fail, or those until another one."""
+        numbers = map(ctypes.c_long, (at, at if until is None else until))
+        log = os.fsencode(self._log) if recorded else b""
+        self._library.boundary_arm(os.fsencode(self._root), *numbers, _HOW.index(how), error, log)
+
+    def record(self) -> None:
+        """Begin to record all calls."""
+        self.arm("pass", 0, recorded=True)
+
+    def n_calls(self) -> int:
+        """Count the calls since it was armed."""
+        return int(self._library.boundary_calls())
+
+    def failed(self) -> str:
+        """Tell which call has failed; its kind, where "create" is "open", too."""
+        return bytes(self._library.boundary_failed()).decode()
+
+    def disarm(self) -> None:
+        """Watch no more."""
+        zero = ctypes.c_long(0)
+        self._library.boundary_arm(b"", zero, zero, 0, 0, b"")
+
+    def calls(self) -> list[Call]:
+        """Give the calls that have been recorded."""
+        self.disarm()
+        return list(map(Call.of, self._log.read_text().splitlines()))
+
+
+class Files:
+    """A place of two containers in local files; see :class:`tests.faults.operations.Place`."""
+
+    def __init__(self, root: Path, durability: Durability = "atomic", codecs: str = "n5") -> None:
+        self.root, self.durability, self.codecs = root, durability, codecs
+        root.mkdir(exist_ok=True)
+
+    def open(self, name: str = "c.n5") -> N5Store:
+        where = self.root / name
+        return N5Store(where, durability=self.durability, codecs=self.codecs)  # type: ignore[arg-type]
+
+    def objects(self) -> dict[str, bytes]:
+        return {
+            path.relative_to(self.root).as_posix(): path.read_bytes()
+            for path in self.root.rglob("*")
+            if path.is_file()
+        }
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        """Let there be these files, and no others, nor directories."""
+        shutil.rmtree(self.root)
+        self.root.mkdir()
+        for name, data in objects.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)

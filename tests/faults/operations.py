@@ -1,0 +1,390 @@
+"""Operations of every kind on one small container, and what may be left of each that fails.
+
+The container is two places: ``c.n5``, which :func:`prepare` makes, and ``out.n5``, where a
+conversion goes. What they hold is compared as keys and bytes: each block and document is a unit,
+which is old or new. :func:`elements` decodes the blocks by numpy alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import zarr
+from zarr.errors import ContainsArrayError, ContainsGroupError
+
+import n5zarr
+from n5zarr.storage.files import is_unfinished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SHAPE, BLOCKS = (5, 7, 11), (3, 4, 11)  # 2 x 2 x 1 blocks
+SMALL, SMALL_BLOCKS = (5, 7), (3, 7)
+_DOCUMENT = "attributes.json"
+_MARKER = "n5zarr-incomplete.json"
+
+
+class Place(Protocol):
+    """Where the two containers are."""
+
+    def open(self, name: str = "c.n5") -> Any:
+        """Open one of them anew, for all functions that take a location."""
+
+
+def values(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    return np.random.default_rng(seed).integers(1, 250, shape, "u2")
+
+
+A, B = values(1), values(2, SMALL).astype("u1")
+
+
+def prepare(place: Place) -> None:
+    n5zarr.create_array(
+        place.open(), path="a/s0", data=A, chunks=BLOCKS, compression=None,
+        attributes={"x": 1, "list": [1, 2, 3]},
+    )  # fmt: skip
+    n5zarr.create_array(place.open(), path="g/b", data=B, chunks=SMALL_BLOCKS, compression="gzip")
+    n5zarr.set_attribute(place.open(), "g", "y", 2)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of a user.
+
+    Parameters
+    ----------
+    run : callable
+        Does it at a place; what it returns is its result.
+    makes : mapping of str to array or None
+        The datasets that are others afterwards; None for one that is gone.
+    result : object
+        What it returns, if it only reads.
+    again : callable, optional
+        How to repeat it after an error, if not in the same way.
+    drops : tuple of str
+        Beginnings of keys whose elements it gives up: there, a block may be gone before the
+        document says so.
+    steps : str
+        Key of a document that it writes in several steps.
+    """
+
+    run: Callable[[Place], Any]
+    makes: Mapping[str, np.ndarray | None]
+    result: Any = None
+    again: Callable[[Place], Any] | None = None
+    drops: tuple[str, ...] = ()
+    steps: str = ""
+
+
+def array_of(place: Place) -> Any:
+    return n5zarr.open_array(place.open(), "r+", path="a/s0")
+
+
+def _with(box: Any, value: Any) -> np.ndarray:
+    changed = A.copy()
+    changed[box] = value
+    return changed
+
+
+def _resized(shape: tuple[int, ...]) -> np.ndarray:
+    common = tuple(slice(0, min(pair)) for pair in zip(SHAPE, shape, strict=True))
+    changed = np.zeros(shape, A.dtype)
+    changed[common] = A[common]
+    return changed
+
+
+def _write(box: Any, value: Any) -> Operation:
+    def run(place: Place) -> None:
+        array_of(place)[box] = value
+
+    return Operation(run, {"c.n5/a/s0": _with(box, value)})
+
+
+def _create(run: Callable[..., Any], **makes: np.ndarray) -> Operation:
+    def again(place: Place) -> None:
+        try:
+            run(place)
+        except ContainsArrayError:  # its document has been written
+            for path, data in makes.items():
+                n5zarr.open_array(place.open(), "r+", path=path)[...] = data
+        except ContainsGroupError:  # its directory has been made
+            run(place, overwrite=True)
+
+    return Operation(run, {f"c.n5/{path}": data for path, data in makes.items()}, again=again)
+
+
+def _new(place: Place, path: str, **options: Any) -> Any:
+    return n5zarr.create_array(place.open(), path=path, chunks=SMALL_BLOCKS, **options)
+
+
+def _zarr_group(place: Place, **options: Any) -> Any:
+    return zarr.create_group(place.open(), path="new/group", attributes={"k": 1}, **options)
+
+
+def _zarr_array(place: Place, **options: Any) -> Any:
+    return zarr.create_array(
+        place.open(), name="z", shape=SMALL, chunks=SMALL_BLOCKS, dtype="u1",
+        attributes={"k": 1}, **options,
+    )  # fmt: skip
+
+
+def _delete(place: Place) -> None:
+    root: Any = zarr.open_group(place.open(), mode="r+")
+    if "g" in root:
+        del root["g"]
+
+
+def _mean(data: np.ndarray) -> np.ndarray:
+    """The mean of 1 x 2 x 2 elements, of fewer at the end of an axis, halves away from 0."""
+    starts = [np.arange(0, n, step) for n, step in zip(data.shape, (1, 2, 2), strict=True)]
+    total, count = data.astype("i8"), np.ones(data.shape, "i8")
+    for axis, start in enumerate(starts):
+        total = np.add.reduceat(total, start, axis)
+        count = np.add.reduceat(count, start, axis)
+    mean, rest = np.divmod(2 * total + count, 2 * count)
+    is_tie_to_even = (rest == 0) & (mean % 2 == 1)
+    return np.asarray(mean - is_tie_to_even).astype(data.dtype)
+
+
+def _pyramid(place: Place, **options: Any) -> None:
+    n5zarr.build_pyramid(
+        place.open(), "a", levels=1, factors=(1, 2, 2), method="mean", n_workers=1, **options
+    )
+
+
+def _pyramid_again(place: Place) -> None:
+    try:
+        _pyramid(place, resume=True)
+    except n5zarr.N5Error as err:
+        if err.kind != "option":
+            raise
+        _pyramid(place, overwrite=True)
+
+
+def _convert(place: Place, **options: Any) -> None:
+    n5zarr.convert(place.open(), place.open("out.n5"), to="n5", n_workers=1, verify=True, **options)
+
+
+def _convert_again(place: Place) -> None:
+    try:
+        _convert(place, resume=True)
+    except n5zarr.N5Error:  # nothing was begun, or what is there is found to be damaged
+        _convert(place, overwrite=True)
+
+
+def _members(place: Place) -> list[str]:
+    root: Any = zarr.open_group(place.open(), mode="r")
+    return sorted(name for name, _ in root.members(max_depth=None))
+
+
+def _remove_item(place: Place) -> None:
+    n5zarr.remove_attribute(place.open(), "a/s0", "list[0]")
+
+
+def _remove_item_again(place: Place) -> None:
+    if n5zarr.get_attribute(place.open(), "a/s0", "list") == [1, 2, 3]:
+        _remove_item(place)
+
+
+PART = np.s_[1:4, 2:6, 3:9]
+OPERATIONS: dict[str, Operation] = {
+    "create a group": _create(_zarr_group),
+    "create an array": _create(
+        partial(_new, path="n/a", shape=SMALL, dtype="u1", attributes={"k": 1}),
+        **{"n/a": np.zeros(SMALL, "u1")},
+    ),
+    "create an array with elements": _create(
+        partial(_new, path="n/a", data=B + 1), **{"n/a": B + 1}
+    ),
+    "create an array by zarr": _create(_zarr_array, z=np.zeros(SMALL, "u1")),
+    "replace an array": Operation(
+        lambda place: _new(place, "a/s0", data=B + 1, overwrite=True), {"c.n5/a/s0": B + 1}
+    ),
+    "write a block": _write(np.s_[:3, :4], 7),
+    "write all blocks": _write(np.s_[...], values(3)),
+    "write parts of blocks": _write(PART, values(4)[PART]),
+    "write zeros": _write(np.s_[...], 0),
+    "read": Operation(lambda place: array_of(place)[...].tolist(), {}, result=A.tolist()),
+    "read a part": Operation(
+        lambda place: array_of(place)[PART].tolist(), {}, result=A[PART].tolist()
+    ),
+    "grow": Operation(
+        lambda place: array_of(place).resize((5, 7, 13)), {"c.n5/a/s0": _resized((5, 7, 13))}
+    ),
+    "shrink": Operation(
+        lambda place: array_of(place).resize((2, 7, 11)),
+        {"c.n5/a/s0": _resized((2, 7, 11))},
+        drops=("c.n5/a/s0/0/0/1", "c.n5/a/s0/0/1/1"),
+    ),
+    "set attributes": Operation(
+        lambda place: array_of(place).update_attributes({"x": 2, "w": 3}), {}
+    ),
+    "delete an attribute": Operation(
+        lambda place: n5zarr.remove_attribute(place.open(), "a/s0", "x"), {}
+    ),
+    "append to an attribute": Operation(
+        lambda place: n5zarr.set_attribute(place.open(), "a/s0", "list[3]", 4), {}
+    ),
+    "remove an item of an attribute": Operation(_remove_item, {}, again=_remove_item_again),
+    "delete a node": Operation(_delete, {"c.n5/g/b": None}),
+    "list": Operation(_members, {}, result=["a", "a/s0", "g", "g/b"]),
+    "validate": Operation(lambda place: n5zarr.validate(place.open()).ok, {}, result=True),
+    "convert": Operation(
+        _convert, {"out.n5/a/s0": A, "out.n5/g/b": B}, again=_convert_again
+    ),
+    "build a pyramid": Operation(
+        _pyramid, {"c.n5/a/s1": _mean(A)}, again=_pyramid_again, steps="c.n5/a/attributes.json"
+    ),
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------ what there is
+
+
+def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
+    """Decode a dataset: no code of n5zarr takes part."""
+    document = json.loads(objects[f"{dataset}/{_DOCUMENT}"])
+    dtype = {"uint8": ">u1", "uint16": ">u2"}[document["dataType"]]
+    found = np.zeros(document["dimensions"][::-1], dtype)
+    for key, data in objects.items():
+        name = key.removeprefix(f"{dataset}/")
+        if name == key or not name.replace("/", "").isdigit():
+            continue
+        (ndim,) = struct.unpack(">2xH", data[:4])
+        extent = struct.unpack(f">{ndim}I", data[4 : 4 + 4 * ndim])[::-1]
+        payload = data[4 + 4 * ndim :]
+        if document["compression"]["type"] == "gzip":
+            payload = gzip.decompress(payload)
+        block = np.frombuffer(payload, dtype).reshape(extent)
+        sizes = document["blockSize"][::-1]
+        start = [int(n) * size for n, size in zip(name.split("/")[::-1], sizes, strict=True)]
+        box = tuple(slice(at, at + n) for at, n in zip(start, extent, strict=True))
+        part = found[box]
+        part[...] = block[tuple(slice(0, n) for n in part.shape)]
+    return found
+
+
+def until_quiet(count: Callable[[], int], is_done: Callable[[], bool] = lambda: True) -> None:
+    """Wait for what zarr still does on other threads when an operation has failed.
+
+    Parameters
+    ----------
+    count : callable
+        Counts calls; they have ended when it stays.
+    is_done : callable, optional
+        Whether it looks as if they had ended; is waited for a second at most.
+    """
+    end, now, before = time.monotonic() + 1, count(), -1
+    while now != before or not (is_done() or time.monotonic() > end):
+        time.sleep(0.004)
+        before, now = now, count()
+
+
+def check_repeated(operation: Operation, place: Place) -> None:
+    """An operation that failed succeeds when it is done again."""
+    result = (operation.again or operation.run)(place)
+    assert operation.result is None or result == operation.result
+
+
+def check_model(operation: Operation, objects: Mapping[str, bytes]) -> None:
+    """What an operation has made is what numpy makes."""
+    expected = {"c.n5/a/s0": A, "c.n5/g/b": B, **operation.makes}
+    for path, data in expected.items():
+        if data is None:
+            assert not any(key.startswith(f"{path}/") for key in objects), path
+        else:
+            np.testing.assert_array_equal(elements(objects, path), data, err_msg=path)
+
+
+def kept(objects: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What counts: no files that a killed writer leaves, and no marker of a run that goes on.
+
+    A group without attributes needs no document.
+    """
+    return {
+        key: data
+        for key, data in objects.items()
+        if not is_unfinished(key.rpartition("/")[2])
+        and not key.endswith(_MARKER)
+        and not (key.endswith(_DOCUMENT) and data == b"{}")
+    }
+
+
+def faults_of(
+    operation: Operation,
+    old: Mapping[str, bytes],
+    new: Mapping[str, bytes],
+    now: Mapping[str, bytes],
+) -> list[str]:
+    """Name the units that are neither old nor new.
+
+    A block of a dataset whose document goes, or is made anew, may be gone. It may not be gone, nor
+    be one of the new dataset, while the old document is there.
+    """
+    wrong = []
+    for key in sorted({*old, *new, *now}):
+        allowed = _allowed(key, old, new, now)
+        if key.startswith(operation.drops or ("-",)):
+            allowed.append(None)
+        if key == operation.steps and _is_between(
+            *(json.loads(objects.get(key, b"{}")) for objects in (old, new, now))
+        ):
+            continue
+        if now.get(key) not in allowed:
+            wrong.append(f"{key}: {_short(now.get(key))} of {list(map(_short, allowed))}")
+    return wrong
+
+
+def _allowed(
+    key: str, old: Mapping[str, bytes], new: Mapping[str, bytes], now: Mapping[str, bytes]
+) -> list[bytes | None]:
+    """Give the values that a unit may have, of which one may depend on the document above it."""
+    before, after = old.get(key), new.get(key)
+    document = next((d for d in _documents_above(key) if d in old or d in new), None)
+    if document is None or _kind(old.get(document)) == _kind(new.get(document)):
+        return [before, after]
+    if key == document:  # removed, perhaps before it is made anew
+        return [before, after, None]
+    match now.get(document):
+        case None:
+            return [before, after, None]
+        case found if found == old.get(document):
+            return [before]
+        case _:
+            return [after, None]
+
+
+def _documents_above(key: str) -> list[str]:
+    """Name the documents that say what a block is: of the nearest dataset first."""
+    parts = key.split("/")[:-1]
+    return ["/".join([*parts[:n], _DOCUMENT]) for n in range(len(parts), 0, -1)]
+
+
+def _kind(document: bytes | None) -> Any:
+    """What makes a dataset another one; None for no document."""
+    parsed = json.loads(document or b"null")
+    return parsed and {name: parsed.get(name) for name in ("blockSize", "dataType", "compression")}
+
+
+def _is_between(old: Any, new: Any, now: Any) -> bool:
+    """Whether a value is old, new, or the beginning of the new one."""
+    if now in (old, new):
+        return True
+    if isinstance(now, dict) and isinstance(new, dict):
+        before = old if isinstance(old, dict) else {}
+        return all(_is_between(before.get(name), new.get(name), now[name]) for name in now)
+    if isinstance(now, list) and isinstance(new, list):
+        pairs = zip(now, new, strict=False)
+        return len(now) <= len(new) and all(_is_between(None, after, each) for each, after in pairs)
+    return False
+
+
+def _short(data: bytes | None) -> str:
+    return "nothing" if data is None else f"{len(data)} bytes, {hash(data) % 10**6:06d}"

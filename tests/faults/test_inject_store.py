@@ -1,0 +1,289 @@
+"""A store that fails at its n-th call: an error, or the right result; each unit is old or new.
+
+``N5ZARR_STRESS=1`` does it at each call of each operation; else at a few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, override
+
+import pytest
+import zarr
+from zarr.abc.store import Store
+from zarr.storage import MemoryStore, WrapperStore
+
+from n5zarr import N5Store
+from n5zarr.errors import N5Error
+from tests.faults.operations import (
+    OPERATIONS,
+    Operation,
+    check_model,
+    check_repeated,
+    faults_of,
+    kept,
+    prepare,
+    until_quiet,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
+
+
+IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
+N_SHORT = 6  # faults of each operation
+
+
+class BrokenError(ConnectionError):
+    """What the store raises."""
+
+
+class Faults:
+    """Does something at the n-th call of any store that asks it."""
+
+    def __init__(self) -> None:
+        self.n_calls, self.at, self.kind = 0, 0, ""
+        self.done = ""
+
+    def arm(self, at: int, kind: str) -> None:
+        self.n_calls, self.at, self.kind, self.done = 0, at, kind, ""
+
+    def next(self, call: str) -> str:
+        """Count a call; return the kind of fault, if it is the one."""
+        self.n_calls += 1
+        if self.n_calls != self.at:
+            return ""
+        self.done = call
+        if self.kind == "fails":
+            raise BrokenError(call)
+        return self.kind
+
+
+class FaultyStore(WrapperStore[MemoryStore]):
+    """Passes calls on, and fails where it is told to."""
+
+    def __init__(self, store: MemoryStore, faults: Faults, *, is_sync: bool) -> None:
+        super().__init__(store)
+        self.faults, self.is_sync = faults, is_sync
+
+    @override
+    def _with_store(self, store: MemoryStore) -> FaultyStore:
+        return FaultyStore(store, self.faults, is_sync=self.is_sync)
+
+    @property
+    @override
+    def _supports_sync_io(self) -> bool:
+        return self.is_sync
+
+    # reading
+
+    @override
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        kind = self.faults.next(f"get {key}")
+        if kind == "is late":
+            await asyncio.sleep(0.002)
+        return self._cut(await self._store.get(key, prototype, byte_range), kind)
+
+    @override
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        kind = self.faults.next(f"get {key}")
+        found = self._store.get_sync(key, prototype=prototype, byte_range=byte_range)
+        return self._cut(found, kind)
+
+    @staticmethod
+    def _cut(found: Buffer | None, kind: str) -> Buffer | None:
+        if found is None:
+            return None
+        n = {"cuts": len(found) // 2, "cuts one byte": len(found) - 1, "cuts all": 0}.get(kind)
+        return found if n is None else found[:n]
+
+    @override
+    async def exists(self, key: str) -> bool:
+        self.faults.next(f"exists {key}")
+        return await self._store.exists(key)
+
+    @override
+    async def getsize(self, key: str) -> int:
+        self.faults.next(f"getsize {key}")
+        return await self._store.getsize(key)
+
+    @override
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        self.faults.next(f"list_dir {prefix}")
+        async for name in self._store.list_dir(prefix):
+            yield name
+
+    @override
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        self.faults.next(f"list_prefix {prefix}")
+        for name in sorted([name async for name in self._store.list_prefix(prefix)]):
+            yield name  # in the order of servers
+
+    # writing
+
+    @override
+    async def set(self, key: str, value: Buffer) -> None:
+        kind = self.faults.next(f"set {key}")
+        await self._store.set(key, value)
+        await self._end(kind, key, self._store.set(key, value))
+
+    @override
+    def set_sync(self, key: str, value: Buffer) -> None:
+        kind = self.faults.next(f"set {key}")
+        self._store.set_sync(key, value)
+        if kind == "loses the response":
+            raise BrokenError(key)
+
+    @override
+    async def delete(self, key: str) -> None:
+        kind = self.faults.next(f"delete {key}")
+        await self._store.delete(key)
+        await self._end(kind, key, self._store.delete(key))
+
+    @override
+    def delete_sync(self, key: str) -> None:
+        kind = self.faults.next(f"delete {key}")
+        self._store.delete_sync(key)
+        if kind == "loses the response":
+            raise BrokenError(key)
+
+    @staticmethod
+    async def _end(kind: str, key: str, again: Any) -> None:
+        if kind == "repeats":
+            await again
+        else:
+            again.close()
+        if kind == "loses the response":
+            raise BrokenError(key)
+        if kind == "is late":
+            await asyncio.sleep(0.002)
+
+    @override
+    async def delete_dir(self, prefix: str) -> None:
+        await Store.delete_dir(self, prefix)  # key by key, through this store
+
+
+class Memory:
+    """A place of two stores in memory that share their faults."""
+
+    def __init__(self, faults: Faults, codecs: str, *, is_sync: bool) -> None:
+        self.faults, self.codecs, self.is_sync = faults, codecs, is_sync
+        self.stores = {name: MemoryStore() for name in ("c.n5", "out.n5")}
+
+    def open(self, name: str = "c.n5") -> N5Store:
+        store = FaultyStore(self.stores[name], self.faults, is_sync=self.is_sync)
+        return N5Store(store, codecs=self.codecs)  # type: ignore[arg-type]
+
+    def objects(self) -> dict[str, bytes]:
+        return {
+            f"{name}/{key}": value.to_bytes()
+            for name, store in self.stores.items()
+            for key, value in store._store_dict.items()
+        }
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        for name, store in self.stores.items():
+            store._store_dict = {
+                key.removeprefix(f"{name}/"): zarr.buffer.cpu.Buffer.from_bytes(value)
+                for key, value in objects.items()
+                if key.startswith(f"{name}/")
+            }
+
+
+def _is_hidden(kind: str, call: str, old: dict[str, bytes]) -> bool:
+    """Whether nobody can tell: a group without attributes may have an empty document."""
+    document = old.get(f"c.n5/{call.removeprefix('get ')}", b"dimensions")
+    return kind == "cuts all" and call.endswith("attributes.json") and b"dimensions" not in document
+
+
+KINDS = [
+    "fails", "loses the response", "repeats", "is late", "cuts", "cuts one byte", "cuts all",
+]  # fmt: skip
+
+
+@dataclass
+class Undisturbed:
+    """An operation in one way of presentation, without faults."""
+
+    operation: Operation
+    place: Memory
+    old: dict[str, bytes]
+    new: dict[str, bytes]
+    n_calls: int
+
+    @classmethod
+    def of(cls, operation: Operation, codecs: str, *, is_sync: bool) -> Undisturbed:
+        place = Memory(Faults(), codecs, is_sync=is_sync)
+        prepare(place)
+        old = place.objects()
+        place.faults.arm(0, "")
+        result = operation.run(place)
+        assert operation.result is None or result == operation.result
+        new = place.objects()
+        check_model(operation, new)
+        assert faults_of(operation, kept(old), kept(new), kept(new)) == []
+        return cls(operation, place, old, new, place.faults.n_calls)
+
+    def check(self, kind: str, at: int) -> str:
+        """Run it with a fault; return what it ended with."""
+        operation, place, faults = self.operation, self.place, self.place.faults
+        place.fill(self.old)
+        faults.arm(at, kind)
+        outcome, result = "right", None
+        try:
+            result = operation.run(place)
+        except (BrokenError, N5Error) as err:
+            outcome = type(err).__name__
+            until_quiet(lambda: faults.n_calls)
+        call = faults.done
+        faults.arm(0, "")
+        where = f"{kind} at {at}, {call}: {outcome}"
+        if _is_hidden(kind, call, self.old):
+            return "hidden"
+        now, new = kept(place.objects()), kept(self.new)
+        if outcome == "right":
+            if operation.result is not None and result != operation.result:
+                assert (result, kind) == (False, "cuts all"), where  # a finding of validate
+                return "finding"
+            assert now == new, where
+            return outcome
+        if kind.startswith("cuts"):  # nobody opens what a conversion that failed has copied
+            now = {k: v for k, v in now.items() if not k.startswith("out.n5")}
+        assert faults_of(operation, kept(self.old), new, now) == [], where
+        check_repeated(operation, place)
+        assert kept(place.objects()) == new, where
+        return outcome
+
+
+@pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning")
+# zarr leaves coroutines where one of several requests fails
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_each_call_of_a_store_may_fail(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
+    outcomes = Counter[str]()
+    ways = [(codecs, is_sync) for codecs in ("n5", "zarr") for is_sync in (False, True)]
+    for codecs, is_sync in ways if IS_LONG else ways[len(name) % 4 :][:1]:
+        done = Undisturbed.of(OPERATIONS[name], codecs, is_sync=is_sync)
+        cases = list(product(range(1, done.n_calls + 1), KINDS))
+        step = 1 if IS_LONG else max(1, len(cases) // N_SHORT)
+        for at, kind in cases[:: step + (step % len(KINDS) == 0)]:
+            outcomes[f"{kind}: {done.check(kind, at)}"] += 1
+    record_property("store", dict(outcomes))
+    assert sum(outcomes.values()) >= N_SHORT // 2

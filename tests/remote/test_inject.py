@@ -1,0 +1,261 @@
+"""Any request to S3 may fail, be cut, be made twice, or be made and its answer lost.
+
+Those who use the library see an error or the right result; each object is old or new.
+``N5ZARR_STRESS=1`` does it at each request of each operation; else at a few.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import Counter
+from datetime import timedelta
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import s3fs
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.errors import N5Error
+from n5zarr.storage.requests import Get, Update
+from tests.faults.operations import (
+    OPERATIONS,
+    Operation,
+    check_model,
+    check_repeated,
+    faults_of,
+    kept,
+    prepare,
+    until_quiet,
+)
+from tests.remote.conftest import FSSPEC_ERRORS, S3, client, obstore_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from n5zarr.storage.requests import Steps
+    from tests.remote import servers
+
+IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
+N_SHORT = 2  # faults of each operation
+FAULTS = ["500", "503", "reset", "lost", "lost, 500", "twice", "cut"]
+SHORT = ["create an array", "append to an attribute", "delete a node"]  # servers are slow
+
+
+class Bucket:
+    """A place of two containers in a bucket; see :class:`tests.faults.operations.Place`."""
+
+    def __init__(self, server: str, proxy: servers.Proxy, backend: str) -> None:
+        self.s3, self.proxy = client(server), proxy
+        self.name = f"b{uuid.uuid4().hex}"
+        self.s3.create_bucket(Bucket=self.name)
+        self.options = S3[backend](proxy.url)
+
+    def open(self, name: str = "c.n5") -> N5Store:
+        return N5Store(f"s3://{self.name}/{name}", codecs="n5", **self.options)
+
+    def objects(self) -> dict[str, bytes]:
+        listed = self.s3.list_objects_v2(Bucket=self.name).get("Contents", [])
+        return {o["Key"]: self._get(o["Key"]) for o in listed}
+
+    def _get(self, key: str) -> bytes:
+        data: bytes = self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()
+        return data
+
+    def fill(self, objects: dict[str, bytes]) -> None:
+        now = self.objects()
+        for key in now.keys() - objects.keys():
+            self.s3.delete_object(Bucket=self.name, Key=key)
+        for key, data in objects.items():
+            if now.get(key) != data:
+                self.s3.put_object(Bucket=self.name, Key=key, Body=data)
+
+
+class Requests:
+    """Does something to the n-th request."""
+
+    def __init__(self, proxy: servers.Proxy) -> None:
+        self.proxy, self.n, self.done = proxy, 0, ""
+
+    def arm(self, at: int, kind: str) -> None:
+        self.n, self.done = 0, ""
+
+        def fault(method: str, path: str) -> str | None:
+            self.n += 1
+            if self.n != at or (kind == "cut" and method != "GET"):
+                return None
+            self.done = f"{method} {path}"
+            return kind
+
+        self.proxy.fault = fault
+
+
+@pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning")
+# zarr leaves coroutines where one of several requests fails
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("backend", list(S3) if IS_LONG else ["obstore"])
+@pytest.mark.parametrize("name", list(OPERATIONS) if IS_LONG else SHORT)
+def test_any_request_may_fail(
+    name: str,
+    backend: str,
+    s3_server: str,
+    proxied_s3: servers.Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
+    operation, place = OPERATIONS[name], Bucket(s3_server, proxied_s3, backend)
+    requests = Requests(proxied_s3)
+    prepare(place)
+    old = place.objects()
+    requests.arm(0, "")
+    operation.run(place)
+    n_requests, new = requests.n, place.objects()
+    check_model(operation, new)
+    cases = list(product(range(1, n_requests + 1), FAULTS))
+    if not IS_LONG:
+        cases = [cases[k * len(cases) // N_SHORT + k] for k in range(N_SHORT)]
+    outcomes = Counter[str]()
+    for at, kind in cases:
+        place.fill(old)
+        requests.arm(at, kind)
+        outcome = run(operation, place, old, new, requests, kind)
+        outcomes[f"{kind}: {outcome}"] += 1
+    record_property(f"S3 through {backend}", dict(outcomes))
+
+
+def run(
+    operation: Operation,
+    place: Bucket,
+    old: dict[str, bytes],
+    new: dict[str, bytes],
+    requests: Requests,
+    kind: str,
+) -> str:
+    """Run an operation whose requests are spoiled; return how it ends."""
+    outcome, result = "right", None
+    try:
+        result = operation.run(place)
+    except (N5Error, place_errors(), *FSSPEC_ERRORS) as err:
+        outcome = type(err).__name__
+        until_quiet(lambda: requests.n)
+    where = f"{kind}, {requests.done}: {outcome}"
+    requests.proxy.fault = lambda method, path: None
+    now = kept(place.objects())
+    if outcome == "right":
+        assert operation.result is None or result == operation.result, where
+        assert now == kept(new), where
+        return outcome
+    assert faults_of(operation, kept(old), kept(new), now) == [], where
+    check_repeated(operation, place)
+    assert kept(place.objects()) == kept(new), where
+    return outcome
+
+
+def place_errors() -> type[Exception]:
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - as the library
+
+    return BaseError
+
+
+# --------------------------------------------------------------------- answers that are lost
+
+
+def through(url: str, name: str, max_retries: int) -> N5Store:
+    backoff = {
+        "init_backoff": timedelta(milliseconds=5),
+        "max_backoff": timedelta(milliseconds=9),
+        "base": 2,
+    }
+    retries = {"max_retries": max_retries, "backoff": backoff}
+    options = obstore_options(url) | {"retry_config": retries}
+    return N5Store(f"s3://{name}/c.n5", backend="obstore", storage_options=options)
+
+
+def append(letter: bytes) -> Steps[bytes]:
+    """Append a letter to an object: who does it twice, has two."""
+    yield [Update("a/0", lambda old: (old or b"") + letter)]
+    (found,) = yield [Get("a/0")]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("max_retries", [0, 3])
+@pytest.mark.parametrize("fault", ["lost", "lost, 500", "twice"])
+def test_an_update_whose_answer_is_lost_is_made_once(
+    s3_server: str, proxied_s3: servers.Proxy, fault: str, max_retries: int
+) -> None:
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    n_puts = 0
+
+    def lose(method: str, path: str) -> str | None:
+        nonlocal n_puts
+        n_puts += method == "PUT"
+        return fault if method == "PUT" and n_puts == 1 else None
+
+    for letters in (b"x", b"xx", b"xxx"):
+        n_puts = 0
+        proxied_s3.fault = lose
+        assert through(proxied_s3.url, name, max_retries).ask(append(b"x")) == letters
+    n_puts = 0
+    made = n5zarr.create_array(
+        through(proxied_s3.url, name, max_retries), path="d", shape=(5, 7), dtype="u1",
+        attributes={"list": [1, 2, 3]},
+    )  # fmt: skip
+    assert made.shape == (5, 7)  # and nobody says that it exists
+    n_puts = 0
+    n5zarr.remove_attribute(through(proxied_s3.url, name, max_retries), "d", "list[0]")
+    assert n5zarr.get_attribute(through(proxied_s3.url, name, max_retries), "d", "list") == [2, 3]
+
+
+def test_an_update_is_made_once_if_others_have_replaced_it_since(
+    s3_server: str, proxied_s3: servers.Proxy
+) -> None:
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    other, n_puts = through(s3_server, name, 0), 0
+
+    def lose(method: str, path: str) -> str | None:
+        nonlocal n_puts
+        n_puts += method == "PUT"
+        if method == "PUT" and n_puts == 2:  # the first one is sent again
+            other.ask(append(b"y"))
+            other.ask(append(b"y"))
+        return "lost, 500" if method == "PUT" and n_puts == 1 else None
+
+    proxied_s3.fault = lose
+    assert through(proxied_s3.url, name, 3).ask(append(b"x")) == b"xyy"
+    assert n_puts == 2
+
+
+def test_another_writer_with_the_same_bytes_is_another_writer(
+    s3_server: str, proxied_s3: servers.Proxy
+) -> None:
+    """An update that is refused, since another has just made the same object, is made again."""
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    other, n_puts = through(s3_server, name, 0), 0
+
+    def overtake(method: str, path: str) -> str | None:
+        nonlocal n_puts
+        n_puts += method == "PUT"
+        if method == "PUT" and n_puts == 1:
+            other.ask(append(b"x"))
+        return None
+
+    proxied_s3.fault = overtake
+    assert through(proxied_s3.url, name, 3).ask(append(b"x")) == b"xx"
+
+
+def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
+    s3_server: str, proxied_s3: servers.Proxy
+) -> None:
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    store: Any = through(s3_server, name, 0)
+    for _ in range(40):
+        store.ask(append(b"x"))
+    metadata = client(s3_server).head_object(Bucket=name, Key="c.n5/a/0")["Metadata"]
+    assert sum(len(key) + len(value) for key, value in metadata.items()) < 2048  # S3's limit
