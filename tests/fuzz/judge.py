@@ -45,7 +45,8 @@ def said(function: Callable[..., object], *args: object) -> object:
         try:
             return function(*args)
         except Exception as err:
-            return err
+            err.__cause__ = err.__context__ = None  # which keep memory
+            return err.with_traceback(None)
 
 
 def judged(

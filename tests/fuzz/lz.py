@@ -60,7 +60,11 @@ def lz4_block(data: bytes, n_bytes: int, history: bytes = b"") -> bytes:
         at += 2
         if at > len(data):
             raise DamagedError
-        _copy(out, distance, length(token & 15) + 4, most)
+        n = length(token & 15) + 4
+        if distance == 0 and len(out) + n <= most:
+            out += bytes(n)  # not allowed, but liblz4 and all that use it make zeros of it
+        else:
+            _copy(out, distance, n, most)
 
 
 def _copy(out: bytearray, distance: int, n: int, most: int) -> None:

@@ -236,6 +236,6 @@ _WAYS: dict[Callable[[random.Random, bytes, bytes, bytes], bytes], float] = {
     repacked: 8,
     repeated: 4,
     field: 10,
-    long: 0.3,
-    large: 0.3,
+    long: 0.1,
+    large: 0.1,
 }

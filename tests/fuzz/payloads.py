@@ -1,4 +1,4 @@
-"""What a payload holds, by other means than n5zarr's: Python's standard library and `tests.fuzz.lz`.
+"""What a payload holds, by other means than n5zarr's: the standard library and `tests.fuzz.lz`.
 
 A function takes a payload and the number of bytes that its elements have, and gives a `Payload` or
 raises `DamagedError`. n5zarr may refuse what is odd; what it gives must be this.
@@ -31,6 +31,7 @@ __all__ = ["Payload", "decode_payload"]
 _MAX_SURPLUS = 2**22  # bytes that are decoded beyond the elements, to come to a checksum
 _DICTIONARY = 2**29  # bytes that an .xz may ask for
 _ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: 31}
+_PIECE = 2**12  # bytes of streams that are read first
 _WINDOW = 27  # bits of the distances that every reader has memory for
 _SEED, _MASK = 0x9747B28C, 0x0FFFFFFF  # lz4-java's
 
@@ -84,14 +85,21 @@ def _streams(
     payload: bytes, n_bytes: int, read: Callable[[bytes, int], tuple[Any, ...]]
 ) -> Payload:
     """Read streams until there are ``n_bytes``; ``read`` gives the data and the rest of one."""
-    data, n_streams, rest = b"", 0, payload
+    data, n_streams, at = b"", 0, 0
     while len(data) < n_bytes:
-        if not rest:
-            raise DamagedError
-        part, rest = read(rest, n_bytes - len(data) + _MAX_SURPLUS)
+        most = n_bytes - len(data) + _MAX_SURPLUS
+        piece = payload[at : at + _PIECE]
+        try:  # of very many streams, not all have to be copied each time
+            part, rest = read(piece, most)
+        except DamagedError:
+            piece = payload[at:]
+            if len(piece) <= _PIECE:
+                raise
+            part, rest = read(piece, most)
         data += part
+        at += len(piece) - len(rest)
         n_streams += 1
-    plain = n_streams == 1 and not rest and len(data) == n_bytes
+    plain = n_streams == 1 and at == len(payload) and len(data) == n_bytes
     return Payload(data[:n_bytes], plain=plain)
 
 
@@ -275,9 +283,9 @@ def _blosc(payload: bytes, n_bytes: int) -> Payload:
     if version not in (1, 2) or not 16 <= n_packed <= len(payload) or n_all < n_bytes:
         raise DamagedError
     plain = n_all == n_bytes and n_packed == len(payload) and (version, other) == (2, 1)
-    plain = plain and not flags & 8 and item > 0 and 0 < size <= n_all
+    plain = plain and not flags & 8 and item in (1, 2, 4, 8) and 0 < size <= n_all
     if flags & 2:
-        return Payload(payload[16:n_packed][:n_bytes], plain=plain)
+        return Payload(payload[16:n_packed][:n_bytes], plain=plain and n_packed == n_all + 16)
     n_blocks = -(-n_all // size) if size else 0
     if size == 0 or 16 + 4 * n_blocks > n_packed:
         raise DamagedError

@@ -93,6 +93,13 @@ class Seed:
     def file(self, position: tuple[int, ...]) -> Path:
         return self.directory.joinpath(*map(str, position))
 
+    @property
+    def fill(self) -> object:
+        """What elements are that a block lacks; for dates Zarr takes NaT."""
+        if self.dataset.data_type == "string":
+            return ""
+        return np.iinfo("i8").min if self.dtype.startswith("datetime64") else 0
+
     def shown(self, stored: Expected) -> Expected:
         """Convert elements as they are stored to those of Zarr's type, docs/n5-and-zarr.md."""
         if not self.dtype or self.dtype == "str":
