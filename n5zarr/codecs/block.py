@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-_MOST_TEXT = 2**24
+_MOST_TEXT = 2**22
 """Bytes of text that a block may hold whatever its header says: some write another count."""
 
 

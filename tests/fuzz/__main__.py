@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fuzz.blocks import Blocks
+from tests.fuzz.documents import Documents
 from tests.fuzz.watch import Report, Violation, run
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.fuzz.watch import Harness
 
-HARNESSES: dict[str, Callable[[Path], Harness]] = {"blocks": Blocks}
+HARNESSES: dict[str, Callable[[Path], Harness]] = {"blocks": Blocks, "documents": Documents}
 
 
 def save(folder: Path, kind: str, seed: str, found: Violation) -> None:

@@ -30,9 +30,8 @@ __all__ = ["Payload", "decode_payload"]
 
 _MAX_SURPLUS = 2**22  # bytes that are decoded beyond the elements, to come to a checksum
 _DICTIONARY = 2**29  # bytes that an .xz may ask for
-_ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: 31}
 _PIECE = 2**12  # bytes of streams that are read first
-_WINDOW = 27  # bits of the distances that every reader has memory for
+_WINDOW = 17 << 3  # field of a zstd frame: 128 MiB, for which every reader has memory
 _SEED, _MASK = 0x9747B28C, 0x0FFFFFFF  # lz4-java's
 
 
@@ -186,10 +185,13 @@ def _lzma(payload: bytes, n_bytes: int) -> Payload:
 
 def _zstd(payload: bytes, n_bytes: int) -> Payload:
     def one(data: bytes, most: int) -> tuple[bytes, bytes]:
-        return _one(zstd.ZstdDecompressor(options=_ZSTD_OPTIONS), data, most)
+        if len(data) > 5 and not data[4] & 0x20 and data[5] > _WINDOW:
+            # nothing is so far back in so little: the memory need not be taken
+            data = data[:5] + bytes([_WINDOW]) + data[6:]
+        return _one(zstd.ZstdDecompressor(), data, most)
 
     found = _streams(payload, n_bytes, one)
-    is_small = payload[4] & 32 or payload[5] >> 3 <= _WINDOW - 10
+    is_small = payload[4] & 0xE0 or payload[5] <= _WINDOW
     return found if is_small else found._replace(plain=False)
 
 

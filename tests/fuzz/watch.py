@@ -24,7 +24,7 @@ __all__ = ["Harness", "Report", "Violation", "examine", "run"]
 
 MEMORY = 2**30  # bytes that a process may get beside what it has at its beginning
 SECONDS_PER_MB, SECONDS = 10, 2  # of computing, for an input; the latter for the smallest
-HANG = 90  # seconds of waiting after which a process is ended
+HANG, START = 120, 900  # seconds of waiting after which a process is ended
 REPORT = 500  # cases after which a process tells what it has done
 IS_LINUX = sys.platform == "linux"
 
@@ -202,10 +202,11 @@ class Worker:
         """Start the process again if an input has ended it, or takes for ever."""
         if self.at.value != self.seen:
             self.seen, self.since = self.at.value, time.monotonic()
-        hangs = time.monotonic() - self.since > HANG
+        patience = START if self.seen < 0 else HANG
+        hangs = time.monotonic() - self.since > patience
         if self.is_done or (self.process.is_alive() and not hangs):
             return None
-        what = f"no answer in {HANG} s" if hangs else f"ended the process: {self.process.exitcode}"
+        what = f"no answer in {patience} s" if hangs else f"ended the process: {self.process.exitcode}"
         number = int(self.at.value)
         self.stop()
         if number < 0:
