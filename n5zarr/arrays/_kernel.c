@@ -47,6 +47,7 @@ enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER, N_KINDS }; /* as in kernel.py */
 enum { BLOSC_HEADER = 16, MAX_SPLITS = 16, MIN_STREAM = 128 }; /* as in blosc.py */
 enum { COPIED = 2, RESERVED = 8, NOT_SPLIT = 16 };             /* flags of blosc */
 enum { SNAPPY = 2, ZSTANDARD = 4 };                            /* formats of blosc */
+enum { MAX_WINDOW = 17 << 3 };                                 /* of zstd: an exponent, 10 less */
 enum { RECENT = 20000000 }; /* nanoseconds: two writes in one tick of the clock have one time */
 enum { UNIQUE = 16 };       /* characters of the name of a file that is not yet renamed */
 enum { ATOMIC, DURABLE, OVERWRITE, N_DURABILITIES }; /* as in kernel.py */
@@ -506,6 +507,13 @@ static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_
     return library.blosc_decompress(from, to, (size_t)n, 1) == n;
 }
 
+/* Whether streaming decoders, as Python's, take a zstd frame: it says its size, or its window has at
+ * most 128 MiB; RFC 8878, 3.1.1.1. */
+static int is_modest(const char *from, int64_t n)
+{
+    return n > 5 && ((from[4] & 0xE0) != 0 || (unsigned char)from[5] <= MAX_WINDOW);
+}
+
 /* Decode a payload to its places in `to`, at least the bytes from `begin` to `end`. */
 static int decode(Box *box, const Block *block, const char *from, int64_t n_from, char *to,
                   int64_t begin, int64_t end)
@@ -518,7 +526,8 @@ static int decode(Box *box, const Block *block, const char *from, int64_t n_from
     case ZLIB:
         return library.inflate(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n;
     case ZSTD:
-        return library.zstd_decompress(box->unzstd, to, n, from, n_in) == n;
+        return is_modest(from, n_from)
+               && library.zstd_decompress(box->unzstd, to, n, from, n_in) == n;
     default:
         return n_from >= BLOSC_HEADER && unblosc(from, n_from, to, (int64_t)n, begin, end);
     }

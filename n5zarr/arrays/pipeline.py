@@ -38,6 +38,7 @@ from n5zarr.arrays.coded_chunks import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
+from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.store.n5_store import N5Store
 
@@ -161,7 +162,7 @@ class N5CodecPipeline(CodecPipeline):
         batch = list(batch_info)
         dataset = await self._dataset(batch, out)
         if dataset is None:
-            return await self.careful.read(batch, out, drop_axes)
+            return await self._read_carefully(batch, out, drop_axes)
         reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
         if not is_local(dataset.store):
             results = await read_remote(reader, batch)
@@ -185,8 +186,22 @@ class N5CodecPipeline(CodecPipeline):
         if not left:
             return tuple(result for result in results if result is not None)
         _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
-        others = iter(await self.careful.read(left, out, drop_axes))
+        others = iter(await self._read_carefully(left, out, drop_axes))
         return tuple(next(others) if result is None else result for result in results)
+
+    async def _read_carefully(
+        self, batch: Sequence[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...]
+    ) -> tuple[GetResult, ...]:
+        """Read chunks in zarr's own way; if a codec refuses one, name its block."""
+        try:
+            return await self.careful.read(batch, out, drop_axes)
+        except N5Error:
+            raise
+        except Exception:
+            for store_path, *_ in batch:
+                store: N5Store = store_path.store
+                await store.run(store.container.check_chunk(store_path.path))
+            raise
 
     # ------------------------------------------------------------------ writing
 

@@ -49,6 +49,10 @@ __all__ = [
 ]
 
 
+_MOST_TEXT = 2**22
+"""Bytes of text that a block may hold whatever its header says: some write another count."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """A block of any mode, decompressed.
@@ -138,7 +142,7 @@ def _payload(
 
 def _strings(data: memoryview, header: BlockHeader, compression: Compression) -> list[str]:
     """Decode the strings of a block; as in Java, its number of elements does not matter."""
-    limit = max(2 * header.n_payload_elements, 2**26)
+    limit = max(2 * header.n_payload_elements, _MOST_TEXT)
     payload = decompress_all(data[header.n_bytes :], limit, compression)
     return split_strings(payload, math.prod(header.block_shape))
 

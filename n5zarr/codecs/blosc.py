@@ -36,6 +36,7 @@ _HEADER = struct.Struct(
 )  # version, lz version, flags, item size, nbytes, blocksize, cbytes
 _LENGTH = struct.Struct("<I")
 _COPIED = 0x2  # flag: not compressed at all
+_MAX_RATIO = 2**15  # no stream of any format expands further
 _SNAPPY_RATIO = 24  # no snappy stream expands further: 64 bytes for 3
 _NOT_SPLIT = 0x10  # flag: one stream per block; without the flag the next two limits decide
 _MAX_SPLITS, _MIN_STREAM = 16, 128  # streams of a block, bytes of each
@@ -59,7 +60,7 @@ class BloscCodec(Codec[Blosc]):
     def decompress(self, payload: memoryview, n_bytes: int, compression: Blosc) -> BufferLike:
         """Decompress the buffer with the parameters in its header."""
         flags, nbytes, cbytes = _read_header(payload)
-        if nbytes > max_unpacked(n_bytes):
+        if nbytes > max_unpacked(n_bytes) or nbytes > _MAX_RATIO * cbytes:
             raise damaged(f"expected a blosc buffer of {n_bytes} bytes, got one of {nbytes}")
         buffer: BufferLike = payload[:cbytes]
         if not flags & _COPIED and _format(flags) == "snappy":

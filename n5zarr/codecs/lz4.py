@@ -39,6 +39,7 @@ _RAW, _LZ4 = 0x10, 0x20
 _SEED, _CHECKSUM_MASK = 0x9747B28C, 0x0FFFFFFF
 _MIN_LEVEL_BITS = 10
 _MIN_PIECE, _MAX_PIECE = 64, 2**25  # Java: limits of blockSize
+_MAX_RATIO = 255  # no LZ4 block expands further
 
 
 class Lz4Codec(Codec[Lz4]):
@@ -72,11 +73,11 @@ class Lz4Codec(Codec[Lz4]):
             if payload[:4] == _LZ4_FRAME_MAGIC:
                 return bytes(frame.LZ4FrameDecompressor().decompress(payload, max_length=n_bytes))
             if int.from_bytes(payload[:4], "little") == n_bytes:
-                return bytes(block.decompress(payload[4:], uncompressed_size=n_bytes))
+                return _unpacked(payload[4:], n_bytes, block)
         except (block.LZ4BlockError, RuntimeError):
             pass  # an LZ4 block may begin with the same bytes as either format
         try:
-            return bytes(block.decompress(payload, uncompressed_size=n_bytes))
+            return _unpacked(payload, n_bytes, block)
         except block.LZ4BlockError as err:
             raise damaged(
                 "expected LZ4Block frames, an LZ4 frame or an LZ4 block, got neither"
@@ -149,13 +150,21 @@ def _java_pieces(
         yield piece
 
 
+def _unpacked(stored: memoryview, n_bytes: int, block: ModuleType) -> bytes:
+    """Decompress an LZ4 block, unless so little cannot hold so much: no memory is taken then."""
+    if n_bytes > _MAX_RATIO * len(stored):
+        message = f"expected {n_bytes} bytes, got a block of {len(stored)}"
+        raise block.LZ4BlockError(message)
+    return bytes(block.decompress(stored, uncompressed_size=n_bytes))
+
+
 def _piece(stored: memoryview, n_piece: int, method: int, block: ModuleType) -> BufferLike:
     """Decompress a piece, and check its length."""
     if method == _RAW:
         piece: BufferLike = stored
     else:
         try:
-            piece = block.decompress(stored, uncompressed_size=n_piece)
+            piece = _unpacked(stored, n_piece, block)
         except block.LZ4BlockError as err:
             raise damaged(f"LZ4Block frame: {str(err).lower()}") from err
     if len(piece) != n_piece:

@@ -61,15 +61,17 @@ def split_strings(data: BufferLike, n_strings: int) -> list[str]:
     >>> split_strings(b"a\0bb\0\0", 4)
     ['a', 'bb', '', '']
     """
+    most = n_strings + 1  # more need not be told apart: a list of them would take the memory
     try:
-        strings = bytes(data).decode().split("\0")
+        strings = bytes(data).decode().split("\0", most)
     except UnicodeDecodeError:  # NUL in a string, or damage
-        pieces = bytes(data).split(b"\0")
+        pieces = bytes(data).split(b"\0", most)
         strings = [piece.replace(_NUL, b"\0").decode("utf-8", "replace") for piece in pieces]
     if strings[-1] == "":
         strings.pop()
     if not n_strings - _MAX_PADDING <= len(strings) <= n_strings:
-        raise damaged(f"expected {n_strings} strings, got {len(strings)}")
+        more = " or more" if len(strings) > n_strings else ""
+        raise damaged(f"expected {n_strings} strings, got {len(strings)}{more}")
     return strings + [""] * (n_strings - len(strings))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MAGIC = b"\xfd7zXZ\x00"
 _FLAGS = b"\x00\x01"  # integrity check: CRC32
 _CHUNK = 2**16  # bytes in an uncompressed LZMA2 chunk, at most
+_MEMORY = 2**27  # bytes for decoding, twice those of preset 9; a header may ask for 4 GiB
 
 
 class XzCodec(Codec[Xz | Lzma]):
@@ -40,8 +41,9 @@ class XzCodec(Codec[Xz | Lzma]):
     def decompress(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> BufferLike:
         """Decompress the first ``n_bytes``."""
         form = lzma.FORMAT_XZ if compression.type == "xz" else lzma.FORMAT_AUTO
+        new = partial(lzma.LZMADecompressor, form, memlimit=_MEMORY)
         try:
-            return read_streams(partial(lzma.LZMADecompressor, form), payload, n_bytes)
+            return read_streams(new, payload, n_bytes)
         except lzma.LZMAError as err:
             raise damaged(f"expected an {compression.type} stream: {str(err).lower()}") from err
 

@@ -180,6 +180,8 @@ def _frame(payload: memoryview, start: int) -> _Frame:
         n_blocks += 1
         if offset > len(payload):
             raise damaged(f"the zstd frame is cut off at {len(payload)} bytes")
+    if (announced or 0) > n_blocks * _BLOCK:
+        raise damaged(f"expected a zstd frame of {announced} bytes, got one of {n_blocks} blocks")
     end = offset + 4 * (descriptor >> 2 & 1)
     if end > len(payload):
         raise damaged("the checksum of the zstd frame is cut off")

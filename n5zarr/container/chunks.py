@@ -27,6 +27,7 @@ from n5zarr.zarr_view.chunks import (
     encode_chunk,
     make_block,
     make_chunk,
+    stored_chunk,
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -226,6 +227,28 @@ class Chunks:
         shard = codec_chain.encode(decode_chunk(block, location.view), codecs)
         self.memory.last_shard = location.key, stored, shard
         return shard
+
+    def check(self, chunk: ChunkKey) -> Steps[None]:
+        """Decode the block of a chunk, which Zarr's codecs have refused without naming it.
+
+        Raises
+        ------
+        N5BlockError
+            The block is damaged or does not fit the dataset.
+        """
+        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
+        if location is not None and location.in_grid:
+            (block,) = yield [Get(location.key, settled=True)]
+            if block is not None:
+                yield [Work(partial(self._check, memoryview(block), location))]
+
+    def _check(self, block: memoryview, location: BlockLocation) -> None:
+        try:
+            stored_chunk(block, location.view)
+        except N5Error as err:
+            raise err.located(
+                self.block_name(location.path, location.grid_position)
+            ) from err.__cause__
 
     def exists(self, chunk: ChunkKey) -> Steps[bool]:
         """Whether a chunk has a block."""

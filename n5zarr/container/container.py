@@ -159,6 +159,12 @@ class Container:
                 return (yield from read_key(key)) is not None
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
+    def check_chunk(self, key: str) -> Steps[None]:
+        """Raise an error that names it if the block of a chunk is damaged."""
+        parsed = self.hierarchy.parse_key(key)
+        if isinstance(parsed, ChunkKey):
+            yield from self.chunks.check(parsed)
+
     def _may_be_a_file(self, chunk: ChunkKey) -> bool:
         """Whether a key may be that of a file in a group, which is called like a chunk of v2."""
         is_v2 = self.options.zarr_format is None and chunk.zarr_format == 2

@@ -76,11 +76,12 @@ def get_attribute(
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
     try:
         document = opened.ask(read_document(node))
+        restored = _restored(document or {}, is_root=not node)
     except N5Error as err:
         raise err.located(f"{opened}: {join(node, ATTRIBUTES_JSON)}") from err.__cause__
     if document is None and opened.node(node) is None:
         raise not_found(opened, node)
-    return lookup(_restored(document or {}, is_root=not node), parse_attribute_path(key), default)
+    return lookup(restored, parse_attribute_path(key), default)
 
 
 def set_attribute(

@@ -1,0 +1,74 @@
+"""Fuzz the readers: ``uv run python -m tests.fuzz --blocks 1000000 --documents 100000``.
+
+The inputs are made of a seed and a number, so that a run goes on where another has ended with
+``--seed`` and ``--first`` as that one prints them. Inputs that do what they must not are saved, with
+what they did, and the command ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.fuzz.blocks import Blocks
+from tests.fuzz.documents import Documents
+from tests.fuzz.watch import Report, Violation, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fuzz.watch import Harness
+
+HARNESSES: dict[str, Callable[[Path], Harness]] = {"blocks": Blocks, "documents": Documents}
+
+
+def save(folder: Path, kind: str, seed: str, found: Violation) -> None:
+    """Write the input, and beside it what happened."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / f"{kind}-{seed}-{found.number}"
+    stem.with_suffix(".bin").write_bytes(found.data)
+    with stem.with_suffix(".txt").open("a") as notes:
+        notes.write(f"{found.name}\n{found.what}\n")
+
+
+def fuzz(kind: str, n: int, options: argparse.Namespace) -> Report:
+    """Try ``n`` inputs of a kind, and print what was found."""
+    total, told = Report(next=options.first), time.monotonic()
+    numbers = range(options.first, options.first + n)
+    for report in run(
+        HARNESSES[kind], options.seed, numbers, seconds=options.seconds, n_workers=options.workers
+    ):
+        for found in report.violations:
+            print(f"{kind} {options.seed}/{found.number}: {found.name}: {found.what}", flush=True)
+            save(options.folder, kind, options.seed, found)
+        total.add(report)
+        if time.monotonic() > told + 60:
+            told = time.monotonic()
+            print(json.dumps({"kind": kind, "seed": options.seed, **total.rows()}), flush=True)
+    print(json.dumps({"kind": kind, "seed": options.seed, **total.rows()}), flush=True)
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    for kind in HARNESSES:
+        parser.add_argument(f"--{kind}", type=int, default=0, help=f"how many {kind}")
+    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(2**32)))
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    parser.add_argument("--seconds", type=float, default=86400, help="for each kind, at most")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--folder", type=Path, default=Path("fuzz-found"))
+    options = parser.parse_args()
+    found = [
+        fuzz(kind, getattr(options, kind), options) for kind in HARNESSES if getattr(options, kind)
+    ]
+    return int(any(report.violations for report in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""What may come of a hostile input: a value, or an ``N5Error`` that says where."""
+
+from __future__ import annotations
+
+import lzma
+import warnings
+import zlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from n5zarr import N5Error, N5Warning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["OF_ZARR", "Case", "judged", "said"]
+
+OF_ZARR: tuple[type[Exception], ...] = (ValueError, OSError, EOFError, RuntimeError)
+"""What zarr's own codecs raise, docs/errors.md, in zarr's own pipeline."""
+OF_ZARR += (zlib.error, lzma.LZMAError)
+
+
+class Case(NamedTuple):
+    """One input.
+
+    Parameters
+    ----------
+    name : str
+        What it takes the place of.
+    data : bytes
+        The bytes.
+    target : tuple
+        What the harness needs beside them.
+    """
+
+    name: str
+    data: bytes
+    target: Any
+
+
+def said(function: Callable[..., object], *args: object) -> object:
+    """Give a function's value, or what it raises; ``N5Warning`` is no error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", N5Warning)
+        try:
+            return function(*args)
+        except Exception as err:
+            err.__cause__ = err.__context__ = None  # which keep memory
+            return err.with_traceback(None)
+
+
+def judged(
+    name: str,
+    found: object,
+    where: Sequence[str],
+    others: tuple[type[Exception], ...] = (),
+) -> list[str]:
+    """Say what is wrong with an error.
+
+    Parameters
+    ----------
+    name : str
+        The way that was taken.
+    found : object
+        What :func:`said` gave.
+    where : sequence of str
+        What the message of an ``N5Error`` has to name.
+    others : tuple of type, optional
+        Other errors that are right.
+    """
+    if isinstance(found, N5Error):
+        missing = [part for part in where if part not in str(found)]
+        if missing and not others:
+            return [f"{name}: the message does not name {missing}: {found}"]
+    elif isinstance(found, Exception) and not isinstance(found, others):
+        return [f"{name}: {type(found).__name__}: {found}"]
+    return []

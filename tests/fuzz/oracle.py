@@ -1,0 +1,217 @@
+"""What reading a stored block has to give, by other means than n5zarr's.
+
+`tests.fuzz.payloads` decodes the payload; the rules of headers, strings and label multisets are
+those of the N5 specification and of Java, in the plainest form.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.lz import DamagedError
+from tests.fuzz.payloads import Payload, decode_payload
+
+__all__ = ["Dataset", "Expected", "expected_block", "expected_chunk", "extent_of"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a document says of a dataset; sizes in N5 order."""
+
+    dimensions: tuple[int, ...]
+    block_size: tuple[int, ...]
+    data_type: str
+    compression: dict[str, Any]
+    labels: bool = False
+
+    @property
+    def nominal_bytes(self) -> int:
+        """Bytes of a full-size block; of text and of opaque bytes, some."""
+        is_number = self.data_type not in ("string", "object")
+        item = np.dtype(self.data_type).itemsize if is_number else 64
+        return math.prod(self.block_size) * item
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Dataset:
+        names = {0: "raw", 1: "gzip"}
+        old = document.get("compressionType")
+        return cls(
+            dimensions=tuple(document["dimensions"]),
+            block_size=tuple(document["blockSize"]),
+            data_type=document["dataType"],
+            compression=document.get("compression") or {"type": names.get(old, old)},
+            labels=bool(document.get("isLabelMultiset")),
+        )
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The elements of a block.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Shape in C order; flat for what is no array.
+    known : numpy.ndarray
+        Which elements can be decoded, same shape.
+    plain : bool
+        Whether every reader has to take the block.
+    """
+
+    values: np.ndarray
+    known: np.ndarray
+    plain: bool
+
+
+def expected_block(data: bytes, dataset: Dataset) -> Expected | None:
+    """Give the elements of a block of any mode, flat; None if it cannot be decoded."""
+    try:
+        return _block(data, dataset)[1]
+    except (DamagedError, struct.error):
+        return None
+
+
+def expected_chunk(
+    data: bytes, dataset: Dataset, extent: tuple[int, ...], fill: object = 0
+) -> Expected | None:
+    """Give what an array holds where the block is.
+
+    Parameters
+    ----------
+    data : bytes
+        The stored block.
+    dataset : Dataset
+        Its dataset.
+    extent : tuple of int
+        Extent of the part of the dataset that the block covers, N5 order.
+    fill : object, optional
+        What the elements are that the block lacks.
+
+    Returns
+    -------
+    Expected or None
+        None if the block cannot be decoded.
+    """
+    try:
+        shape, found = _block(data, dataset)
+    except (DamagedError, struct.error):
+        return None
+    if math.prod(shape) != len(found.values) or len(shape) != len(extent):
+        return None
+    values, known = (a.reshape(shape[::-1]) for a in (found.values, found.known))
+    whole = np.full(extent[::-1], fill, found.values.dtype)
+    all_known = np.ones(extent[::-1], bool)
+    common = tuple(slice(min(pair)) for pair in zip(whole.shape, values.shape, strict=True))
+    whole[common], all_known[common] = values[common], known[common]
+    return Expected(whole, all_known, found.plain and shape in (extent, dataset.block_size))
+
+
+def extent_of(dataset: Dataset, position: tuple[int, ...]) -> tuple[int, ...]:
+    """Give the extent of the part of a dataset that a block covers, N5 order."""
+    sizes = zip(dataset.dimensions, dataset.block_size, position, strict=True)
+    return tuple(min(size, n - place * size) for n, size, place in sizes)
+
+
+# ---------------------------------------------------------------------- modes and types
+
+
+def _block(data: bytes, dataset: Dataset) -> tuple[tuple[int, ...], Expected]:
+    """Parse the header, "File-system specification", item 9, and decode the payload."""
+    mode, ndim = struct.unpack_from(">HH", data)
+    shape: tuple[int, ...] = ()
+    count, at = 0, 6
+    if mode == 2 and dataset.data_type == "object":
+        (count,) = struct.unpack_from(">I", data, 2)
+    elif mode in (0, 1) and dataset.data_type != "object" and ndim == len(dataset.dimensions):
+        shape = struct.unpack_from(f">{ndim}I", data, 4)
+        at = 4 + 4 * ndim
+        count = math.prod(shape)
+        if mode == 1:
+            (count,) = struct.unpack_from(">I", data, at)
+            at += 4
+    else:
+        raise DamagedError
+    if not all(shape) or max(count, math.prod(shape)) >= 2**31:
+        raise DamagedError
+    return shape, _elements(data[at:], shape, count, dataset)
+
+
+def _elements(payload: bytes, shape: tuple[int, ...], count: int, dataset: Dataset) -> Expected:
+    if dataset.data_type == "string":
+        values = _strings(_everything(payload, dataset.compression), math.prod(shape))
+        return Expected(values, np.ones(values.shape, bool), plain=False)
+    n_item = 1 if dataset.data_type == "object" else np.dtype(dataset.data_type).itemsize
+    # what no compression makes of so few bytes is not decoded
+    if count * n_item > 2**26 and len(payload) < 2**14:
+        raise DamagedError
+    found = decode_payload(payload, count * n_item, dataset.compression)
+    if dataset.labels:
+        values = _labels(found.data, math.prod(shape))
+        return Expected(values, np.ones(values.shape, bool), plain=False)
+    if dataset.data_type == "object":
+        values = np.frombuffer(found.data, "u1")
+    else:
+        values = np.frombuffer(found.data, np.dtype(dataset.data_type).newbyteorder(">"))
+    return Expected(values, _known(found, len(values)), found.plain)
+
+
+def _known(found: Payload, n: int) -> np.ndarray:
+    if found.known is None:
+        return np.ones(n, bool)
+    return found.known.reshape(n, -1).all(axis=1)
+
+
+def _everything(payload: bytes, compression: dict[str, Any]) -> bytes:
+    """Decode a payload whose size is not known: all that its streams hold."""
+    if compression["type"] == "raw":
+        return payload
+    low, high = 0, 2**22
+    while low < high:  # the largest size that there is
+        middle = (low + high + 1) // 2
+        try:
+            decode_payload(payload, middle, compression)
+            low = middle
+        except DamagedError:
+            high = middle - 1
+    if low == 0:
+        raise DamagedError
+    return decode_payload(payload, low, compression).data
+
+
+def _strings(data: bytes, n: int) -> np.ndarray:
+    """Split at each NUL; strings that are missing at the end are empty."""
+    pieces = data.split(b"\0")
+    if pieces[-1] == b"":
+        pieces.pop()
+    if not n - 2**20 <= len(pieces) <= n:
+        raise DamagedError
+    values = np.full(n, "", object)
+    for i, piece in enumerate(pieces):
+        whole = b"\0".join(piece.split(b"\xc0\x80"))
+        values[i] = whole.decode("utf-8", "replace")
+    return values
+
+
+def _labels(data: bytes, n: int) -> np.ndarray:
+    """Find the most frequent label of each voxel, imglib2-label-multisets' LabelUtils."""
+    (n_first,) = struct.unpack_from(">i", data)
+    if n_first not in (0, n):
+        raise DamagedError
+    starts = struct.unpack_from(f">{n}i", data, 4 + 8 * n_first)
+    lists = data[4 + 8 * n_first + 4 * n :]
+    values = np.zeros(n, ">u8")
+    for i, start in enumerate(starts):
+        if start < 0:
+            raise DamagedError
+        (n_entries,) = struct.unpack_from("<i", lists, start)
+        if n_entries < 0:
+            raise DamagedError
+        entries = [struct.unpack_from("<qi", lists, start + 4 + 12 * k) for k in range(n_entries)]
+        if entries:
+            values[i] = min(entries, key=lambda entry: (-entry[1], entry[0]))[0] % 2**64
+    return values
