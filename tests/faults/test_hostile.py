@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import struct
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
@@ -55,10 +56,8 @@ def test_no_codec_runs_what_a_block_holds(tmp_path: Path, record: Any, data_type
     ways: list[Any] = [lambda: n5zarr.open(root, path="d")]
     ways += [partial(lambda make: zarr.open(make(), path="d"), make) for make in stores]
     for way in ways:
-        try:
+        with suppress(n5zarr.N5Error, ValueError, TypeError):  # zarr's own, too
             way()[...]
-        except Exception as err:
-            assert not isinstance(err, AssertionError)  # noqa: PT017 - any refusal is right
         assert not ran.exists()
     pickle.loads(payload)
     assert ran.exists()
