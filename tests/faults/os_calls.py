@@ -263,7 +263,13 @@ def test_a_power_cut_is_noticed_without_syncs(root: Path) -> None:
     assert any(kept(left) == kept(new) for left in outcomes)
 
 
-@pytest.mark.parametrize("name", [n for n, o in OPERATIONS.items() if o.result is None])
+# what a killed run has finished, the next one does not sync: docs/convert.md
+RESUMED = ("convert", "build a pyramid")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, o in OPERATIONS.items() if o.result is None and n not in RESUMED]
+)
 def test_power_is_cut_after_what_was_killed_has_been_repeated(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
