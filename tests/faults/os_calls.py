@@ -151,7 +151,9 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
         result = operation.run(place)
     except (OSError, N5Error) as err:
         outcome = type(err).__name__
-        until_quiet(boundary.n_calls, lambda: not unfinished(place))
+        until_quiet(
+            boundary.n_calls, lambda: boundary.failed() == "unlink" or not unfinished(place)
+        )
     finally:
         boundary.disarm()
     now, new = place.objects(), kept(done.new)
@@ -167,6 +169,8 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
     )  # fmt: skip
     if fault.until != FOR_EVER and not is_unknown:  # who is told of no file removes none
         assert not unfinished(place), where
+        if operation.creates:  # an empty directory is a group
+            assert not empty_directories(place.root), where
     check_repeated(operation, place)
     assert kept(place.objects()) == new, where
     return outcome
@@ -208,6 +212,10 @@ def killed(operation: Operation, place: Files, at: int, *, recorded: bool = Fals
 
 def unfinished(place: Files) -> list[Path]:
     return list(place.root.rglob("*.partial"))
+
+
+def empty_directories(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_dir() and not any(path.iterdir())]
 
 
 def clean(place: Files) -> int:
