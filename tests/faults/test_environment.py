@@ -45,9 +45,8 @@ pytestmark = [
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
 NOBODY = 65534
 PAGE = 4096
-SHORT = ["create an array with elements", "replace an array", "write all blocks",
-         "append to an attribute", "grow", "read"]  # fmt: skip
-AMOUNTS = range(12) if IS_LONG else (0, 1, 3)
+SHORT = ["create an array with elements", "replace an array", "write all blocks", "grow"]
+AMOUNTS = range(12) if IS_LONG else (0, 2)
 EXPECTED = {
     errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EROFS, errno.EFBIG
 }  # fmt: skip

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
 N_SHORT = 2  # faults of each operation
 FAULTS = ["500", "503", "reset", "lost", "lost, 500", "twice", "cut"]
-SHORT = ["create an array", "append to an attribute", "delete a node"]  # servers are slow
+SHORT = ["append to an attribute", "delete a node"]  # servers are slow
 
 
 class Bucket:
