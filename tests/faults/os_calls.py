@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Durability
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning"),
     # zarr leaves coroutines where one of several requests fails
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
