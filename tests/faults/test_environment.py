@@ -50,7 +50,7 @@ AMOUNTS = range(12) if IS_LONG else (0, 2)
 EXPECTED = {
     errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EROFS, errno.EFBIG
 }  # fmt: skip
-PATIENCE = 300  # seconds
+PATIENCE = 6000 if IS_LONG else 300  # seconds
 
 type Limit = Callable[[Path, int], AbstractContextManager[None]]
 
