@@ -155,7 +155,10 @@ class FileWriter:
                 old = None if file is None else _read(file)
                 if file is None or old or not is_coming(os.fstat(file)):
                     new = change(old)
-                    if new == old or self._put(path, file, new):
+                    if new == old:
+                        self._keep(path, file)
+                        return new
+                    if self._put(path, file, new):
                         return new
             if old == b"":
                 time.sleep(PAUSE)  # another writer has created it, and will write
@@ -177,6 +180,12 @@ class FileWriter:
                 _remove(unfinished)
         self._note(path)
         return True
+
+    def _keep(self, path: str, file: int | None) -> None:
+        """Sync what an update leaves as it is: its writer may have been killed before it did."""
+        if self._durability == "durable" and file is not None:
+            os.fsync(file)
+            self._note(path)
 
     def remove(self, path: str, *, check: Callable[[bytes], None] | None = None) -> None:
         """Remove a file; do nothing where it is missing or a directory.

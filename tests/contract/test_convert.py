@@ -412,7 +412,9 @@ def test_a_killed_run_goes_on_where_it_stopped(
             assert not (out / "v/attributes.json").exists()
             n5zarr.convert(source, out, resume=True, **options)
         assert {n: s for n, s in files_of(out).items() if n in before} == before
-        for file in out.rglob("*.partial"):
+        if suffix == "n5":
+            n5zarr.clean_leftovers(out, n5zarr.validate(out).findings, min_age=0)
+        for file in out.rglob("*.partial") if suffix == "zarr" else ():
             file.unlink()
         assert contents(out) == contents(wanted)
     assert n_interrupted

@@ -73,6 +73,8 @@ class Operation:
         document says so.
     steps : str
         Key of a document that it writes in several steps.
+    creates : bool
+        Whether it makes a new node where there is none.
     """
 
     run: Callable[[Place], Any]
@@ -81,6 +83,7 @@ class Operation:
     again: Callable[[Place], Any] | None = None
     drops: tuple[str, ...] = ()
     steps: str = ""
+    creates: bool = False
 
 
 def array_of(place: Place) -> Any:
@@ -117,7 +120,8 @@ def _create(run: Callable[..., Any], **makes: np.ndarray) -> Operation:
         except ContainsGroupError:  # its directory has been made
             run(place, overwrite=True)
 
-    return Operation(run, {f"c.n5/{path}": data for path, data in makes.items()}, again=again)
+    made = {f"c.n5/{path}": data for path, data in makes.items()}
+    return Operation(run, made, again=again, creates=True)
 
 
 def _new(place: Place, path: str, **options: Any) -> Any:
@@ -279,9 +283,9 @@ def until_quiet(count: Callable[[], int], is_done: Callable[[], bool] = lambda: 
     count : callable
         Counts calls; they have ended when it stays.
     is_done : callable, optional
-        Whether it looks as if they had ended; is waited for a second at most.
+        Whether it looks as if they had ended; is waited for 10 seconds at most.
     """
-    end, now, before = time.monotonic() + 1, count(), -1
+    end, now, before = time.monotonic() + 10, count(), -1
     while now != before or not (is_done() or time.monotonic() > end):
         time.sleep(0.004)
         before, now = now, count()

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Durability
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning"),
     # zarr leaves coroutines where one of several requests fails
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
 
 IS_LONG = bool(os.environ.get("N5ZARR_STRESS"))
-N_SHORT = 5  # cases of each operation
+N_SHORT = 2  # cases of each operation
+WRITING = [name for name, operation in OPERATIONS.items() if operation.result is None]
 LIMIT, FINAL_LIMIT = (512, 8192) if IS_LONG else (8, 64)  # what a power cut leaves, at a moment
 
 _NO_PLACE = [errno.ENOSPC, errno.EDQUOT]
@@ -151,7 +151,13 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
         result = operation.run(place)
     except (OSError, N5Error) as err:
         outcome = type(err).__name__
-        until_quiet(boundary.n_calls, lambda: not unfinished(place))
+        until_quiet(
+            boundary.n_calls,
+            lambda: (
+                boundary.failed() in ("unlink", "rmdir")
+                or not (unfinished(place) or (operation.creates and empty_directories(place.root)))
+            ),
+        )
     finally:
         boundary.disarm()
     now, new = place.objects(), kept(done.new)
@@ -162,14 +168,19 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
         assert kept(now) == new, where
         return outcome
     assert faults_of(operation, kept(done.old), new, kept(now)) == [], where
-    if fault.until != FOR_EVER and boundary.failed() != "unlink":
+    is_unknown = boundary.failed() == "unlink" or (fault.how, boundary.failed()) == (
+        "do and fail", "open",
+    )  # fmt: skip
+    if fault.until != FOR_EVER and not is_unknown:  # who is told of no file removes none
         assert not unfinished(place), where
+        if operation.creates and boundary.failed() != "rmdir":  # an empty directory is a group
+            assert not empty_directories(place.root), where
     check_repeated(operation, place)
     assert kept(place.objects()) == new, where
     return outcome
 
 
-@pytest.mark.parametrize("name", list(OPERATIONS))
+@pytest.mark.parametrize("name", WRITING)
 def test_each_call_may_be_the_last(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -207,11 +218,16 @@ def unfinished(place: Files) -> list[Path]:
     return list(place.root.rglob("*.partial"))
 
 
+def empty_directories(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_dir() and not any(path.iterdir())]
+
+
 def clean(place: Files) -> int:
     """Remove what killed writers left, as ``validate --clean`` does; return how many files."""
     n_removed = 0
     for name in ("c.n5", "out.n5"):
-        if any((place.root / name).rglob("attributes.json")):  # else it is no container yet
+        is_begun = any((place.root / name).rglob("attributes.json"))
+        if is_begun and not (place.root / name / "n5zarr-incomplete.json").exists():
             found = n5zarr.validate(place.root / name).findings
             cleaned = n5zarr.clean_leftovers(place.root / name, found, min_age=0)
             n_removed += len(cleaned.removed)
@@ -222,7 +238,7 @@ def is_change(call: Call) -> bool:
     return call.kind not in ("open", "open to write", "list", "read")
 
 
-@pytest.mark.parametrize("name", list(OPERATIONS))
+@pytest.mark.parametrize("name", WRITING)
 def test_power_may_be_cut_after_each_call(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -263,7 +279,12 @@ def test_a_power_cut_is_noticed_without_syncs(root: Path) -> None:
     assert any(kept(left) == kept(new) for left in outcomes)
 
 
-@pytest.mark.parametrize("name", [n for n, o in OPERATIONS.items() if o.result is None])
+# what a killed run has finished, the next one does not sync: docs/convert.md; the last one finds by
+# reading that nothing is left to do
+RESUMED = ("convert", "build a pyramid", "remove an item of an attribute")
+
+
+@pytest.mark.parametrize("name", [name for name in WRITING if name not in RESUMED])
 def test_power_is_cut_after_what_was_killed_has_been_repeated(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -73,6 +73,8 @@ class Disk:
         *above, name = path.removeprefix(self._prefix).split("/")
         directory = self._top
         for each in above:
+            if directory.now(each) is None:  # another thread was killed before it told of it
+                directory.put(each, _Directory())
             directory = directory.now(each)
         return directory, name
 

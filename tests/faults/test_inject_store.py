@@ -270,9 +270,8 @@ class Undisturbed:
         return outcome
 
 
-@pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning")
 # zarr leaves coroutines where one of several requests fails
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_each_call_of_a_store_may_fail(
     name: str, record_property: Callable[[str, object], None]
