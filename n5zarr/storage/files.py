@@ -46,7 +46,6 @@ __all__ = [
     "read_ends",
     "read_part",
     "remove",
-    "remove_documents",
     "remove_tree",
     "scan",
     "stamp",
@@ -310,42 +309,50 @@ def remove(path: Path | str) -> None:
         os.remove(path)
 
 
-def remove_documents(path: Path) -> set[str]:
-    """Remove all documents below a directory, which comes before removing all else.
+def remove_tree(
+    path: Path, *, keep_top: bool = False, sync: Callable[[set[str]], None] | None = None
+) -> None:
+    """Remove a directory and everything in it; links are removed, not followed.
 
-    Otherwise a dataset would be left that has lost some of its blocks, if that is interrupted.
+    N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
+    It gets the name of an unfinished file first: others see all of it or nothing, also where this
+    is interrupted, and never a dataset that has lost blocks, or its document, which would be a
+    group.
 
-    Returns
-    -------
-    set of str
-        The directories in which there was one.
+    Parameters
+    ----------
+    path : Path
+        The directory.
+    keep_top : bool
+        Whether to remove only what is in it.
+    sync : callable, optional
+        Takes directories in which names have changed, before anything in them is removed.
     """
+    hidden, changed = [], set[str]()
+    tops = [path] if not keep_top else list(path.iterdir()) if path.is_dir() else []
+    for top in tops:
+        if top.is_dir() and not top.is_symlink():
+            with contextlib.suppress(FileNotFoundError):
+                hidden.append(_hidden(top))
+                moved = hidden[-1] != os.fspath(top)
+                changed |= {os.fspath(top.parent)} if moved else _remove_documents(top)
+        elif keep_top or top.is_symlink():
+            remove(top)
+    if sync is not None:
+        sync(changed)
+    for name in hidden:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(name)
+
+
+def _remove_documents(path: Path) -> set[str]:
+    """Remove all documents below a directory; return the directories in which there was one."""
     found: set[str] = set()
-    for directory, _, names in os.walk(path) if not path.is_symlink() else ():
+    for directory, _, names in os.walk(path):
         if ATTRIBUTES_JSON in names:
             remove(os.path.join(directory, ATTRIBUTES_JSON))
             found.add(directory)
     return found
-
-
-def remove_tree(path: Path, *, keep_top: bool = False) -> None:
-    """Remove a directory and everything in it; links are removed, not followed.
-
-    N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
-    It gets the name of an unfinished file first: others see all of it or nothing, and never a
-    dataset that has lost blocks, or its document, which would be a group.
-    """
-    if path.is_symlink():
-        path.unlink()
-    elif keep_top:
-        for entry in os.scandir(path) if path.is_dir() else ():
-            if entry.is_dir(follow_symlinks=False):
-                remove_tree(Path(entry.path))
-            else:
-                remove(Path(entry.path))
-    elif path.is_dir():
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(_hidden(path))
 
 
 def _hidden(path: Path) -> str:

@@ -202,10 +202,8 @@ class LocalFiles(Storage):
                         files.prune(directory, keep_top="/" not in key)
                         writer.note_directory(str(directory.parent))
                 case RemoveTree(path):
-                    changed = files.remove_documents(self._root / path)
-                    if durability == "durable":
-                        sync_directories(changed)
-                    files.remove_tree(self._root / path, keep_top=not path)
+                    sync = sync_directories if durability == "durable" else None
+                    files.remove_tree(self._root / path, keep_top=not path, sync=sync)
                     writer.note_directory(str((self._root / path).parent if path else self._root))
         return None
 
