@@ -6,6 +6,7 @@ Every store object reads what the model holds, whoever wrote it, and so does ten
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import shutil
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 STRESS = os.environ.get("N5ZARR_STRESS", "")
 N_STEPS = {"": 0, "1": 100_000}.get(STRESS) or int(STRESS or 0)
+
+_log = logging.getLogger(__name__)  # tells how far the long form is: --log-cli-level=INFO
 
 pytestmark = [
     # zarr's own warnings, of what no specification has
@@ -589,10 +592,8 @@ LONG = settings(
 
 
 @pytest.mark.parametrize(("machine", "share"), [(States, 0.8), (StatesInMemory, 0.2)])
-def test_everybody_reads_the_model(
-    machine: type[States], share: float, record_property: Any
-) -> None:
+def test_everybody_reads_the_model(machine: type[States], share: float) -> None:
     run_state_machine_as_test(machine, settings=SHORT)  # type: ignore[no-untyped-call]
     while machine.n_steps < share * N_STEPS:
         run_state_machine_as_test(machine, settings=LONG)  # type: ignore[no-untyped-call]
-    record_property("steps", machine.n_steps)
+        _log.info("%s: %d steps", machine.__name__, machine.n_steps)
