@@ -38,7 +38,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.errors import N5Error
 from tests.contract.test_kernel import python_only
 from tests.property import outside
-from tests.property.model import Box, Container, Dataset, Node, is_at_or_below, pattern
+from tests.property.model import Box, Container, Dataset, Node, is_at_or_below, parents, pattern
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -378,6 +378,15 @@ class States(RuleBasedStateMachine):
         sync(by.store.delete_dir(path))
         self.forget(by, path)
         self.model.remove(path)
+        self.forget_prefixes(path)
+
+    def forget_prefixes(self, path: str) -> None:
+        """In memory there are no directories: a group without a document ends with its members."""
+        for above in reversed(parents(path)[1:]):
+            is_bare = not self.is_local and f"{above}/attributes.json" not in self.root._store_dict
+            if is_bare and not any(p.startswith(f"{above}/") for p in self.model.nodes):
+                self.drop_held(above)
+                self.model.remove(above)
 
     @rule(way=ways)
     def open_anew(self, way: str) -> None:
