@@ -210,3 +210,13 @@ def test_a_block_that_grows_while_it_is_written_loses_nothing(
     expected[:2][where] = value
     assert n_called
     np.testing.assert_array_equal(n5zarr.open_array(root, path="a")[...], expected)
+
+
+def test_what_others_removed_is_forgotten_with_the_group_above(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "c.n5")
+    n5zarr.create_array(store, path="g/a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    shutil.rmtree(tmp_path / "c.n5" / "g")
+    zarr.create_group(store, path="g", overwrite=True)
+    other = N5Store(tmp_path / "c.n5")
+    n5zarr.create_array(other, path="g/a", shape=SHAPE, chunks=(5, 2), dtype="i4")
+    assert zarr.open_array(store, path="g/a", mode="r+").chunks == (5, 2)
