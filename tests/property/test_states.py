@@ -125,7 +125,7 @@ class Way:
             return n5zarr.open(self.store, "r+", path=path)
         return zarr.open(self.store, path=path, mode="r+")
 
-    def presented[T: tuple[Any, ...]](self, each: T) -> T:
+    def presented(self, each: Any) -> Any:
         return each if self.name != "F" else each[::-1]
 
     def read(self, array: Any, box: Box) -> np.ndarray:
@@ -146,9 +146,15 @@ class Held:
     path: str
     node: Any
     attributes: dict[str, Any]
-    dataset: Dataset | None
-    shape: tuple[int, ...] | None = None
-    fill: Any = None
+
+
+@dataclass
+class HeldArray(Held):
+    """One that keeps the shape and fill value that it had."""
+
+    dataset: Dataset
+    shape: tuple[int, ...]
+    fill: Any
 
 
 SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no file of a fixed name
@@ -185,6 +191,11 @@ class States(RuleBasedStateMachine):
     def arrays(self) -> list[str]:
         return [path for path, node in self.model.nodes.items() if node.dataset is not None]
 
+    def dataset(self, path: str) -> Dataset:
+        found = self.model.nodes[path].dataset
+        assert found is not None
+        return found
+
     def absent(self) -> list[str]:
         """The paths at which a node can be made."""
         taken = self.model.nodes
@@ -203,8 +214,8 @@ class States(RuleBasedStateMachine):
     def is_changed(self, way: Way, path: str) -> bool:
         """Whether others have replaced an array that this store object created."""
         dataset = self.model.nodes[path].dataset
-        created = way.created.get(path)
-        return None not in (dataset, created) and created != (dataset.dtype, dataset.chunks)
+        now = None if dataset is None else (dataset.dtype, dataset.chunks)
+        return now is not None and way.created.get(path, now) != now
 
     def opened(self, way: Way, path: str) -> Any:
         """Open a node; with a new store object where others have replaced what the old created."""
@@ -229,10 +240,11 @@ class States(RuleBasedStateMachine):
 
     def hold(self, way: Way, path: str, found: Any) -> None:
         node = self.model.nodes[path]
-        dataset = node.dataset
-        of_array = () if dataset is None else (dataset.shape, dataset.fill)
-        held = Held(way, path, found, dict(node.attributes), dataset, *of_array)
-        self.held.append(held)
+        held = (way, path, found, dict(node.attributes))
+        if (dataset := node.dataset) is None:
+            self.held.append(Held(*held))
+        else:
+            self.held.append(HeldArray(*held, dataset, dataset.shape, dataset.fill))
         del self.held[:-4]
 
     # ------------------------------------------------------------------ through the stores
@@ -272,7 +284,7 @@ class States(RuleBasedStateMachine):
             self.anew(way)
         with pytest.raises((FileExistsError, ValueError)):
             n5zarr.create_array(way.store, path=path, shape=(5,), chunks=(2,), dtype="u1")
-        way.served.pop(path, None)
+        self.held = [each for each in self.held if each.way is not way or each.path != path]
 
     def forget(self, way: Way, path: str) -> None:
         """A store object forgets what it removes, and what it held is of no use."""
@@ -294,7 +306,7 @@ class States(RuleBasedStateMachine):
     def write(self, way: str, which: int, corners: Any, number: int) -> None:
         path = self.one_of(self.arrays(), which)
         by = self.ways[way]
-        array, dataset = self.opened(by, path), self.model.nodes[path].dataset
+        array, dataset = self.opened(by, path), self.dataset(path)
         box = box_in(dataset.shape, corners)
         self.write_box(by, array, dataset, box, number, dataset.fill)
 
@@ -310,7 +322,7 @@ class States(RuleBasedStateMachine):
     @rule(way=ways, which=numbers, sizes=corners, appended=st.booleans())
     def resize(self, way: str, which: int, sizes: Any, appended: bool) -> None:
         path = self.one_of(self.arrays(), which)
-        by, dataset = self.ways[way], self.model.nodes[path].dataset
+        by, dataset = self.ways[way], self.dataset(path)
         array, before = self.opened(by, path), dataset.shape
         if appended:
             axis = sizes[0] % len(before)
@@ -342,6 +354,7 @@ class States(RuleBasedStateMachine):
     @staticmethod
     def change(attrs: Any, model: dict[str, Any], key: str, value: Any, how: int) -> None:
         """Set, remove, update or replace attributes of a node and of a dict alike."""
+        each: Any
         for each in (attrs, model):
             match how:
                 case 0:
@@ -454,12 +467,13 @@ class States(RuleBasedStateMachine):
         for key, value in held.attributes.items():
             if key not in before or not same_attributes({key: before[key]}, {key: value}):
                 node.attributes[key] = value
-        if held.shape != shape and node.dataset is not None and held.shape is not None:
-            node.dataset.shape = held.shape
-        held.way.served[held.path] = dict(held.attributes), held.shape
+        known = held.shape if isinstance(held, HeldArray) else None
+        if isinstance(held, HeldArray) and held.shape != shape:
+            held.dataset.shape = held.shape
+        held.way.served[held.path] = dict(held.attributes), known
 
-    def held_arrays(self) -> list[Held]:
-        return [held for held in self.held if held.dataset is not None]
+    def held_arrays(self) -> list[HeldArray]:
+        return [held for held in self.held if isinstance(held, HeldArray)]
 
     # ------------------------------------------------------------------ another program
 
@@ -468,7 +482,7 @@ class States(RuleBasedStateMachine):
     def write_block_outside(self, which: int, corners: Any, number: int, size: int) -> None:
         """As large as the array, in full size, or smaller."""
         path = self.one_of(self.arrays(), which)
-        dataset = self.model.nodes[path].dataset
+        dataset = self.dataset(path)
         coords = tuple(c % n for c, n in zip(corners, dataset.grid, strict=False))
         shape = [dataset.extent(coords), dataset.chunks, (1,) * len(coords)][size]
         block = pattern(shape, dataset.dtype, number, 0)
@@ -480,7 +494,7 @@ class States(RuleBasedStateMachine):
     @rule(which=numbers, corners=corners)
     def remove_block_outside(self, which: int, corners: Any) -> None:
         path = self.one_of(self.arrays(), which)
-        dataset = self.model.nodes[path].dataset
+        dataset = self.dataset(path)
         coords = tuple(c % n for c, n in zip(corners, dataset.grid, strict=False))
         outside.remove_block(self.root / path, coords)
         dataset.blocks.pop(coords, None)
@@ -572,7 +586,7 @@ class States(RuleBasedStateMachine):
 
     def check_tensorstore(self) -> None:
         for path in self.arrays():
-            dataset = self.model.nodes[path].dataset
+            dataset = self.dataset(path)
             spec = {
                 "driver": "n5",
                 "kvstore": {"driver": "file", "path": f"{self.root}/{path}"},
@@ -602,7 +616,7 @@ LONG = settings(
 
 @pytest.mark.parametrize(("machine", "share"), [(States, 0.8), (StatesInMemory, 0.2)])
 def test_everybody_reads_the_model(machine: type[States], share: float) -> None:
-    run_state_machine_as_test(machine, settings=SHORT)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=SHORT)
     while machine.n_steps < share * N_STEPS:
-        run_state_machine_as_test(machine, settings=LONG)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(machine, settings=LONG)
         _log.info("%s: %d steps", machine.__name__, machine.n_steps)
