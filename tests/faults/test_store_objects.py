@@ -216,3 +216,13 @@ def test_what_others_removed_is_forgotten_with_the_group_above(tmp_path: Path) -
     other = N5Store(tmp_path / "c.n5")
     n5zarr.create_array(other, path="g/a", shape=SHAPE, chunks=(5, 2), dtype="i4")
     assert zarr.open_array(store, path="g/a", mode="r+").chunks == (5, 2)
+
+
+def test_only_what_differs_from_what_was_read_is_written(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(3,), dtype="u1", attributes={"x": 1})
+    held = n5zarr.open_array(tmp_path / "c.n5", "r+", path="a")
+    n5zarr.open_array(tmp_path / "c.n5", "r+", path="a").attrs["x"] = 2
+    held.attrs["x"] = 1  # it was 1, for all that this array knows
+    assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 2
+    n5zarr.set_attribute(tmp_path / "c.n5", "a", "x", 1)
+    assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 1
