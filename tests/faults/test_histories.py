@@ -6,6 +6,7 @@ node. ``N5ZARR_STRESS=1`` lets processes make longer histories, for minutes.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
@@ -30,6 +31,8 @@ from tests.property import outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_log = logging.getLogger(__name__)  # counts operations: --log-cli-level=INFO
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 
@@ -111,7 +114,9 @@ def at_once(work: Callable[[Job], list[Operation]], job: Job) -> list[Operation]
 def run(work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any) -> list[Operation]:
     """Let writers work at the same time; return what all of them noted."""
     results = [pool.submit(at_once, work, job) for job in jobs]
-    return [operation for result in results for operation in result.result(PATIENCE)]
+    history = [operation for result in results for operation in result.result(PATIENCE)]
+    _log.info("%s: %d operations", work.__name__, len(history))
+    return history
 
 
 def _join(barrier: Any) -> None:
