@@ -238,6 +238,11 @@ class States(RuleBasedStateMachine):
     def drop_held(self, path: str) -> None:
         self.held = [held for held in self.held if not is_at_or_below(held.path, path)]
 
+    def drop_above(self, way: Way, path: str) -> None:
+        """Zarr reads the groups above a node that it makes, so that they are open twice."""
+        above = parents(path)
+        self.held = [held for held in self.held if held.way is not way or held.path not in above]
+
     def hold(self, way: Way, path: str, found: Any) -> None:
         node = self.model.nodes[path]
         held = (way, path, found, dict(node.attributes))
@@ -273,6 +278,7 @@ class States(RuleBasedStateMachine):
         self.forget(by, path)
         self.model.remove(path)
         self.model.add(path, Node({"n": number}, made))
+        self.drop_above(by, path)
         by.created[path] = made.dtype, made.chunks
         by.served[path] = {"n": number}, made.shape
         # a store without a format is copied as one of v3
@@ -300,6 +306,7 @@ class States(RuleBasedStateMachine):
             by.store, path=path, attributes={"n": number}, zarr_format=by.store.zarr_format or 3
         )
         self.model.add(path, Node({"n": number}))
+        self.drop_above(by, path)
 
     @precondition(lambda self: self.arrays())
     @rule(way=ways, which=numbers, corners=corners, number=numbers)
