@@ -22,7 +22,8 @@ from n5zarr.arrays.described import DescribedArray, own_info
 from n5zarr.arrays.html import html_of
 from n5zarr.arrays.nodes import node_at, nodes_below
 from n5zarr.arrays.open_dataset import dataset_at, is_local
-from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
+from n5zarr.arrays.python_blocks import BlockReader, read_blocks
+from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store

@@ -36,7 +36,8 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import BatchBox, box_of_batch, fill_value_of
 from n5zarr.arrays.coded_chunks import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
-from n5zarr.arrays.python_blocks import BlockReader, BlockWriter, read_blocks, write_blocks
+from n5zarr.arrays.python_blocks import BlockReader, read_blocks
+from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw

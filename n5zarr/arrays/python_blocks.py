@@ -1,4 +1,4 @@
-"""Read and write blocks in Python, one by one: the reference for the compiled kernel.
+"""Read blocks in Python, one by one: the reference for the compiled kernel.
 
 What costs is the work in Python per block. So each file is read once, by its exact size; its header
 is compared instead of parsed; and its bytes are swapped while they are copied into the output. Each
@@ -10,44 +10,34 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from functools import partial
 from itertools import chain
-from operator import gt
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from zarr.buffer import cpu
 
-from n5zarr._zarr_private import MISSING, PRESENT, merge_and_encode_chunk
+from n5zarr._zarr_private import MISSING, PRESENT
 from n5zarr.arrays.batch import fill_value_of
-from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.block import decode_full, decode_numeric, encode_parts, pad_or_truncate
+from n5zarr.codecs.block import decode_numeric, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.errors import N5BlockError, N5Error
-from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
 from n5zarr.storage import files
-from n5zarr.storage.requests import Put, Remove, Update, Work
-from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from zarr.abc.buffer import Buffer, NDBuffer
-
-    from n5zarr._zarr_private import ArraySpec, BatchItem, GetResult
+    from n5zarr._zarr_private import BatchItem, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Steps
 
-__all__ = ["BlockReader", "BlockWriter", "read_blocks", "write_blocks"]
+__all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]
 
 _LOTS_PER_WORKER = 4  # few enough to cost nothing, enough to share the work evenly
-_SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
+SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
 _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
 
 
@@ -61,66 +51,10 @@ def read_blocks(
     list
         For each item, whether its block is present; None for one that is left to zarr's own way.
     """
-    return _share_out(reader.read, items, n_workers if reader.is_worth_threads else 1)
+    return share_out(reader.read, items, n_workers if reader.is_worth_threads else 1)
 
 
-def write_blocks(
-    writer: BlockWriter,
-    items: Sequence[BatchItem],
-    drop_axes: tuple[int, ...],
-    n_workers: int,
-) -> list[BatchItem]:
-    """Write blocks of local files, on several threads where that is faster.
-
-    Returns
-    -------
-    list
-        The items that are left to zarr's own way.
-    """
-    dataset = writer.dataset
-    directory = dataset.directory
-
-    def write(lot: Sequence[BatchItem]) -> list[BatchItem]:
-        left = []
-        for item in lot:
-            position = dataset.position(item[0].path)
-            path = directory + "/".join(map(str, position))
-            if not dataset.in_grid(position):
-                left.append(item)
-            elif not (
-                writer.writes_whole(item, drop_axes)
-                and _replace_block(file_writer, path, writer.encode(item), writer.check(position))
-            ):
-                file_writer.update(path, writer.change(item, drop_axes))
-        return left
-
-    # one for all blocks: it syncs each directory once
-    with FileWriter(dataset.durability, dataset.store.container.warn) as file_writer:
-        return _share_out(write, items, n_workers if writer.is_worth_threads else 1)
-
-
-class _OutgrownError(Exception):
-    """A block is larger than the array was when writing began."""
-
-
-def _replace_block(
-    file_writer: FileWriter,
-    path: str,
-    parts: tuple[bytes, BufferLike] | None,
-    check: Callable[[bytes], None],
-) -> bool:
-    """Replace or remove a whole block; False if it has outgrown what is known of the array."""
-    try:
-        if parts is None:
-            file_writer.remove(path, check=check)
-        else:
-            file_writer.write(path, *parts, check=check)
-    except _OutgrownError:
-        return False
-    return True
-
-
-def _share_out[Item, Result](
+def share_out[Item, Result](
     work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
 ) -> list[Result]:
     """Call a function with lots of items, on threads if there are several workers.
@@ -180,7 +114,7 @@ class BlockReader:
     @property
     def is_worth_threads(self) -> bool:
         """Whether a block takes more work outside of the interpreter than a thread costs."""
-        return not self.is_raw or self._n_bytes >= _SMALL_BLOCK
+        return not self.is_raw or self._n_bytes >= SMALL_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
         """Read blocks of local files into the output; see :func:`read_blocks`."""
@@ -313,179 +247,6 @@ class Slab(NamedTuple):
     offset: int
     n_bytes: int
     selection: Any
-
-
-class BlockWriter:
-    """Writes blocks of one dataset, truncated at the end of an axis.
-
-    N5 spec, "File-system specification", item 8: blocks at the end of an axis may be smaller.
-
-    Parameters
-    ----------
-    dataset : OpenDataset
-        The dataset.
-    value : zarr.abc.buffer.NDBuffer
-        The elements to write.
-    """
-
-    def __init__(self, dataset: OpenDataset, value: NDBuffer) -> None:
-        self.dataset = dataset
-        self.value = value
-        self._view = dataset.view
-        self._attributes = dataset.view.dataset
-        self._is_raw = isinstance(self._attributes.compression, Raw)
-
-    @property
-    def is_worth_threads(self) -> bool:
-        """Whether a block takes more work outside of the interpreter than a thread costs."""
-        return not self._is_raw or self._view.full_n_bytes >= _SMALL_BLOCK
-
-    def writes_whole(self, item: BatchItem, drop_axes: tuple[int, ...]) -> bool:
-        """Whether the value holds a whole block, so that nothing of it has to be read first.
-
-        zarr may think so of a block that others have made larger.
-        """
-        *_, value_selection, is_complete = item
-        if drop_axes or not is_complete or not isinstance(value_selection, tuple):
-            return False
-        runs = [part for part in value_selection if _is_run(part)]
-        shape = self.value.shape
-        if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
-            return False  # to be broadcast, or an error
-        extent = tuple(part.stop - part.start for part in runs)
-        return extent == self._view.presented(
-            self.dataset.extent(self.dataset.position(item[0].path))
-        )
-
-    def steps(self, item: BatchItem, drop_axes: tuple[int, ...]) -> Steps[None] | None:
-        """Return the flow that writes the block of an item; None if it is not in the grid."""
-        position = self.dataset.position(item[0].path)
-        if not self.dataset.in_grid(position):
-            return None
-        key = self.dataset.key(position)
-        if self.writes_whole(item, drop_axes):
-            return _write_whole(key, partial(self.encode, item))
-        return _write_part(key, self.change(item, drop_axes))
-
-    def encode(self, item: BatchItem) -> tuple[bytes, BufferLike] | None:
-        """Encode a whole block into its header and payload.
-
-        None if it holds only the fill value, and zarr omits such chunks.
-        """
-        is_scalar = self.value.shape == ()
-        part = self.value if is_scalar else self.value[item[3]]
-        if not item[1].config.write_empty_chunks and part.all_equal(fill_value_of(item)):
-            return None
-        array = part.as_numpy_array()
-        if is_scalar:
-            extent = self.dataset.extent(self.dataset.position(item[0].path))
-            array = np.broadcast_to(array, self._view.presented(extent))
-        return encode_parts(
-            self._presented(array), self._attributes.data_type, self._attributes.compression
-        )
-
-    def change(
-        self, item: BatchItem, drop_axes: tuple[int, ...]
-    ) -> Callable[[bytes | None], bytes | None]:
-        """Return a function from a block to the same block with a part of it written.
-
-        Returns
-        -------
-        callable
-            Takes and returns a block, header first, or None for none.
-        """
-        _, spec, selection, value_selection, is_complete = item
-        position = self.dataset.position(item[0].path)
-        extent = known = self.dataset.extent(position)
-
-        def decode(stored: Buffer, _: ArraySpec) -> NDBuffer:
-            block = memoryview(stored.as_numpy_array())
-            attributes = self._attributes
-            chunk = decode_full(
-                block, attributes.block_size, self._view.data_type, attributes.compression,
-                fill_value_of(item),
-            )  # fmt: skip
-            return spec.prototype.nd_buffer.from_numpy_array(self._presented(chunk))
-
-        def encode(chunk: NDBuffer, _: ArraySpec) -> Buffer:
-            full = self._presented(chunk.as_numpy_array())
-            block = pad_or_truncate(full, to_c(extent))
-            parts = encode_parts(block, self._attributes.data_type, self._attributes.compression)
-            return cpu.Buffer.from_bytes(b"".join(parts))
-
-        def change(old: bytes | None) -> bytes | None:
-            nonlocal extent
-            try:
-                extent = self._extent_now(position, old)
-                new = merge_and_encode_chunk(
-                    None if old is None else cpu.Buffer.from_bytes(old),
-                    self.value,
-                    chunk_spec=spec,
-                    chunk_selection=selection,
-                    out_selection=value_selection,
-                    is_complete=is_complete and extent == known,
-                    drop_axes=drop_axes,
-                    decode=decode,
-                    encode=encode,
-                )
-            except N5Error as err:
-                raise err.located(self.dataset.where(position)) from err.__cause__
-            return None if new is None else new.to_bytes()
-
-        return change
-
-    def check(self, position: N5Tuple) -> Callable[[bytes], None]:
-        """Return a function that raises if the block that begins so has outgrown the array."""
-
-        def check(start: bytes) -> None:
-            if self._is_outgrown(position, start):
-                raise _OutgrownError
-
-        return check
-
-    def _is_outgrown(self, position: N5Tuple, start: bytes) -> bool:
-        extent = self.dataset.extent(position)
-        if extent == self._attributes.block_size:
-            return False
-        try:
-            shape = BlockHeader.from_bytes(start).block_shape
-        except N5BlockError:
-            return False
-        return any(map(gt, shape, extent))
-
-    def _extent_now(self, position: N5Tuple, old: bytes | None) -> N5Tuple:
-        """Return the extent of the part of a block that is inside the dataset, under its lock.
-
-        Where the block is larger than that, others may have resized the array since writing began,
-        and written more of the block: the document is read again.
-        """
-        dataset = self.dataset
-        if old is not None and is_local(dataset.store) and self._is_outgrown(position, old):
-            steps = dataset_at(dataset.store, dataset.path, self._view.zarr_format, anew=True)
-            dataset = dataset.store.run_sync(steps) or dataset
-        return dataset.extent(position)
-
-    def _presented(self, block: np.ndarray) -> np.ndarray:
-        """Convert a block in C order into one with the axes of the array, or back."""
-        return block if self._view.axis_order == "C" else block.T
-
-
-def _write_whole(key: str, encode: Callable[[], tuple[bytes, BufferLike] | None]) -> Steps[None]:
-    (parts,) = yield [Work(encode)]
-    yield [Remove(key) if parts is None else Put(key, b"".join(parts))]
-
-
-def _write_part(key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
-    """Replace a block under a lock, so that other writers of other parts lose nothing."""
-    yield [Update(key, change)]
-
-
-def _is_run(part: object) -> TypeGuard[slice]:
-    return isinstance(part, slice) and part.step in (1, None)
-
-
-def _ends_within(part: slice, n: int) -> bool:
-    return bool(part.stop <= n)
 
 
 def _selects_the_same(selection: object, n: int, n_full: int) -> bool:

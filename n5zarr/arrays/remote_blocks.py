@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from n5zarr._zarr_private import BatchItem, GetResult
-    from n5zarr.arrays.python_blocks import BlockReader, BlockWriter
+    from n5zarr.arrays.python_blocks import BlockReader
+    from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
 

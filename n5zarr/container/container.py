@@ -386,8 +386,11 @@ class Container:
         elif self.memory.node(path) is not None or path in self.memory.created:
             self.memory.forget(path)  # others have removed it
         else:
-            for key in (yield from self.keys_below(path)):
+            keys = yield from self.keys_below(path)
+            for key in keys:
                 yield from self.delete(key)
+            if not keys:
+                self.memory.forget(path)  # what was known below it, and others have removed
 
     # ------------------------------------------------------------------ messages
 

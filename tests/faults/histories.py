@@ -46,7 +46,7 @@ def timed[T](do: Callable[[], T]) -> tuple[T, tuple[int, int]]:
 
 def unexplained[State: Hashable](
     history: Sequence[Operation],
-    initial: Callable[[Hashable], State],
+    initial: State,
     done: Callable[[State, Operation], State | None],
 ) -> list[Operation]:
     """Find an object whose operations have no order.
@@ -55,8 +55,8 @@ def unexplained[State: Hashable](
     ----------
     history : sequence of Operation
         The operations of all threads, on any objects.
-    initial : callable
-        Takes an object, and returns its state before all operations.
+    initial : hashable
+        The state of each object before all operations.
     done : callable
         Takes a state and an operation, and returns the state after it; None if what was observed
         cannot be observed in this state.
@@ -69,8 +69,8 @@ def unexplained[State: Hashable](
     places: dict[Hashable, list[Operation]] = {}
     for operation in sorted(history, key=lambda each: each.called):
         places.setdefault(operation.place, []).append(operation)
-    for place, operations in places.items():
-        if not has_order(operations, initial(place), done):
+    for operations in places.values():
+        if not has_order(operations, initial, done):
             return operations
     return []
 

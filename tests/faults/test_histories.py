@@ -6,6 +6,7 @@ node. ``N5ZARR_STRESS=1`` lets processes make longer histories, for minutes.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
@@ -20,23 +21,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 import zarr
-from zarr.errors import ContainsArrayError
+from zarr.errors import ContainsArrayError, ContainsGroupError
 
 import n5zarr
 from n5zarr import N5Store
 from tests.faults.histories import Operation, has_order, timed, unexplained
 from tests.processes import CONTEXT
+from tests.property import outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_log = logging.getLogger(__name__)  # counts operations: --log-cli-level=INFO
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 
 STRESS = bool(os.environ.get("N5ZARR_STRESS"))
 N_WRITERS = 4
-N_ROUNDS = 200 if STRESS else 6
+N_ROUNDS = 100 if STRESS else 3
 N_OPERATIONS = 12  # of a writer in a round
 PATIENCE = 60  # seconds
+FIRST = 7777  # the value of all elements at first, beside Java
 
 SHAPE, CHUNKS = (7, 11), (4, 6)
 # each block has four parts
@@ -53,6 +58,7 @@ class Job(NamedTuple):
     seed: int
     durability: Any
     way: str
+    beside_java: bool = False
 
 
 # ------------------------------------------------------------------ the search itself
@@ -83,7 +89,7 @@ def of_register(state: int, operation: Operation) -> int | None:
 )
 def test_the_search_tells_histories_that_have_an_order(history: Any, expected: bool) -> None:
     assert has_order(history, 0, of_register) is expected
-    assert (unexplained(history, lambda _: 0, of_register) == []) is expected
+    assert (unexplained(history, 0, of_register) == []) is expected
 
 
 # ------------------------------------------------------------------ running
@@ -108,37 +114,42 @@ def at_once(work: Callable[[Job], list[Operation]], job: Job) -> list[Operation]
 def run(work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any) -> list[Operation]:
     """Let writers work at the same time; return what all of them noted."""
     results = [pool.submit(at_once, work, job) for job in jobs]
-    return [operation for result in results for operation in result.result(PATIENCE)]
+    history = [operation for result in results for operation in result.result(PATIENCE)]
+    _log.info("%s: %d operations", work.__name__, len(history))
+    return history
 
 
-def pools() -> Iterator[Any]:
-    barrier = Barrier(N_WRITERS)
-    with ThreadPoolExecutor(N_WRITERS, initializer=_shared.append, initargs=(barrier,)) as pool:
-        _shared.clear()
-        yield pool
-    if STRESS:
-        barrier = CONTEXT.Barrier(N_WRITERS)
-        with ProcessPoolExecutor(
-            N_WRITERS, mp_context=CONTEXT, initializer=_shared.append, initargs=(barrier,)
-        ) as pool:
-            yield pool
+def _join(barrier: Any) -> None:
+    _shared[:] = [barrier]
+
+
+def threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(N_WRITERS, initializer=_join, initargs=(Barrier(N_WRITERS),))
+
+
+def processes() -> ProcessPoolExecutor:
+    barrier = CONTEXT.Barrier(N_WRITERS)
+    return ProcessPoolExecutor(
+        N_WRITERS, mp_context=CONTEXT, initializer=_join, initargs=(barrier,)
+    )
 
 
 def rounds(root: Path, ways: list[str], durabilities: list[Any]) -> Iterator[tuple[Any, list[Job]]]:
     """Give, for each round, a pool and what its writers get."""
     number = 0
-    for pool in pools():
-        for _ in range(N_ROUNDS):
-            number += 1
-            path = root.with_name(f"{number}.n5")
-            yield pool, [
-                Job(
-                    path, n, number * N_WRITERS + n,
-                    durabilities[(number + n) % len(durabilities)],
-                    ways[(number // 2 + n) % len(ways)],
-                )
-                for n in range(N_WRITERS)
-            ]  # fmt: skip
+    for workers in (threads, processes) if STRESS else (threads,):
+        with workers() as pool:
+            for _ in range(N_ROUNDS):
+                number += 1
+                path = root.with_name(f"{number}.n5")
+                yield pool, [
+                    Job(
+                        path, n, number * N_WRITERS + n,
+                        durabilities[(number + n) % len(durabilities)],
+                        ways[(number // 2 + n) % len(ways)],
+                    )
+                    for n in range(N_WRITERS)
+                ]  # fmt: skip
 
 
 def opened(job: Job, path: str) -> Any:
@@ -167,6 +178,7 @@ def use_blocks(job: Job) -> list[Operation]:
     """Write boxes of parts of blocks, remove blocks by writing zeros, and read boxes."""
     history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
     array = opened(job, "a")
+    removed = 0.0 if job.beside_java else 0.3
     for number in range(N_OPERATIONS):
         y, x = dice.randrange(4), dice.randrange(4)
         parts = list(parts_of(range(y, dice.randint(y, 3) + 1), range(x, dice.randint(x, 3) + 1)))
@@ -175,7 +187,7 @@ def use_blocks(job: Job) -> list[Operation]:
         seen: dict[Any, list[tuple[int, int]]] = {}
         if dice.random() < 0.5:
             name = "write"
-            value = 0 if dice.random() < 0.3 else 1 + job.number * N_OPERATIONS + number
+            value = 0 if dice.random() < removed else 1 + job.number * N_OPERATIONS + number
             _, times = timed(partial(array.__setitem__, box, value))
             for block, part, _ in parts:
                 seen.setdefault(block, []).append((part, value))
@@ -193,7 +205,24 @@ def use_blocks(job: Job) -> list[Operation]:
     return history
 
 
-def of_block(state: tuple[int, ...], operation: Operation) -> tuple[int, ...] | None:
+def use_blocks_as_java(job: Job) -> list[Operation]:
+    """Write whole blocks, as Java does: in place, under a lock on the file."""
+    history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
+    for number in range(N_OPERATIONS):
+        block = dice.randrange(2), dice.randrange(2)
+        value = 1 + job.number * N_OPERATIONS + number
+        size = [min(c, n - at * c) for n, c, at in zip(SHAPE, CHUNKS, block, strict=True)]
+        elements = np.full(size, value, "u2")
+        _, times = timed(partial(outside.write_block, job.root / "a", block, elements))
+        history.append(Operation(block, "write", tuple((p, value) for p in range(4)), *times))
+    return history
+
+
+def use_blocks_beside_java(job: Job) -> list[Operation]:
+    return (use_blocks_as_java if job.number == 0 else use_blocks)(job)
+
+
+def of_block(state: Any, operation: Operation) -> Any:
     """Write some parts of a block, or read them."""
     if operation.name == "read":
         return state if all(state[part] == value for part, value in operation.value) else None
@@ -204,13 +233,18 @@ def of_block(state: tuple[int, ...], operation: Operation) -> tuple[int, ...] | 
 @pytest.mark.parametrize("durability", [*DURABILITIES, "mixed"])
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
 def test_blocks_and_their_parts(root: Path, compression: Any, durability: Any) -> None:
+    how = {"path": "a", "shape": SHAPE, "chunks": CHUNKS, "dtype": "u2", "compression": compression}
     ways = DURABILITIES if durability == "mixed" else [durability]
     for pool, jobs in rounds(root, ["own", "v3", "v2"], ways):
-        n5zarr.create_array(
-            jobs[0].root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2", compression=compression
-        )
+        array = n5zarr.create_array(jobs[0].root, **how)
         history = run(use_blocks, jobs, pool)
-        assert unexplained(history, lambda _: (0,) * 4, of_block) == []
+        assert unexplained(history, (0,) * 4, of_block) == []
+        if durability == "overwrite" and isinstance(pool, ProcessPoolExecutor):
+            # a process that locks as Java does loses nothing either, if no block is removed
+            array[...] = FIRST
+            beside = [job._replace(beside_java=True) for job in jobs]
+            history = run(use_blocks_beside_java, beside, pool)
+            assert unexplained(history, (FIRST,) * 4, of_block) == []
 
 
 # ------------------------------------------------------------------ the document of a node
@@ -223,7 +257,8 @@ def use_document(job: Job) -> list[Operation]:
     for number in range(N_OPERATIONS):
         key = dice.choice(["shared", "also shared", f"own {job.number}"])
         value = job.number * N_OPERATIONS + number  # of nobody else
-        what, args = "", {}
+        what: str
+        args: dict[str, Any]
         match dice.randrange(7):
             case 0:
                 what, args = "set", {key: value}
@@ -274,7 +309,37 @@ def test_attributes_and_shape_of_an_array(root: Path) -> None:
         )
         history = run(use_document, jobs, pool)
         state = frozenset((before | {"shape": 99}).items())
-        assert unexplained(history, lambda _, state=state: state, of_document) == []
+        assert unexplained(history, state, of_document) == []
+
+
+# ------------------------------------------------------------------ arrays that grow
+
+
+def use_growing(job: Job) -> list[Operation]:
+    """One writer lets the last block grow; all write single elements of it, and read them."""
+    history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
+    for number in range(N_OPERATIONS):
+        array = opened(job, "a")
+        length = array.shape[0]
+        if job.number == 0:
+            length += 1
+            array.resize((length,))
+        at, value = dice.randrange(length), 1 + job.number * N_OPERATIONS + number
+        _, times = timed(partial(array.__setitem__, at, value))
+        history.append(Operation(at, "write", value, *times))
+        at = dice.randrange(length)
+        found, times = timed(partial(array.__getitem__, at))
+        history.append(Operation(at, "read", int(found), *times))
+    return history
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
+def test_elements_of_an_array_that_grows(root: Path, compression: Any) -> None:
+    for pool, jobs in rounds(root, ["own", "v3", "v2"], DURABILITIES):
+        n5zarr.create_array(
+            jobs[0].root, path="a", shape=(2,), chunks=(17,), dtype="u2", compression=compression
+        )
+        assert unexplained(run(use_growing, jobs, pool), 0, of_register) == []
 
 
 # ------------------------------------------------------------------ nodes
@@ -287,20 +352,21 @@ def use_nodes(job: Job) -> list[Operation]:
     own = [f"{job.number}{letter}" for letter in "ab"]
     each = [f"{number}{letter}" for number in range(N_WRITERS) for letter in "ab"]
     there = set[str]()
-    for number in range(N_OPERATIONS):
+    for number in range(1, N_OPERATIONS):
         name = dice.choice(own)
         match dice.randrange(4):
             case 0 | 1 if name not in there:
                 there.add(name)
-                _, times = timed(partial(make_node, group, name, number))
-                history += [Operation(name, what, number, *times) for what in ("mkdir", "create")]
+                how = {"shape": (number,), "chunks": (5,), "dtype": "u2"}
+                _, times = timed(partial(group.create_array, name, **how))
+                # a directory is a group until it has a document
+                history += [Operation(name, what, number, *times) for what in ("group", "array")]
             case 0 | 1:
                 there.remove(name)
                 _, times = timed(partial(group.__delitem__, name))
                 history.append(Operation(name, "remove", None, *times))
             case 2:
-                below = n5zarr.open_group(job.root, path="g")
-                members, times = timed(lambda below=below: dict(below.members()))
+                members, times = timed(partial(list_members, job))
                 history += [Operation(n, "see", seen(members.get(n)), *times) for n in each]
             case _:
                 name = dice.choice(each)
@@ -312,9 +378,8 @@ def use_nodes(job: Job) -> list[Operation]:
     return history
 
 
-def make_node(group: Any, name: str, number: int) -> None:
-    array = group.create_array(name, shape=(number + 1,), chunks=(5,), dtype="u2")
-    del array
+def list_members(job: Job) -> dict[str, Any]:
+    return dict(n5zarr.open_group(job.root, path="g").members())
 
 
 def open_if_there(job: Job, path: str) -> Any:
@@ -324,36 +389,55 @@ def open_if_there(job: Job, path: str) -> Any:
         return None
 
 
-def seen(found: Any) -> int | str | None:
+def seen(found: Any) -> int | str:
+    """Tell what somebody sees: an array by its length."""
     if found is None:
-        return None
-    return found.shape[0] - 1 if isinstance(found, zarr.Array) else "group"
+        return "nothing"
+    return int(found.shape[0]) if isinstance(found, zarr.Array) else "group"
 
 
-def of_node(state: int | str | None, operation: Operation) -> Any:
-    raise NotImplementedError
+def of_node(state: Any, operation: Operation) -> Any:
+    """Make a node, first a group and then an array, remove it at once, or see it."""
+    match operation.name:
+        case "group":
+            return "group" if state == "nothing" else None
+        case "array":
+            return int(operation.value) if state == "group" else None
+        case "remove":
+            return "nothing" if isinstance(state, int) else None
+        case _:
+            return state if state == operation.value else None
 
 
 def test_nodes_are_made_and_removed(root: Path) -> None:
     for pool, jobs in rounds(root, ["own", "v3", "v2"], ["atomic"]):
         zarr.create_group(N5Store(jobs[0].root), path="g")
-        history = run(use_nodes, jobs, pool)
-        print(sorted({(o.name, str(o.value)) for o in history}))
-        u = unexplained(history, lambda _: "none", of_node_state)
-        for o in u:
-            print(o.name, o.value, o.called % 10**10, o.returned % 10**10)
-        assert not u
+        assert unexplained(run(use_nodes, jobs, pool), "nothing", of_node) == []
 
 
-def of_node_state(state: int | str, operation: Operation) -> Any:
-    """An array appears as a directory first, which is a group, and then gets its document."""
-    match operation.name:
-        case "mkdir":
-            return "group" if state == "none" else None
-        case "create":
-            return operation.value if state == "group" else None
-        case "remove":
-            return "none" if isinstance(state, int) else None
-        case _:
-            now = None if state == "none" else state
-            return state if now == operation.value else None
+CHUNKS_OF = [(2,), (3,), (5,), (7,)]  # by writer
+
+
+def make_the_same(job: Job) -> list[Operation]:
+    """Make an array where others make another at the same time; note whether that was refused."""
+    made = partial(
+        n5zarr.create_array, job.root, path="a", shape=(11 + job.number,),
+        chunks=CHUNKS_OF[job.number], dtype="u2", attributes={f"by {job.number}": job.number},
+    )  # fmt: skip
+    try:
+        _, times = timed(made)
+    except (ContainsArrayError, ContainsGroupError):  # a group, where there is no document yet
+        return []
+    return [Operation("a", "make", job.number, *times)]
+
+
+def test_of_those_who_make_one_node_at_once_one_wins(root: Path) -> None:
+    """As in plain Zarr, more than one may succeed: the dataset is that of one of them."""
+    for pool, jobs in rounds(root, ["own"], ["atomic"]):
+        zarr.create_group(N5Store(jobs[0].root))
+        makers = {operation.value for operation in run(make_the_same, jobs, pool)}
+        array = n5zarr.open_array(jobs[0].root, path="a")
+        (winner,) = [n for n, chunks in enumerate(CHUNKS_OF) if chunks == array.chunks]
+        assert winner in makers
+        assert array.shape == (11 + winner,)
+        assert dict(array.attrs) == {f"by {n}": n for n in makers}

@@ -216,7 +216,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "unfinished-file": Rule(
         "warning",
-        "`*.partial`: left by a writer that was killed; never read",
+        "`*.partial`: left by a writer that was killed, or a node that it was removing; never read",
         "remove it when no program is writing",
         "clean",
     ),

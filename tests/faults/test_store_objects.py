@@ -1,0 +1,228 @@
+"""Several store objects and programs on one container: what state machines and histories found.
+
+Each test is the shortest form of a failure of ``tests/property/test_states.py`` or
+``tests/faults/test_histories.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.buffer import cpu
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5Error
+from tests.contract.test_kernel import python_only
+from tests.property import outside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHAPE, CHUNKS = (5, 7), (2, 3)
+
+
+@pytest.mark.parametrize("first", [".zattrs", ".zarray"])
+def test_an_array_of_v2_is_made_again_after_others_removed_it(tmp_path: Path, first: str) -> None:
+    """Zarr writes both documents at once, so that either may be first."""
+    store = N5Store(tmp_path / "c.n5", zarr_format=2)
+    n5zarr.create_array(store, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    documents: dict[str, Any] = {
+        ".zarray": sync(store.get("a/.zarray")),
+        ".zattrs": cpu.Buffer.from_bytes(b'{"x": 1}'),
+    }
+    shutil.rmtree(tmp_path / "c.n5" / "a")
+    assert not sync(store.exists("a/.zarray"))  # as zarr asks
+    for name in sorted(documents, key=lambda each: each != first):
+        store.set_sync(f"a/{name}", documents[name])
+    array = n5zarr.open_array(tmp_path / "c.n5", path="a")
+    assert array.shape == SHAPE
+    assert dict(array.attrs) == {"x": 1}
+
+
+@pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
+def test_the_fill_value_is_that_of_the_array_that_is_there(tmp_path: Path, how: Any) -> None:
+    """And not that with which the store object created another one in its place."""
+    store = N5Store(tmp_path / "c.n5", **how)
+    what: Any = {"path": "a", "shape": SHAPE, "chunks": CHUNKS, "dtype": "u2"}
+    n5zarr.create_array(store, fill_value=3, **what)
+    n5zarr.create_array(tmp_path / "c.n5", overwrite=True, **what)
+    for each in (store, N5Store(tmp_path / "c.n5")):
+        array: Any = zarr.open_array(each, path="a", mode="r+")
+        np.testing.assert_array_equal(array[...], np.zeros(SHAPE))
+
+
+def test_numbers_in_place_of_booleans_are_noticed(tmp_path: Path) -> None:
+    """Both are stored as uint8, in the same blocks."""
+    store = N5Store(tmp_path / "c.n5")
+    n5zarr.create_array(store, path="a", shape=SHAPE, chunks=CHUNKS, dtype=bool)
+    other = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=SHAPE, chunks=CHUNKS, dtype="u1", overwrite=True
+    )
+    other[...] = 5
+    with pytest.raises(N5Error, match="replaced by one of other elements") as caught:
+        zarr.open_array(store, path="a", mode="r+")
+    assert caught.value.kind == "changed"
+    assert zarr.open_array(N5Store(tmp_path / "c.n5"), path="a", mode="r").dtype == "u1"
+
+
+@pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
+def test_a_document_that_changes_within_a_tick_of_the_clock_is_read_again(
+    tmp_path: Path, how: Any
+) -> None:
+    """Java writes in place: inode, size and, where clocks are coarse, time stay the same."""
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    path, store = root / "a" / "attributes.json", N5Store(root, **how)
+    now = time.time_ns()
+    os.utime(path, ns=(now, now))
+    array: Any = n5zarr.open(store, "r+", path="a") if "codecs" in how else None
+    array = array or zarr.open_array(store, path="a", mode="r+")
+    assert array[...].max() == 0
+    outside.write_file(path, path.read_bytes().replace(b"uint16", b"uint32"))
+    os.utime(path, ns=(now, now))
+    with pytest.raises(N5Error, match="has been replaced by another one") as caught:
+        array[...]
+    assert caught.value.kind == "changed"
+
+
+# ------------------------------------------------------------------ removing
+
+
+@pytest.fixture
+def removing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Call the functions of a list whenever a tree has lost its first file, its document."""
+    called: list[Any] = []
+    rmtree = shutil.rmtree
+
+    def stop_halfway(path: str) -> None:
+        Path(path, "attributes.json").unlink(missing_ok=True)
+        for function in called:
+            function()
+        rmtree(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", stop_halfway)
+        yield called
+
+
+def test_nobody_sees_half_of_a_node_that_is_removed(tmp_path: Path, removing: list[Any]) -> None:
+    root = tmp_path / "c.n5"
+    group = zarr.create_group(N5Store(root)).create_group("g")
+    for name in "ab":
+        array = n5zarr.create_array(root, path=f"g/{name}", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+        array[...] = 3
+    listed = []
+
+    def look() -> None:
+        with pytest.raises(FileNotFoundError):
+            n5zarr.open(root, path="g/a")
+        listed.append([name for name, _ in n5zarr.open_group(root, path="g").members()])
+
+    removing.append(look)
+    del group["a"]
+    assert listed == [["b"]]
+    assert sorted(path.name for path in (root / "g").iterdir()) == ["attributes.json", "b"]
+
+
+def test_what_a_killed_program_left_of_a_node_is_found_and_removed(
+    tmp_path: Path, removing: list[Any]
+) -> None:
+    root = tmp_path / "c.n5"
+    group = zarr.create_group(N5Store(root))
+    n5zarr.create_array(root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")[...] = 3
+
+    def stop() -> None:
+        raise InterruptedError
+
+    removing.append(stop)
+    with pytest.raises(InterruptedError):
+        del group["a"]
+    removing.clear()
+    assert list(n5zarr.open_group(root).members()) == []
+    result = n5zarr.validate(root)
+    (left,) = result.findings
+    assert (left.kind, left.repair) == ("unfinished-file", "clean")
+    assert n5zarr.clean_leftovers(root, result.findings).kept.keys() == {left.file}
+    n5zarr.clean_leftovers(root, result.findings, min_age=0)
+    assert [path.name for path in root.iterdir()] == ["attributes.json"]
+
+
+# ------------------------------------------------------------------ growing
+
+
+@pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
+@pytest.mark.parametrize("value", [1, 0], ids=["written", "removed"])
+@pytest.mark.parametrize("where", [np.s_[0:1], np.s_[...]], ids=["part", "whole"])
+@pytest.mark.parametrize("how", [{"codecs": "n5"}, {"zarr_format": 2}], ids=str)
+@pytest.mark.parametrize(
+    ("compression", "durability"), [("raw", "overwrite"), ("zstd", "atomic"), ("gzip", "durable")]
+)
+def test_a_block_that_grows_while_it_is_written_loses_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    compression: str,
+    how: Any,
+    where: Any,
+    value: int,
+    durability: Any,
+    is_fast: bool,
+) -> None:
+    """A writer knows the array as it was, others make it larger, and write what is new."""
+    root = tmp_path / "c.n5"
+    made = n5zarr.create_array(
+        root, path="a", shape=(2,), chunks=(13,), dtype="u2", compression=compression
+    )
+    made[...] = 4
+    store = N5Store(root, durability=durability, **how)
+    array: Any = n5zarr.open(store, "r+", path="a") if "codecs" in how else None
+    array = array or zarr.open_array(store, path="a", mode="r+")
+    dataset_of, grown = N5Store.dataset_of, np.array([4, 4, 9, 9, 9, 9, 9], "u2")
+    n_called = 0
+
+    def dataset_of_before(self: N5Store, *args: Any, **options: Any) -> Any:
+        nonlocal n_called
+        found = yield from dataset_of(self, *args, **options)
+        if not n_called:
+            outside.merge_document(root / "a", {"dimensions": [7]})
+            outside.write_block(root / "a", (0,), grown)
+        n_called += 1
+        return found
+
+    monkeypatch.setattr(N5Store, "dataset_of", dataset_of_before)
+    with nullcontext() if is_fast else python_only():
+        array[where] = value
+    expected = grown.copy()
+    expected[:2][where] = value
+    assert n_called
+    np.testing.assert_array_equal(n5zarr.open_array(root, path="a")[...], expected)
+
+
+def test_what_others_removed_is_forgotten_with_the_group_above(tmp_path: Path) -> None:
+    store = N5Store(tmp_path / "c.n5")
+    n5zarr.create_array(store, path="g/a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    shutil.rmtree(tmp_path / "c.n5" / "g")
+    zarr.create_group(store, path="g", overwrite=True)
+    other = N5Store(tmp_path / "c.n5")
+    n5zarr.create_array(other, path="g/a", shape=SHAPE, chunks=(5, 2), dtype="i4")
+    assert zarr.open_array(store, path="g/a", mode="r+").chunks == (5, 2)
+
+
+def test_only_what_differs_from_what_was_read_is_written(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(3,), dtype="u1", attributes={"x": 1})
+    held = n5zarr.open_array(tmp_path / "c.n5", "r+", path="a")
+    n5zarr.open_array(tmp_path / "c.n5", "r+", path="a").attrs["x"] = 2
+    held.attrs["x"] = 1  # it was 1, for all that this array knows
+    assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 2
+    n5zarr.set_attribute(tmp_path / "c.n5", "a", "x", 1)
+    assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 1
