@@ -32,6 +32,8 @@ RIGHT_SKIPS = {
     "fsspec (has no conditional writing|does not ask for it|cannot ask for changes only)": (
         "the test is of obstore"
     ),
+    "no Python without its lock": "few machines have one; the rest is tested with the lock",
+    "there are no such subinterpreters": "before Python 3.13",
     "no Chromium|no node, or no zarrita": "not every machine lets .ci/run install them",
     # of xarray's own tests
     "requires (cftime|netcdf)": "calendars and netCDF4 files are no matter of a Zarr store",

@@ -58,7 +58,7 @@ enum { NO_HEADER = 4, PAGE = 1 << 12 };              /* bytes */
 
 /* ------------------------------------------------------------------ libraries */
 
-static struct {
+typedef struct {
     void *(*inflate_new)(void);
     void (*inflate_free)(void *);
     int (*gunzip)(void *, const void *, size_t, void *, size_t, size_t *, size_t *);
@@ -73,13 +73,18 @@ static struct {
     int (*blosc_getitem)(const void *, int, int, void *);
     int (*blosc_compress)(int, int, size_t, size_t, const void *, void *, size_t, const char *,
                           size_t, int);
-} library;
+} Library;
 
-enum { N_FUNCTIONS = sizeof library / sizeof(void *) };
+enum { N_FUNCTIONS = sizeof(Library) / sizeof(void *) };
+
+/* The only thing that all threads and interpreters of the process share. A table is never changed
+ * nor freed: another thread may be using it. */
+static _Atomic(const Library *) current;
 
 static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
 {
     void *address[N_FUNCTIONS];
+    const Library *known = atomic_load(&current);
     Py_ssize_t n = PyTuple_Size(args);
     if (n != N_FUNCTIONS) {
         PyErr_Format(PyExc_TypeError, "use: expected %d addresses, 0 for a function that is not"
@@ -91,7 +96,13 @@ static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
         if (address[i] == NULL && PyErr_Occurred())
             return NULL;
     }
-    memcpy(&library, address, sizeof library);
+    if (known == NULL || memcmp(known, address, sizeof address) != 0) {
+        Library *made = malloc(sizeof *made);
+        if (made == NULL)
+            return PyErr_NoMemory();
+        memcpy(made, address, sizeof *made);
+        atomic_store(&current, made);
+    }
     Py_RETURN_NONE;
 }
 
@@ -210,6 +221,7 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
 /* ------------------------------------------------------------------ the box */
 
 typedef struct {
+    const Library *library;
     int ndim, item, swap, kind, directory;
     int64_t block[MAX_NDIM], dimensions[MAX_NDIM], start[MAX_NDIM], stop[MAX_NDIM];
     int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* grid positions */
@@ -484,8 +496,8 @@ static int is_consistent(const char *from, int64_t n, int64_t n_packed)
 
 /* Decode a blosc buffer, at least from `begin` to `end`. c-blosc trusts the header: it is checked
  * first, as blosc.py does. */
-static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_t begin,
-                   int64_t end)
+static int unblosc(const Library *library, const char *from, int64_t n_from, char *to, int64_t n,
+                   int64_t begin, int64_t end)
 {
     unsigned char version = (unsigned char)from[0], flags = (unsigned char)from[2];
     int64_t item = (unsigned char)from[3], n_packed = little_endian(from + 12);
@@ -497,14 +509,14 @@ static int unblosc(const char *from, int64_t n_from, char *to, int64_t n, int64_
         return 0;
     if (!is_copied && (format == SNAPPY || format > ZSTANDARD)) /* c-blosc would print a message */
         return 0;
-    if (library.blosc_getitem && 2 * (end - begin) < n && is_consistent(from, n, n_packed)
+    if (library->blosc_getitem && 2 * (end - begin) < n && is_consistent(from, n, n_packed)
         && n % item == 0) {
         int64_t first = begin / item, after = (end + item - 1) / item;
         int64_t n_wanted = (after - first) * item;
-        return library.blosc_getitem(from, (int)first, (int)(after - first), to + first * item)
+        return library->blosc_getitem(from, (int)first, (int)(after - first), to + first * item)
                == n_wanted;
     }
-    return library.blosc_decompress(from, to, (size_t)n, 1) == n;
+    return library->blosc_decompress(from, to, (size_t)n, 1) == n;
 }
 
 /* Whether streaming decoders, as Python's, take a zstd frame: it says its size, or its window has at
@@ -518,18 +530,19 @@ static int is_modest(const char *from, int64_t n)
 static int decode(Box *box, const Block *block, const char *from, int64_t n_from, char *to,
                   int64_t begin, int64_t end)
 {
+    const Library *library = box->library;
     size_t used, made, n = (size_t)block->n_bytes, n_in = (size_t)n_from;
     switch (box->kind) {
     case GZIP: /* Python decodes payloads of more than one member */
-        return library.gunzip(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n
+        return library->gunzip(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n
                && used == n_in;
     case ZLIB:
-        return library.inflate(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n;
+        return library->inflate(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n;
     case ZSTD:
         return is_modest(from, n_from)
-               && library.zstd_decompress(box->unzstd, to, n, from, n_in) == n;
+               && library->zstd_decompress(box->unzstd, to, n, from, n_in) == n;
     default:
-        return n_from >= BLOSC_HEADER && unblosc(from, n_from, to, (int64_t)n, begin, end);
+        return n_from >= BLOSC_HEADER && unblosc(library, from, n_from, to, (int64_t)n, begin, end);
     }
 }
 
@@ -967,6 +980,7 @@ static int write_python(Box *box, Block *block, int64_t index)
 
 static int write_block(Box *box, Block *block, int64_t index)
 {
+    const Library *library = box->library;
     static const int64_t none[MAX_NDIM] = {0};
     int64_t size = box->item;
     for (int d = 0; d < box->ndim; d++)
@@ -997,14 +1011,14 @@ static int write_block(Box *box, Block *block, int64_t index)
     case RAW:
         return write_file(box, block, index, box->elements, n);
     case ZSTD:
-        n = (int64_t)library.zstd_compress(box->zstd, box->stored, (size_t)box->n_stored,
+        n = (int64_t)library->zstd_compress(box->zstd, box->stored, (size_t)box->n_stored,
                                            box->elements, (size_t)n, box->level);
         /* errors are the largest unsigned numbers, here negative ones */
         return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
     case BLOSC:
         if (n + BLOSC_HEADER > box->n_stored)
             return LEFT;
-        n = library.blosc_compress(box->level, box->shuffle, (size_t)box->item, (size_t)n,
+        n = library->blosc_compress(box->level, box->shuffle, (size_t)box->item, (size_t)n,
                                    box->elements, box->stored, (size_t)n + BLOSC_HEADER,
                                    box->cname, (size_t)box->blosc_block, 1);
         return n > 0 ? write_file(box, block, index, box->stored, n) : LEFT;
@@ -1209,27 +1223,29 @@ static int add_position(PyObject *left, const Box *box, const Block *block)
 /* Make the decoders and encoders of a box; 0 where a library is missing, or memory. */
 static int open_libraries(Box *box, int to_write)
 {
+    const Library *library = box->library;
     switch (box->kind) {
     case GZIP:
     case ZLIB: /* the Python codec writes */
-        if (!library.inflate_new || !library.inflate_free || !library.gunzip || !library.inflate)
+        if (!library->inflate_new || !library->inflate_free || !library->gunzip
+            || !library->inflate)
             return 0;
-        box->inflater = library.inflate_new();
+        box->inflater = library->inflate_new();
         return box->inflater != NULL;
     case ZSTD:
-        if (!library.zstd_new || !library.zstd_free || !library.zstd_decompress)
+        if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress)
             return 0;
-        box->unzstd = library.zstd_new();
+        box->unzstd = library->zstd_new();
         if (!to_write)
             return box->unzstd != NULL;
-        if (!library.zstd_writer_new || !library.zstd_writer_free || !library.zstd_compress)
+        if (!library->zstd_writer_new || !library->zstd_writer_free || !library->zstd_compress)
             return 0;
-        box->zstd = library.zstd_writer_new();
+        box->zstd = library->zstd_writer_new();
         return box->unzstd && box->zstd;
     case BLOSC:
-        if (!library.blosc_decompress)
+        if (!library->blosc_decompress)
             return 0;
-        return !to_write || (library.blosc_compress && box->blosc_block >= 0
+        return !to_write || (library->blosc_compress && box->blosc_block >= 0
                              && box->blosc_block <= INT32_MAX);
     default:
         return 1;
@@ -1238,12 +1254,13 @@ static int open_libraries(Box *box, int to_write)
 
 static void close_libraries(const Box *box)
 {
+    const Library *library = box->library;
     if (box->inflater)
-        library.inflate_free(box->inflater);
+        library->inflate_free(box->inflater);
     if (box->unzstd)
-        library.zstd_free(box->unzstd);
+        library->zstd_free(box->unzstd);
     if (box->zstd)
-        library.zstd_writer_free(box->zstd);
+        library->zstd_writer_free(box->zstd);
 }
 
 /* Whether an exception ends the box; now and then, let signal handlers run, which may raise one. */
@@ -1270,7 +1287,8 @@ static PyObject *run(PyObject *args, int to_write)
     Py_buffer geometry = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0};
     PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL;
     struct timespec last;
-    Box box = {.cname = "", .unique = ""};
+    const Library none = {0}, *library = atomic_load(&current);
+    Box box = {.library = library ? library : &none, .cname = "", .unique = ""};
     const char *format = to_write ? "yOOiy#iOOOO(OiiiiLss)" : "yOOiy#iOOOO";
     if (!PyArg_ParseTuple(args, format, &directory, &geometry_owner, &array_owner, &box.kind, &fill,
                           &n_fill, &box.swap, &taken_owner, &box.stored_owner, &box.elements_owner,
@@ -1356,9 +1374,11 @@ static int add_constants(PyObject *self)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, add_constants},
-#ifdef Py_mod_gil
+#ifdef Py_mod_gil /* what is shared between calls is `current`, and the counter `taken` */
     {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
+    /* interpreters with a lock of their own are refused, as numpy refuses them */
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_SUPPORTED},
     {0, NULL},
 };
 

@@ -20,13 +20,15 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray, own_info
 from n5zarr.arrays.html import html_of
-from n5zarr.arrays.nodes import node_at, nodes_below
+from n5zarr.arrays.nodes import kinds_below, node_at, nodes_below, tree_of
 from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
+from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -316,11 +318,54 @@ class N5Group(zarr.Group):
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:
-        own = None if max_depth is not None and max_depth < 0 else nodes_below(self, max_depth)
-        members = own or super().members(
+        members = nodes_below(self, max_depth) or super().members(
             max_depth, use_consolidated_for_children=use_consolidated_for_children
         )
         return tuple((name, with_fast_path(member)) for name, member in members)
+
+    @override
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        found = kinds_below(self, max_depth)
+        return super().nmembers(max_depth) if found is None else sum(1 for _ in found)
+
+    @override
+    def keys(self) -> Generator[str]:
+        found = kinds_below(self, 0)
+        yield from super().keys() if found is None else (name for name, _ in found)
+
+    @override
+    def group_keys(self) -> Generator[str, None]:
+        found = kinds_below(self, 0)
+        own = (name for name, node in found or () if isinstance(node, GroupAttributes))
+        yield from super().group_keys() if found is None else own
+
+    @override
+    def array_keys(self) -> Generator[str, None]:
+        found = kinds_below(self, 0)
+        own = (name for name, node in found or () if isinstance(node, DatasetView))
+        yield from super().array_keys() if found is None else own
+
+    @override
+    def group_values(self) -> Generator[zarr.Group, None]:
+        yield from (node for _, node in self.groups())
+
+    @override
+    def array_values(self) -> Generator[AnyArray, None]:
+        yield from (node for _, node in self.arrays())
+
+    @override
+    def tree(
+        self,
+        expand: bool | None = None,
+        level: int | None = None,
+        *,
+        max_nodes: int = 500,
+        plain: bool = False,
+    ) -> Any:
+        own = None if expand is not None else nodes_below(self, level)
+        if own is None:
+            return super().tree(expand, level, max_nodes=max_nodes, plain=plain)
+        return tree_of(self, own, max_nodes=max_nodes, plain=plain)
 
     @override
     def groups(self) -> Generator[tuple[str, zarr.Group], None]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import zarr
 from zarr.storage import StorePath
 
-from n5zarr._zarr_private import ArrayV3Metadata, with_attributes
-from n5zarr.container.nodes import Broken
+from n5zarr._zarr_private import ArrayV3Metadata, async_group, sync, with_attributes
+from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
@@ -23,7 +24,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import MetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from zarr import Group
     from zarr.abc.codec import Codec
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
 
-__all__ = ["as_zarr", "node_at", "nodes_below", "standard_codecs"]
+__all__ = ["as_zarr", "kinds_below", "node_at", "nodes_below", "standard_codecs", "tree_of"]
 
 
 def _shows_nodes(store: Store) -> TypeGuard[N5Store]:
@@ -115,17 +116,42 @@ def nodes_below(
     str, zarr.Array or zarr.Group
         Path below the group, and the node.
     """
+    found, store = kinds_below(group, max_depth), group.store
+    if found is None or not isinstance(store, N5Store):
+        return None
+    return ((name, as_zarr(store, normalize_path(f"{group.path}/{name}"), n)) for name, n in found)
+
+
+def kinds_below(group: Group, max_depth: int | None) -> Iterator[tuple[str, Node]] | None:
+    """Read all nodes below a group, as :func:`nodes_below` does, and open none."""
     store, path = group.store, group.path
     if not _shows_nodes(store) or group.metadata.consolidated_metadata is not None:
+        return None
+    if max_depth is not None and max_depth < 0:  # zarr says what is wrong
         return None
     node = None if store.storage.has_stamps else store.container.memory.node(path)
     node = node or store.node(path)  # others may have made it a dataset
     return _below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
 
 
+def tree_of(
+    group: Group, found: Iterator[tuple[str, AnyArray | Group]], *, max_nodes: int, plain: bool
+) -> object:
+    """Show a group as zarr does, with nodes that have been found, of which the first are opened."""
+    first = list(islice(found, max_nodes + 1))
+
+    class Known(zarr.AsyncGroup):
+        async def members(self, *_: object, **__: object) -> AsyncGenerator[tuple[str, Any], None]:
+            for name, node in first:
+                yield name, async_group(node) if isinstance(node, zarr.Group) else node.async_array
+
+    own = async_group(group)
+    return sync(Known(own.metadata, own.store_path).tree(max_nodes=max_nodes, plain=plain))
+
+
 def _below(
     store: N5Store, path: str, group: GroupAttributes, max_depth: int | None
-) -> Iterator[tuple[str, AnyArray | Group]]:
+) -> Iterator[tuple[str, Node]]:
     depth = None if max_depth is None else max_depth + 1
     for found, _ in Walk(store.container.nodes, store.ask, Selection(depth)).run(path, group):
         if isinstance(found.node, Unreadable):
@@ -133,8 +159,7 @@ def _below(
         if isinstance(found.node, Broken):
             store.container.warn(f"left out of the listing: {found.node.error}")
         elif found.level and found.node is not None:
-            name = found.path.removeprefix(path).lstrip("/")
-            yield name, as_zarr(store, found.path, found.node)
+            yield found.path.removeprefix(path).lstrip("/"), found.node
 
 
 def _is_ordinary(view: DatasetView) -> bool:

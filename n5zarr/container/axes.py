@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.container.nodes import Broken, Nodes
+from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.bdv import parse_xml, setup_of, view_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from n5zarr.container.nodes import Nodes
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.model import Axis, Geometry, View
     from n5zarr.format.lenient_json import JSON

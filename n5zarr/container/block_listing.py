@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import list_each
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Entry, Steps
 
-__all__ = ["grid_position_rows"]
+__all__ = ["grid_position_rows", "holds_blocks"]
 
 _DIRECTORIES = 1024  # whose blocks are in memory by name
 
@@ -44,6 +45,8 @@ def grid_position_rows(path: str, grid: N5Tuple) -> Steps[np.ndarray]:
     for _ in grid[1:]:
         listings = yield from list_each([join(path, name) for name in names])
         names = [*_names_of_blocks(names, listings, is_dir=True)]
+        if not names:
+            return np.empty((0, len(grid)), "i1")
     dtype = np.min_scalar_type(-max(grid, default=1))
     rows = [np.empty((0, len(grid)), dtype)]
     for batch in batched(names, _DIRECTORIES):
@@ -63,3 +66,20 @@ def _names_of_blocks(
         for entry in entries:
             if is_block_name(entry.name) and entry.is_dir in (None, is_dir):
                 yield join(prefix, entry.name)
+
+
+def holds_blocks(path: str) -> Steps[bool]:
+    """Whether there are files below a node with the names of blocks."""
+    folders = [path]
+    while folders:
+        listings = yield from list_each(folders)
+        below: list[str] = []
+        for folder, entries in zip(folders, listings, strict=True):
+            if folder != path and any(entry.name == ATTRIBUTES_JSON for entry in entries):
+                continue  # a node with the name of a block directory
+            blocks = [entry for entry in entries if is_block_name(entry.name)]
+            if any(not entry.is_dir for entry in blocks):
+                return True
+            below += [join(folder, entry.name) for entry in blocks]
+        folders = below
+    return False

@@ -123,7 +123,7 @@ class Chunks:
             if path not in self.memory.assumed:
                 yield from self.nodes.check_version()
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
-        node = self.memory.take_listed(path) or (yield from self.nodes.node(path))
+        node = self.memory.take_listed(path, stamp) or (yield from self.nodes.node(path))
         self._check_same(path, expected, node)
         self.memory.keep(path, node, stamp)
         return node

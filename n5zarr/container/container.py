@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from n5zarr.container.chunks import Chunks
 from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy
+from n5zarr.container.key_listing import KeyListing, names
 from n5zarr.container.memory import Memory
 from n5zarr.container.nodes import Nodes, check_of_node
 from n5zarr.container.updates import (
@@ -24,7 +25,7 @@ from n5zarr.storage.requests import RemoveTree, Stamp, Steps, read_key
 from n5zarr.zarr_view.keys import ChunkKey, MetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.container.memory import Node
@@ -64,8 +65,8 @@ class KeyReader(Protocol):
         """Return the names directly below a path, sorted."""
         ...
 
-    def keys_below(self, path: str) -> Steps[Sequence[str]]:
-        """Return every key in a directory; ``""`` is the root."""
+    def keys_below(self, path: str) -> Iterable[Steps[Sequence[str]]]:
+        """Give flows that each return the next keys in a directory; ``""`` is the root."""
         ...
 
 
@@ -85,15 +86,24 @@ class Container:
         Whether storage can tell that another program has written a document.
     memory : Memory, optional
         The memory of the store object; a new one by default.
+    read_only : bool, optional
+        Whether nothing is written, so that what Zarr has read need not be remembered.
     """
 
     shows_consolidated = True
 
     def __init__(
-        self, name: str, options: ViewOptions, *, has_stamps: bool, memory: Memory | None = None
+        self,
+        name: str,
+        options: ViewOptions,
+        *,
+        has_stamps: bool,
+        memory: Memory | None = None,
+        read_only: bool = False,
     ) -> None:
         self.name = name
         self.options = options
+        self.read_only = read_only
         self.memory = Memory() if memory is None else memory
         self.nodes = Nodes(options, self.memory, has_stamps)
         self.hierarchy = Hierarchy(self.nodes)
@@ -136,11 +146,15 @@ class Container:
         document = yield from self.hierarchy.served(key, node)
         if document is None:
             # Zarr's next change starts from an empty document: others may be making the node now
-            self.memory.served[key] = b"{}"
+            self._remember_served(key, b"{}")
             return None
         value = json.dumps(document).encode()
-        self.memory.served[key] = _without_consolidated(document, value)
+        self._remember_served(key, _without_consolidated(document, value))
         return value
+
+    def _remember_served(self, key: MetadataKey, document: bytes) -> None:
+        if not self.read_only:
+            self.memory.served[key] = document
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
@@ -220,24 +234,23 @@ class Container:
 
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Return the names directly below a path, sorted; warn of broken children."""
-        if self.chunks.has_stamps:
-            return (yield from self._locating(self.hierarchy.names(path), path))[0]
-        # each document costs a request: keep them, as the children are often opened next
-        known = self.memory.node(path)
+        # on servers, each document costs a request
+        known = None if self.chunks.has_stamps else self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
-        names, nodes = yield from self._locating(self.hierarchy.names(path, group), path)
-        self.memory.keep_listed(nodes)
-        return names
+        return (yield from self._locating(names(self.hierarchy, path, group), path))
 
-    def keys_below(self, path: str) -> Steps[Sequence[str]]:
-        """Return every key in a directory; ``""`` is the root."""
-        return (yield from self._locating(self.hierarchy.keys_below(path), path))
+    def keys_below(self, path: str) -> Iterator[Steps[Sequence[str]]]:
+        """Yield flows that each return the next keys in a directory; ``""`` is the root."""
+        return (self._locating(flow, path) for flow in KeyListing(self.hierarchy, path).flows())
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing at or below a path."""
         if (yield from self.node(path)) is not None:
             return False
-        return not (yield from self.keys_below(path))
+        for flow in self.keys_below(path):
+            if (yield from flow):
+                return False
+        return True
 
     # ------------------------------------------------------------------ writing
 
@@ -386,10 +399,12 @@ class Container:
         elif self.memory.node(path) is not None or path in self.memory.created:
             self.memory.forget(path)  # others have removed it
         else:
-            keys = yield from self.keys_below(path)
-            for key in keys:
-                yield from self.delete(key)
-            if not keys:
+            found = False
+            for flow in self.keys_below(path):
+                for key in (yield from flow):
+                    yield from self.delete(key)
+                    found = True
+            if not found:
                 self.memory.forget(path)  # what was known below it, and others have removed
 
     # ------------------------------------------------------------------ messages

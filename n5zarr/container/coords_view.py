@@ -19,6 +19,7 @@ import numpy as np
 from numcodecs.vlen import VLenUTF8
 
 from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
+from n5zarr.container.key_listing import names_below
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.requests import Steps, Warn, each_once
@@ -164,24 +165,25 @@ class CoordsView:
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing below a path."""
-        return not (yield from self.keys_below(path))
+        return not (yield from self._keys_below(path))
 
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Return the names directly below a path, sorted."""
         members = yield from self._members(path)
         if members is not None:
             return sorted(["zarr.json", *members])
-        prefix = f"{path}/" if path else ""
-        below = yield from self.keys_below(path)
-        return sorted({key[len(prefix) :].split("/")[0] for key in below})
+        return sorted((yield from names_below(self.keys_below(path), path)))
 
-    def keys_below(self, path: str) -> Steps[Sequence[str]]:
-        """Return every key in a directory."""
+    def keys_below(self, path: str) -> Sequence[Steps[Sequence[str]]]:
+        """Give one flow that returns every key in a directory."""
+        return [self._keys_below(path)]
+
+    def _keys_below(self, path: str) -> Steps[Sequence[str]]:
         members = yield from self._members(path)
         if members is not None:
             keys = [join(path, "zarr.json")]
             for name in sorted(members):
-                keys += yield from self.keys_below(join(path, name))
+                keys += yield from self._keys_below(join(path, name))
             return keys
         above, _, inner = path.partition("/c/") if "/c/" in path else (path, "", "")
         member = yield from self._member(above)
@@ -190,9 +192,10 @@ class CoordsView:
             keys = [join(above, "zarr.json")]
             keys += [DEFAULT_NAMES[3].key(above, (i,)) for i in range(member.n_chunks)]
         elif isinstance(member, Placed):
-            below = yield from self.container.keys_below(member.path)
             at = path.removesuffix("/c") if not inner and path.endswith("/c") else above
-            keys = [join(at, key[len(member.path) :].lstrip("/")) for key in below]
+            keys = []
+            for flow in self.container.keys_below(member.path):
+                keys += [join(at, key[len(member.path) :].lstrip("/")) for key in (yield from flow)]
         else:
             return []
         return [key for key in keys if key.startswith(f"{path}/")]

@@ -11,7 +11,6 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import (
-    DEFAULT_NAMES,
     METADATA_NAMES,
     ChunkKey,
     MetadataKey,
@@ -149,25 +148,8 @@ class Hierarchy:
         children = yield from self.nodes.sound_children(path)
         return [(join(path, name), node) for name, node in reversed(children)]
 
-    def keys(self, path: str, node: Node) -> Steps[list[str]]:
-        """Return every key at and below a node, sorted within each node."""
-        keys = yield from self._keys_of(path, node)
-        if isinstance(node, GroupAttributes):
-            for child, below in (yield from self._nodes_below(path)):
-                keys += yield from self._keys_of(child, below)
-        return keys
-
-    def _keys_of(self, path: str, node: Node) -> Steps[list[str]]:
-        """Return the keys of one node: documents, and the chunks of a dataset."""
-        keys = self._metadata_keys(path, node)
-        if isinstance(node, DatasetView):
-            blocks = yield from self.nodes.grid_positions(path, node)
-            default = DEFAULT_NAMES[self.nodes.formats.of(node)]
-            names = self.memory.chunk_names.get(path, default)
-            keys += sorted(names.key(path, node.presented(g)) for g in blocks)
-        return keys
-
-    def _metadata_keys(self, path: str, node: Node) -> list[str]:
+    def metadata_keys(self, path: str, node: Node) -> list[str]:
+        """Return the keys of the documents of a node."""
         names = METADATA_NAMES[self.nodes.formats.of(node)]
         return [join(path, name) for name in names if self.has(MetadataKey(path, name), node)]
 
@@ -181,15 +163,7 @@ class Hierarchy:
             return is_its_own and key.zarr_format == self.nodes.formats.of(node)
         return self.document(key, node) is not None
 
-    def keys_below(self, path: str) -> Steps[list[str]]:
-        """Return every key in a directory, as zarr's LocalStore does; ``""`` is the root."""
-        owner = yield from self._owner(path)
-        if owner is None:
-            return []
-        keys = yield from self.keys(*owner)
-        return [key for key in keys if not path or key.startswith(f"{path}/")]
-
-    def _owner(self, path: str) -> Steps[tuple[str, Node] | None]:
+    def owner(self, path: str) -> Steps[tuple[str, Node] | None]:
         """Find the node to which a key prefix belongs: a node at that path, or a dataset above."""
         node = yield from self.nodes.node(path)
         if node is not None:
@@ -202,28 +176,6 @@ class Hierarchy:
             if node is not None:
                 return None
         return None
-
-    def names(
-        self, path: str, known: GroupAttributes | None = None
-    ) -> Steps[tuple[list[str], dict[str, Node]]]:
-        """Return the names directly below a path, sorted, and the child nodes by path.
-
-        Parameters
-        ----------
-        path : str
-            Normalised; ``""`` is the root.
-        known : GroupAttributes, optional
-            The group at the path, if it has been read.
-        """
-        node = known or (yield from self.nodes.node(path))
-        if isinstance(node, GroupAttributes):
-            own = [key.rpartition("/")[2] for key in self._metadata_keys(path, node)]
-            children = yield from self.nodes.sound_children(path)
-            names = sorted([*own, *(name for name, _ in children)])
-            return names, {join(path, name): child for name, child in children}
-        prefix = f"{path}/" if path else ""
-        below = yield from self.keys_below(path)
-        return sorted({key[len(prefix) :].split("/")[0] for key in below}), {}
 
 
 def _group_document(name: str, group: GroupAttributes) -> dict[str, JSON] | None:

@@ -62,6 +62,7 @@ class Known(NamedTuple):
 
 class _Listed(NamedTuple):
     node: Node
+    stamp: object
     at: float  # seconds
 
 
@@ -138,16 +139,25 @@ class Memory:
         else:
             self.nodes[path] = Known(node, stamp)
 
-    def keep_listed(self, nodes: Mapping[str, Node]) -> None:
-        """Remember nodes that a listing has read, in case they are opened right afterwards."""
-        now = time.monotonic()
-        self.listed.update({path: _Listed(node, now) for path, node in nodes.items()})
+    def keep_listed(self, nodes: Mapping[str, Node], stamps: Mapping[str, object]) -> None:
+        """Remember nodes that a listing has read, in case they are opened right afterwards.
 
-    def take_listed(self, path: str) -> Node | None:
-        """Return, once, a node that a listing has just read."""
+        With ``stamps``, of their documents before these were read, until they are opened.
+        """
+        now = time.monotonic()
+        for path, node in nodes.items():
+            self.listed[path] = _Listed(node, stamps.get(path), now)
+
+    def take_listed(self, path: str, stamp: object) -> Node | None:
+        """Return, once, a node that a listing has read, if its document has the same stamp.
+
+        Where documents have no stamps, one that a listing has just read.
+        """
         listed = self.listed.pop(path, None)
-        fresh = listed is not None and time.monotonic() - listed.at <= _JUST_LISTED
-        return listed.node if listed is not None and fresh else None
+        if listed is None or listed.stamp != stamp:
+            return None
+        is_fresh = stamp is not None or time.monotonic() - listed.at <= _JUST_LISTED
+        return listed.node if is_fresh else None
 
     # ------------------------------------------------------------------ creations
 

@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from n5zarr.container.block_listing import grid_position_rows
+from n5zarr.container.block_listing import grid_position_rows, holds_blocks
 from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
-from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, N5UnsupportedError, Problem
+from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -39,9 +40,9 @@ from n5zarr.format.attributes import (
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import N5Tuple
-from n5zarr.format.path import check_key, join
+from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY, check_version
-from n5zarr.storage.requests import Get, List, Steps, Warn, list_each, read_each, read_key
+from n5zarr.storage.requests import Get, List, Stamp, Steps, Warn, list_each, read_each, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -54,20 +55,10 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Entry
 
-__all__ = ["MAX_LEVELS", "Broken", "Nodes", "check_of_node", "names_of_nodes", "read_document"]
-
-MAX_LEVELS = 255
-"""How deep groups are listed; by their paths, deeper ones can be opened."""
+__all__ = ["Nodes", "check_of_node", "read_document"]
 
 _STALE_RECORD = """zarr: record ignored: another tool has changed the elements of the dataset; \
 shown as what the dataset says"""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A child that cannot be read, with its error."""
-
-    error: N5Error
 
 
 def read_document(path: str) -> Steps[JSON]:
@@ -259,7 +250,20 @@ class Nodes:
         """
         entries = (yield from list_each([path]))[0]
         names, refused = names_of_nodes(path, entries)
-        nodes = yield from self.each([join(path, name) for name in names])
+        return [*(yield from self.children_named(path, names, entries)), *refused]
+
+    def children_named(
+        self, path: str, names: Sequence[str], entries: Sequence[Entry], *, keep: bool = False
+    ) -> Steps[list[tuple[str, Node | Broken]]]:
+        """Read the children of some names in a group, whose entries are known.
+
+        With ``keep``, what is read is remembered, in case the children are opened next.
+        """
+        paths = [join(path, name) for name in names]
+        stamps: Sequence[object] = ()
+        if keep and self.has_stamps:
+            stamps = yield [Stamp(join(child, ATTRIBUTES_JSON)) for child in paths]
+        nodes = yield from self.each(paths)
         bare = [name for name, node in zip(names, nodes, strict=True) if node is None]
         # an object store has no directories without keys: ask whether there are keys
         keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
@@ -270,9 +274,16 @@ class Nodes:
                 continue
             if node is not None:
                 children.append((name, node))
-            elif (entries := keys[name]) is not None:
-                children.append((name, (yield from self.bare(join(path, name), entries))))
-        return children + refused
+            elif (inside := keys[name]) is not None:
+                children.append((name, (yield from self.bare(join(path, name), inside))))
+        if keep:
+            sound = ((name, node) for name, node in children if not isinstance(node, Broken))
+            known = {path: s for path, s in zip(paths, stamps, strict=False) if s is not None}
+            listed = {join(path, name): node for name, node in sound}
+            if self.has_stamps:
+                listed = {path: node for path, node in listed.items() if path in known}
+            self.memory.keep_listed(listed, known)
+        return children
 
     def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
         """Read the nodes at some paths; None for each without a document."""
@@ -355,43 +366,6 @@ def check_of_node(err: N5Error) -> None:
         raise err
 
 
-def names_of_nodes(
-    path: str, entries: Sequence[Entry]
-) -> tuple[list[str], list[tuple[str, Broken]]]:
-    """Return the names of a directory that may be nodes, sorted, and those that none can have.
-
-    Parameters
-    ----------
-    path : str
-        The directory, for messages.
-    entries : sequence of Entry
-        What is in it.
-    """
-    directories = sorted(
-        e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
-    )
-    too_deep = path.count("/") + bool(path) >= MAX_LEVELS
-    refusals = [_too_deep() if too_deep else _refusal(name) for name in directories]
-    each = list(zip(directories, refusals, strict=True))
-    names = [name for name, error in each if error is None]
-    refused = [(name, error) for name, error in each if error is not None]
-    return names, [(name, Broken(error.located(path or "/"))) for name, error in refused]
-
-
-def _too_deep() -> N5Error:
-    message = f"expected at most {MAX_LEVELS} levels of groups, got more; open it by its path"
-    return N5UnsupportedError(message, kind="path")
-
-
-def _refusal(name: str) -> N5Error | None:
-    """Return the error of a directory name that no node can have; None for other names."""
-    try:
-        check_key(name)
-    except N5Error as err:
-        return err
-    return None
-
-
 def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
     """Warn of a group that looks like a dataset without one of its keys."""
     if not isinstance(document, dict) or len({*dataset_keys(document)} - {"codecs"}) < 3:
@@ -438,27 +412,10 @@ def _parsed(path: str, data: bytes) -> Steps[JSON]:
     (again,) = yield [Get(join(path, ATTRIBUTES_JSON), settled=True)]
     if again is not None and bytes(again).strip():
         return parse_json(bytes(again))
-    if (yield from _holds_blocks(path)):
+    if (yield from holds_blocks(path)):
         message = (
             "expected the document of a dataset, as there are blocks, got an empty file: a program "
             "was stopped while it wrote; write the document again, or remove the blocks"
         )
         raise N5AttributesError([Problem((), message, "json")])
     return None
-
-
-def _holds_blocks(path: str) -> Steps[bool]:
-    """Whether there are files below a node with the names of blocks."""
-    folders = [path]
-    while folders:
-        listings = yield from list_each(folders)
-        below: list[str] = []
-        for folder, entries in zip(folders, listings, strict=True):
-            if folder != path and any(entry.name == ATTRIBUTES_JSON for entry in entries):
-                continue  # a node with the name of a block directory
-            blocks = [entry for entry in entries if is_block_name(entry.name)]
-            if any(not entry.is_dir for entry in blocks):
-                return True
-            below += [join(folder, entry.name) for entry in blocks]
-        folders = below
-    return False

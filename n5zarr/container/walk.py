@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from n5zarr.container.nodes import Broken, names_of_nodes
+from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import List, Steps

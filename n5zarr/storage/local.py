@@ -150,6 +150,7 @@ class LocalFiles(Storage):
             while all(isinstance(request, Stamp) for request in requests):
                 requests = steps.send([answer(request, warn) for request in requests])
         except StopIteration as done:  # what needs no files, or only their stamps, needs no thread
+            await asyncio.sleep(0)  # let others go on: zarr opens all nodes of a group at once
             result: T = done.value
             return result
         # one thread for the whole generator is cheaper than one for each request

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
-from n5zarr.container.nodes import Broken, names_of_nodes
+from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.walk import Found, Selection, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError

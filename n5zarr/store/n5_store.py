@@ -186,7 +186,11 @@ class N5Store(Running, Store):
         options = options.for_coords() if coords else options.for_grid()
         self._storage = storage
         self._container = Container(
-            str(storage), options, has_stamps=storage.has_stamps, memory=memory
+            str(storage),
+            options,
+            has_stamps=storage.has_stamps,
+            memory=memory,
+            read_only=self.read_only,
         )
         self._view: KeyReader = CoordsView(self._container) if coords else self._container
 
@@ -332,14 +336,14 @@ class N5Store(Running, Store):
         """Return a store of the same container, with other options where they are given."""
         copied = copy.copy(self)
         options = self._container.options
+        super(N5Store, copied).__init__(
+            read_only=self.read_only if read_only is None else read_only
+        )
         copied._set_up(  # noqa: SLF001 - of the same class
             storage or self._storage,
             replace(options, zarr_format=zarr_format or options.zarr_format),
             memory or Memory(),
             coords=self.coords,
-        )
-        super(N5Store, copied).__init__(
-            read_only=self.read_only if read_only is None else read_only
         )
         return copied
 
@@ -458,8 +462,9 @@ class N5Store(Running, Store):
     @override
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         # a prefix of zarr's is a directory, with or without a slash at the end
-        for key in await self.run(self._view.keys_below(normalize_path(prefix))):
-            yield key
+        for flow in self._view.keys_below(normalize_path(prefix)):
+            for key in await self.run(flow):
+                yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """List the names directly below a prefix, sorted; a broken child only causes a warning."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from n5zarr.container.nodes import Broken
+from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path, is_block_name

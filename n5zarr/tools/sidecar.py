@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from n5zarr.container.nodes import Broken
+from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5FormatError, N5UnsupportedError

@@ -10,7 +10,7 @@ from zarr.storage import StorePath
 
 from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
-from n5zarr.container.nodes import Broken
+from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.format.path import join
 from n5zarr.store.location import open_container

@@ -9,7 +9,7 @@ import zarr
 
 from n5zarr.arrays.opening import open_array
 from n5zarr.container.axes import read_placed
-from n5zarr.container.nodes import Broken
+from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join

@@ -11,7 +11,8 @@ from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, get_args
 
-from n5zarr.container.nodes import Broken, read_document
+from n5zarr.container.node_names import Broken
+from n5zarr.container.nodes import read_document
 from n5zarr.container.walk import Found, Unreadable, Walk
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from n5zarr.container.axes import Placed
     from n5zarr.container.memory import Node
-    from n5zarr.container.nodes import Broken, Nodes
+    from n5zarr.container.node_names import Broken
+    from n5zarr.container.nodes import Nodes
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps

@@ -265,7 +265,11 @@ def test_listing_names_documents_and_chunks_and_other_files_are_read_only_by_nam
     container: Container, answers: Answers
 ) -> None:
     assert answers(container.names("")) == ["a", "zarr.json"]
-    assert answers(container.keys_below("a")) == ["a/zarr.json", "a/c/0/0", "a/c/0/1"]
+    assert [key for flow in container.keys_below("a") for key in answers(flow)] == [
+        "a/zarr.json",
+        "a/c/0/0",
+        "a/c/0/1",
+    ]
     assert answers(container.read("README")) == b"?"
     assert answers(container.read("a/attributes.json")) is None
     assert not answers(container.is_empty("a"))

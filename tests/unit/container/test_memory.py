@@ -27,7 +27,7 @@ def full_memory() -> Memory:
         memory.coords_groups[path] = object()
         memory.formats[path] = (None, 2)
         memory.assumed[path] = b"{}"
-    memory.keep_listed(dict.fromkeys(PATHS, GROUP))
+    memory.keep_listed(dict.fromkeys(PATHS, GROUP), {})
     return memory
 
 
@@ -86,11 +86,11 @@ def test_a_listed_node_is_taken_once_and_only_right_after_the_listing(
     now = [100.0]
     monkeypatch.setattr("n5zarr.container.memory.time.monotonic", lambda: now[0])
     memory = Memory()
-    memory.keep_listed({"a": GROUP, "b": GROUP})
-    assert memory.take_listed("a") is GROUP
-    assert memory.take_listed("a") is None
+    memory.keep_listed({"a": GROUP, "b": GROUP}, {})
+    assert memory.take_listed("a", None) is GROUP
+    assert memory.take_listed("a", None) is None
     now[0] += 3
-    assert memory.take_listed("b") is None
+    assert memory.take_listed("b", None) is None
 
 
 def test_a_copy_serves_the_same_live_arrays_and_remembers_nothing_else() -> None:

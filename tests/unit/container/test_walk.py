@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from n5zarr.container.memory import Memory
-from n5zarr.container.nodes import Broken, Nodes
+from n5zarr.container.node_names import Broken
+from n5zarr.container.nodes import Nodes
 from n5zarr.container.options import ViewOptions
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes

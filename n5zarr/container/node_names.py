@@ -1,0 +1,64 @@
+"""Tell which names in a directory may be nodes, and which no node can have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import check_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from n5zarr.storage.requests import Entry
+
+__all__ = ["MAX_LEVELS", "Broken", "names_of_nodes"]
+
+MAX_LEVELS = 255
+"""How deep groups are listed; by their paths, deeper ones can be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A child that cannot be read, with its error."""
+
+    error: N5Error
+
+
+def names_of_nodes(
+    path: str, entries: Sequence[Entry]
+) -> tuple[list[str], list[tuple[str, Broken]]]:
+    """Return the names of a directory that may be nodes, sorted, and those that none can have.
+
+    Parameters
+    ----------
+    path : str
+        The directory, for messages.
+    entries : sequence of Entry
+        What is in it.
+    """
+    directories = sorted(
+        e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
+    )
+    too_deep = path.count("/") + bool(path) >= MAX_LEVELS
+    refusals = [_too_deep() if too_deep else _refusal(name) for name in directories]
+    each = list(zip(directories, refusals, strict=True))
+    names = [name for name, error in each if error is None]
+    refused = [(name, error) for name, error in each if error is not None]
+    return names, [(name, Broken(error.located(path or "/"))) for name, error in refused]
+
+
+def _too_deep() -> N5Error:
+    message = f"expected at most {MAX_LEVELS} levels of groups, got more; open it by its path"
+    return N5UnsupportedError(message, kind="path")
+
+
+def _refusal(name: str) -> N5Error | None:
+    """Return the error of a directory name that no node can have; None for other names."""
+    try:
+        check_key(name)
+    except N5Error as err:
+        return err
+    return None
