@@ -395,17 +395,11 @@ class Container:
             exists = True  # a broken node can be removed too
         if exists or not path:
             yield [RemoveTree(path)]
-            self.memory.forget(path)
-        elif self.memory.node(path) is not None or path in self.memory.created:
-            self.memory.forget(path)  # others have removed it
-        else:
-            found = False
+        elif self.memory.node(path) is None and path not in self.memory.created:
             for flow in self.keys_below(path):
                 for key in (yield from flow):
                     yield from self.delete(key)
-                    found = True
-            if not found:
-                self.memory.forget(path)  # what was known below it, and others have removed
+        self.memory.forget(path)  # also what others have removed
 
     # ------------------------------------------------------------------ messages
 
