@@ -315,7 +315,7 @@ def kept(objects: Mapping[str, bytes]) -> dict[str, bytes]:
     return {
         key: data
         for key, data in objects.items()
-        if not is_unfinished(key.rpartition("/")[2])
+        if not any(map(is_unfinished, key.split("/")))
         and not key.endswith(_MARKER)
         and not (key.endswith(_DOCUMENT) and data == b"{}")
     }
