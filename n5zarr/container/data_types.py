@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
+__all__ = ["default_fill", "element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes")
 
@@ -63,6 +63,12 @@ def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
     default = zdtype.to_json_scalar(zdtype.default_scalar(), zarr_format=2)
     is_default = repr(fill) == repr(default)  # -0.0 is not 0.0
     return None if is_default else fill
+
+
+def default_fill(data_type: JSON) -> JSON:
+    """Return the default fill value of a data type, as a ``zarr.json`` has it."""
+    zdtype = _parse(data_type, 3)
+    return _form(zdtype, zdtype.default_scalar())[1]
 
 
 def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tests.fuzz.blocks import Blocks
 from tests.fuzz.documents import Documents
+from tests.fuzz.keys import Keys
 from tests.fuzz.watch import Report, Violation, run
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
     from tests.fuzz.watch import Harness
 
-HARNESSES: dict[str, Callable[[Path], Harness]] = {"blocks": Blocks, "documents": Documents}
+HARNESSES: dict[str, Callable[[Path], Harness]] = {
+    "blocks": Blocks,
+    "documents": Documents,
+    "keys": Keys,
+}
 
 
 def save(folder: Path, kind: str, seed: str, found: Violation) -> None:

@@ -91,7 +91,8 @@ def changed_attribute(seed: Seed) -> object:
     n5zarr.set_attribute(seed.root, seed.path, "fuzzed", 7)
     found = n5zarr.get_attribute(seed.root, seed.path, "")
     expected, written = plain(before), plain(seed.file.read_bytes())
-    if isinstance(expected, dict) and not _is_same(written, expected | {"fuzzed": 7}):
+    is_simple = isinstance(expected, dict) and "zarr" not in expected  # which says what they are
+    if is_simple and not _is_same(written, expected | {"fuzzed": 7}):
         message = f"set_attribute wrote other attributes: {written!r:.300}"
         raise AssertionError(message)
     return found
@@ -228,8 +229,8 @@ class Documents:
         return wrong + _compared(found, plain(data), is_root=not seed.path)
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that opening may take."""
-        return 4 * len(case.data) + 64 * 10**6
+        """Bytes of memory that opening may take: Python's lists and numbers need most."""
+        return 16 * len(case.data) + 64 * 10**6
 
 
 def _expected(found: object) -> tuple[type[Exception], ...]:
@@ -241,7 +242,7 @@ def _expected(found: object) -> tuple[type[Exception], ...]:
 def plain(data: bytes) -> Any:
     """Parse standard JSON by other means than n5zarr's; ``...`` for all else."""
     try:
-        found = json.loads(data.decode("utf-8-sig"))
+        found = json.loads(data.decode("utf-8-sig"), parse_constant=int)  # refuses NaN
     except (ValueError, RecursionError):
         return ...
     return found if _depth(found) <= 255 else ...

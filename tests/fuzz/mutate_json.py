@@ -30,6 +30,7 @@ NAMES = (
     "ordering", "unit", "name", "type", "", "/", "..", "a/b", "__class__", "\0", "é", "a" * 3000,
 )  # fmt: skip
 """Names of members, of all conventions and none."""
+LARGEST = 2**21  # bytes of a document
 BLOWN = 2000  # how many levels, or members, make a document large
 
 
@@ -54,7 +55,7 @@ def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     for mark, token in tokens.items():
         text = text.replace(json.dumps(mark), token)
-    return _encoded(rng, _written(rng, text))
+    return _encoded(rng, _written(rng, text))[:LARGEST]
 
 
 def _places(value: Any, place: Place) -> Iterator[Place]:

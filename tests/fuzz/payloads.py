@@ -190,9 +190,15 @@ def _zstd(payload: bytes, n_bytes: int) -> Payload:
             data = data[:5] + bytes([_WINDOW]) + data[6:]
         return _one(zstd.ZstdDecompressor(), data, most)
 
+    at = 0
+    while payload[at : at + 4][1:] == b"\x2a\x4d\x18" and payload[at] >> 4 == 5:  # skippable
+        at += 8 + int.from_bytes(payload[at + 4 : at + 8], "little")
+    payload = payload[at:]
+    if len(payload) < 6:
+        raise DamagedError
     found = _streams(payload, n_bytes, one)
     is_small = payload[4] & 0xE0 or payload[5] <= _WINDOW
-    return found if is_small else found._replace(plain=False)
+    return found if is_small and at == 0 else found._replace(plain=False)
 
 
 # ---------------------------------------------------------------------- lz4

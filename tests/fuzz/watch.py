@@ -206,7 +206,9 @@ class Worker:
         hangs = time.monotonic() - self.since > patience
         if self.is_done or (self.process.is_alive() and not hangs):
             return None
-        what = f"no answer in {patience} s" if hangs else f"ended the process: {self.process.exitcode}"
+        what = (
+            f"no answer in {patience} s" if hangs else f"ended the process: {self.process.exitcode}"
+        )
         number = int(self.at.value)
         self.stop()
         if number < 0:
