@@ -9,11 +9,11 @@ import shutil
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import n5zarr
 import zarr
-from n5zarr import N5Error, N5Store
 from zarr.buffer import cpu
 
+import n5zarr
+from n5zarr import N5Error, N5Store
 from tests.fuzz.judge import Case, judged, said
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ KEYS = (
 PARTS = (
     "..", ".", "", "/", "//", "../", "../secret", "..\\secret", "%2e%2e", "%2e%2e%2f", "....//",
     "\0", "\n", "\\", "~", "C:", "c:/", "file://", "a" * 300, "a/" * 50, "é", "e\u0301", "\ud800",
-    "\u202e", "０", "٣", "-1", "+1", "00", "1e3", "9" * 30, "c/0/0", "0.0", "0/0", "zarr.json",
-    "attributes.json", "link", "link/attributes.json", "loop", ".zarray", "?", "#", "*", "[0]", ":",
-    " ", "CON", "a\\b",
+    "\u202e", "\uff10", "\u0663", "-1", "+1", "00", "1e3", "9" * 30, "c/0/0", "0.0", "0/0",
+    "zarr.json", "attributes.json", "link", "link/attributes.json", "loop",
+    ".zarray", "?", "#", "*", "[0]", ":", " ", "CON", "a\\b",
 )  # fmt: skip
 
 
@@ -159,14 +159,14 @@ class Keys:
         if case.name in FUNCTIONS:
             found = said(FUNCTIONS[case.name], self.root, key)
         else:
-            store = N5Store(self.root, zarr_format=(None, 2, 3)[number % 3])  # type: ignore[arg-type]
+            store = N5Store(self.root, zarr_format=(None, 2, 3)[number % 3])
             ask = (READS | WRITES)[case.name]
             found = said(lambda: asyncio.run(_called(ask, store, key)))
         # errors of the file system pass through: nothing there, a file on the way, too long a name
         is_right = isinstance(found, OSError) and not isinstance(found, N5Error)
         # zarr itself refuses some paths, and nodes where others are
         is_right |= isinstance(found, ValueError) and case.name in OF_ZARR
-        wrong = judged(case.name, found, (), (type(found),) if is_right else ())
+        wrong = judged(case.name, found, (), (Exception,) if is_right else ())
         is_reading = case.name in READS or case.name in (
             "n5zarr.open",
             "zarr.open",

@@ -41,18 +41,21 @@ def mutated(rng: random.Random, block: bytes, others: Sequence[bytes]) -> bytes:
     others : sequence of bytes
         Blocks that parts are taken from.
     """
-    if rng.random() < 0.65:
-        return damaged(rng, block, others)
     n_header = header_length(block)
+    if rng.random() < 0.65 or not n_header:
+        return damaged(rng, block, others)
     header, payload = block[:n_header], block[n_header:]
     way = rng.choices(tuple(_WAYS), tuple(_WAYS.values()))[0]
     return way(rng, header, payload, rng.choice(others))
 
 
 def header_length(block: bytes) -> int:
-    """Length of the header, of a block that has one."""
+    """Length of the header, 0 for what has none."""
+    if len(block) < 6:
+        return 0
     mode, ndim = struct.unpack_from(">HH", block)
-    return 6 if mode == 2 else 4 + 4 * ndim + 4 * mode
+    length: int = 6 if mode == 2 else 4 + 4 * ndim + 4 * mode
+    return length if mode <= 2 and length <= len(block) else 0
 
 
 # ---------------------------------------------------------------------- any bytes
