@@ -51,6 +51,8 @@ def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes
     value = json.loads(document)
     tokens: dict[str, str] = {}
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        if sum(1 for _ in _places(value, [])) > LARGEST // 64:
+            break
         value = _changed(rng, value, json.loads(rng.choice(others)), tokens)
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     for mark, token in tokens.items():
@@ -147,6 +149,8 @@ def _encoded(rng: random.Random, text: str) -> bytes:
     encoding = rng.choice(
         (*["utf-8"] * 12, "utf-8-sig", "utf-16", "utf-32-be", "latin-1", "utf-7", "cp037")
     )
+    if len(text) > LARGEST:
+        encoding = "utf-8"
     return text.encode(encoding, "replace" if encoding != "utf-8" else "surrogatepass")
 
 
