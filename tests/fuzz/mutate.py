@@ -214,7 +214,9 @@ def field(rng: random.Random, header: bytes, payload: bytes, other: bytes) -> by
     data = bytearray(payload)
     if payload[:6] == b"\xfd7zXZ\0" and len(data) > 24:
         size = 4 * (data[12] + 1)
-        data[12 + rng.randrange(1, size - 4)] = rng.choice((rng.randrange(256), 40, 39, 21, 3))
+        data[12 + rng.randrange(1, max(2, size - 4))] = rng.choice(
+            (rng.randrange(256), 40, 39, 21, 3)
+        )
         data[12 + size - 4 : 12 + size] = zlib.crc32(data[12 : 12 + size - 4]).to_bytes(4, "little")
     elif payload[:4] == b"\x28\xb5\x2f\xfd":
         # the descriptor and the window of a frame

@@ -57,7 +57,7 @@ def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     for mark, token in tokens.items():
         text = text.replace(json.dumps(mark), token)
-    return _encoded(rng, _written(rng, text))[:LARGEST]
+    return _encoded(rng, _written(rng, text[:LARGEST]))[:LARGEST]
 
 
 def _places(value: Any, place: Place) -> Iterator[Place]:
