@@ -127,9 +127,9 @@ class Codec[C](Protocol):
         return True
 
     def decodes(self, payload: memoryview, n_bytes: int, compression: C) -> bool:
-        """Whether a payload decodes to ``n_bytes``, by decoding it."""
+        """Whether a payload decodes to ``n_bytes`` and no more, by decoding it."""
         try:
-            return len(self.decompress(payload, n_bytes, compression)) == n_bytes
+            return len(self.decompress(payload, n_bytes + 1, compression)) == n_bytes
         except N5BlockError:
             return False
 

@@ -92,6 +92,14 @@ class GzipCodec(Codec[Gzip]):
         is_single = compression.use_zlib or bytes(payload).find(_MAGIC, 1) < 0
         return None if is_single else False
 
+    def decodes(self, payload: memoryview, n_bytes: int, compression: Gzip) -> bool:
+        """Whether a payload decodes to ``n_bytes`` and no more, in one call."""
+        one_shot = deflate.zlib_decompress if compression.use_zlib else deflate.gzip_decompress
+        try:
+            return len(one_shot(payload, n_bytes)) == n_bytes
+        except deflate.DeflateError:
+            return False
+
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Gzip
     ) -> int | None:

@@ -76,10 +76,9 @@ class ZstdCodec(Codec[Zstd]):
         return _end_of_only_frame(payload, n_bytes)
 
     def is_bounded(self, payload: memoryview, n_bytes: int, compression: Zstd) -> bool | None:
-        """Compare what the blocks of the frame may hold, where it announces no size."""
+        """Return None for a frame that announces no size."""
         (frame,) = _frames(payload)
-        most = frame.n_blocks * _BLOCK if frame.content_size is None else frame.content_size
-        return True if most <= max_unpacked(n_bytes) else None
+        return None if frame.content_size is None else True
 
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Zstd

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
+__all__ = ["default_fill", "element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes")
 
@@ -65,6 +65,12 @@ def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
     return None if is_default else fill
 
 
+def default_fill(data_type: JSON) -> JSON:
+    """Return the default fill value of a data type, as a ``zarr.json`` has it."""
+    zdtype = _parse(data_type, 3)
+    return _form(zdtype, zdtype.default_scalar())[1]
+
+
 def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:
     """Return the data type and the fill value 0 of a ``zarr.json`` for a numpy dtype."""
     return _form(_parse(dtype, 3), np.zeros((), dtype)[()])
@@ -104,7 +110,7 @@ def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object
         return scalar
     try:
         scalar = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
-    except (ValueError, TypeError) as err:
+    except (ValueError, TypeError, OverflowError) as err:
         message = f"fill_value: expected one of {zdtype.to_native_dtype()}, got {fill_value!r:.80}"
         raise N5UnrepresentableError(message, kind="data-type") from err
     return scalar

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container.block_listing import grid_position_rows, holds_blocks
-from n5zarr.container.data_types import element_of_v3, type_of_numpy, v2_fill
+from n5zarr.container.data_types import default_fill, element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
 from n5zarr.container.node_names import Broken, names_of_nodes
@@ -190,6 +190,8 @@ class Nodes:
             element = replace(element_of_v3(data_type, fill_value), kept_as=parsed.data_type)
             record = replace(record.without_elements(), data_type=data_type, fill_value=fill_value)
         elif record.data_type is not None or record.fill_value is not None:
+            if record.fill_value is None:  # which zarr writes, but others may have removed
+                record = replace(record, fill_value=default_fill(record.data_type))
             element = element_of_v3(record.data_type or parsed.data_type.value, record.fill_value)
             # the parts of an element, such as those of a complex number, are the first axis
             parts = () if element.n_parts is None else (element.n_parts,)

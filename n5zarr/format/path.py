@@ -17,6 +17,8 @@ from n5zarr.errors import N5UnrepresentableError
 
 __all__ = ["check_key", "join", "local_path", "normalize_path"]
 
+_NO_NAME = re.compile(r"[\\\0\ud800-\udfff]")
+
 
 def normalize_path(path: str) -> str:
     """Return the path of a node without surplus slashes.
@@ -36,7 +38,8 @@ def normalize_path(path: str) -> str:
     Raises
     ------
     N5UnrepresentableError
-        A name is ``.`` or ``..`` or contains a backslash or NUL (``kind="path"``).
+        A name is ``.`` or ``..`` or contains a backslash, NUL or half of a surrogate pair
+        (``kind="path"``).
 
     Examples
     --------
@@ -52,7 +55,8 @@ def check_key(key: str) -> str:
     Raises
     ------
     N5UnrepresentableError
-        The key is absolute, has an empty name, ``.``, ``..``, a backslash or NUL (``kind="path"``).
+        The key is absolute, has an empty name, ``.``, ``..``, a backslash, NUL or half of a
+        surrogate pair (``kind="path"``).
     """
     # every block's key is checked: the common case must be cheap
     if (
@@ -60,19 +64,20 @@ def check_key(key: str) -> str:
         and "\\" not in key
         and "//" not in key
         and "\0" not in key
+        and key.isascii()
         and key[:1] != "/" != key[-1:]
     ):
         return key
     names = key.split("/")
     if key and not {"", ".", ".."}.isdisjoint(names):
         bad = next(name for name in names if name in ("", ".", ".."))
-    elif "\\" in key or "\0" in key:
-        bad = next(name for name in names if "\\" in name or "\0" in name)
+    elif _NO_NAME.search(key):
+        bad = next(name for name in names if _NO_NAME.search(name))
     else:
         return key
     message = (
         f"path {key!r}: expected names separated by '/', got the name {bad!r}; "
-        "names are relative to the container and hold no backslash or NUL"
+        "names are relative to the container and hold no backslash, NUL or what is not Unicode text"
     )
     raise N5UnrepresentableError(message, kind="path")
 

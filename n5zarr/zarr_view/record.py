@@ -122,7 +122,16 @@ def _is_list_of(*types: type) -> Callable[[JSON], bool]:
 
 
 def _is_nonfinite(value: JSON) -> bool:
-    return isinstance(value, Mapping) and all(v in _TOKENS for v in value.values())
+    return (
+        isinstance(value, Mapping)
+        and all(isinstance(v, str) and v in _TOKENS for v in value.values())
+        and _are_pointers([*value])
+    )
+
+
+def _are_pointers(value: JSON) -> bool:
+    is_text = _is_list_of(str)(value)
+    return is_text and all(pointer[:1] == "/" for pointer in cast("list[str]", value))
 
 
 _EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
@@ -133,8 +142,8 @@ _EXPECTED: dict[str, tuple[str, Callable[[JSON], bool]]] = {
     "axis_order": ("'C' or 'F'", lambda v: v in ("C", "F")),
     "dimension_names": ("a list of names and nulls", _is_list_of(str, type(None))),
     "attributes": ("an object", _is_object),
-    "nonfinite": ("an object of NaN, Infinity and -Infinity", _is_nonfinite),
-    "nulls": ("a list of JSON pointers", _is_list_of(str)),
+    "nonfinite": ("JSON pointers with NaN, Infinity or -Infinity", _is_nonfinite),
+    "nulls": ("a list of JSON pointers", _are_pointers),
     "consolidated": ("true or false", lambda v: isinstance(v, bool)),
     "extra": ("an object", _is_object),
     "zarr_format": ("2 or 3", lambda v: type(v) is int and v in (2, 3)),

@@ -1,8 +1,8 @@
 """Fuzz the readers: ``uv run python -m tests.fuzz --blocks 1000000 --documents 100000``.
 
-The inputs are made of a seed and a number, so that a run goes on where another has ended with
-``--seed`` and ``--first`` as that one prints them. Inputs that do what they must not are saved, with
-what they did, and the command ends with 1.
+The inputs are made of a seed and a number, so that a run goes on where another has ended: with its
+``--seed``, and with ``--first`` as it printed ``next``. Inputs that do what they must not are
+saved, with what they did, and the command ends with 1. ``--replay`` tries those that were kept.
 """
 
 from __future__ import annotations
@@ -11,20 +11,27 @@ import argparse
 import json
 import random
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fuzz.blocks import Blocks
+from tests.fuzz.corpus import kept
 from tests.fuzz.documents import Documents
-from tests.fuzz.watch import Report, Violation, run
+from tests.fuzz.keys import Keys
+from tests.fuzz.watch import Report, Violation, examine, limit_memory, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.fuzz.watch import Harness
 
-HARNESSES: dict[str, Callable[[Path], Harness]] = {"blocks": Blocks, "documents": Documents}
+HARNESSES: dict[str, Callable[[Path], Harness]] = {
+    "blocks": Blocks,
+    "documents": Documents,
+    "keys": Keys,
+}
 
 
 def save(folder: Path, kind: str, seed: str, found: Violation) -> None:
@@ -54,6 +61,28 @@ def fuzz(kind: str, n: int, options: argparse.Namespace) -> Report:
     return total
 
 
+def replay() -> Report:
+    """Try the inputs that were kept, in this process."""
+    total = Report()
+    with tempfile.TemporaryDirectory(prefix="fuzz") as directory:
+        made = {}
+        for kind, make in HARNESSES.items():
+            (Path(directory) / kind).mkdir()
+            made[kind] = make(Path(directory) / kind)
+            for each in kept(kind).values():  # what is imported now is no matter of an input
+                made[kind].run(made[kind].kept(each.name, each.data), each.way)
+        limit_memory()
+        for kind, harness in made.items():
+            for stem, each in kept(kind).items():
+                report = Report()
+                examine(harness, harness.kept(each.name, each.data), each.way, report)
+                for found in report.violations:
+                    print(f"{kind}/{stem}: {each.why}: {found.what}")
+                total.add(report)
+    print(json.dumps(total.rows()))
+    return total
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     for kind in HARNESSES:
@@ -63,7 +92,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=86400, help="for each kind, at most")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--folder", type=Path, default=Path("fuzz-found"))
+    parser.add_argument("--replay", action="store_true", help="try the inputs that were kept")
     options = parser.parse_args()
+    if options.replay:
+        return int(bool(replay().violations))
     found = [
         fuzz(kind, getattr(options, kind), options) for kind in HARNESSES if getattr(options, kind)
     ]

@@ -176,8 +176,8 @@ class Blocks:
             _write(file, seed.blocks[position])
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that reading may take: four blocks, as they are or as stored, and 64 MB."""
-        seed, position, _ = case.target
+        """Bytes of memory that reading may take: four blocks, decoded or stored, and 64 MB."""
+        seed: Seed = case.target[0]
         size = seed.dataset.nominal_bytes
         found = expected_block(case.data, seed.dataset) if seed.decodable else None
         if found is not None:  # as large as the header says

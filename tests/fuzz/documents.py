@@ -91,7 +91,8 @@ def changed_attribute(seed: Seed) -> object:
     n5zarr.set_attribute(seed.root, seed.path, "fuzzed", 7)
     found = n5zarr.get_attribute(seed.root, seed.path, "")
     expected, written = plain(before), plain(seed.file.read_bytes())
-    if isinstance(expected, dict) and not _is_same(written, expected | {"fuzzed": 7}):
+    is_simple = isinstance(expected, dict) and "zarr" not in expected  # which says what they are
+    if is_simple and not _is_same(written, expected | {"fuzzed": 7}):
         message = f"set_attribute wrote other attributes: {written!r:.300}"
         raise AssertionError(message)
     return found
@@ -228,8 +229,8 @@ class Documents:
         return wrong + _compared(found, plain(data), is_root=not seed.path)
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that opening may take."""
-        return 4 * len(case.data) + 64 * 10**6
+        """Bytes of memory that opening may take: Python's lists and numbers need most."""
+        return 16 * len(case.data) + 64 * 10**6
 
 
 def _expected(found: object) -> tuple[type[Exception], ...]:
@@ -241,7 +242,7 @@ def _expected(found: object) -> tuple[type[Exception], ...]:
 def plain(data: bytes) -> Any:
     """Parse standard JSON by other means than n5zarr's; ``...`` for all else."""
     try:
-        found = json.loads(data.decode("utf-8-sig"))
+        found = json.loads(data.decode("utf-8-sig"), parse_constant=int)  # refuses NaN
     except (ValueError, RecursionError):
         return ...
     return found if _depth(found) <= 255 else ...
@@ -260,7 +261,9 @@ def _is_same(found: object, expected: object) -> bool:
     return json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
-def _compared(found: object, document: Any, *, is_root: bool) -> list[str]:
+def _compared(  # noqa: C901 - a case in each line
+    found: object, document: Any, *, is_root: bool
+) -> list[str]:
     """Compare a node with what its document says, where that is plain."""
     if document is ... or (isinstance(document, dict) and "zarr" in document):
         return []  # only lenient readers take it, or the record says something else
@@ -295,8 +298,8 @@ def _compared(found: object, document: Any, *, is_root: bool) -> list[str]:
 def _attributes(found: Any, document: dict[str, Any]) -> Iterator[str]:
     """Compare attributes of the users: none is lost, and none is changed."""
     attributes = found.attrs.asdict()
-    if isinstance(found, zarr.Array) and found.metadata.dimension_names:  # of one of two attributes
-        names = list(found.metadata.dimension_names)
+    names = list(getattr(found.metadata, "dimension_names", None) or [])
+    if names:  # of one of two attributes
         attributes = {"axes": names[::-1], "_ARRAY_DIMENSIONS": names} | attributes
     for name, value in document.items():
         if name not in OWN and not (name in attributes and _is_same(attributes[name], value)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import warnings
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from n5zarr import N5Error, N5Warning
 
@@ -38,15 +38,29 @@ class Case(NamedTuple):
 
 
 def said(function: Callable[..., object], *args: object) -> object:
-    """Give a function's value, or what it raises; ``N5Warning`` is no error."""
-    with warnings.catch_warnings():
+    """Give a function's value, or what it raises; ``N5Warning`` is no error, nor is numpy's."""
+    caught = _Caught()
+    with warnings.catch_warnings(), caught:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", N5Warning)
-        try:
-            return function(*args)
-        except Exception as err:
-            err.__cause__ = err.__context__ = None  # which keep memory
-            return err.with_traceback(None)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return function(*args)
+    return caught.error
+
+
+class _Caught:
+    """Keeps an error, to be judged."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if error is not None:
+            error.__cause__ = error.__context__ = None  # which keep memory
+            self.error = error.with_traceback(None)
+        return isinstance(error, Exception)
 
 
 def judged(

@@ -41,18 +41,21 @@ def mutated(rng: random.Random, block: bytes, others: Sequence[bytes]) -> bytes:
     others : sequence of bytes
         Blocks that parts are taken from.
     """
-    if rng.random() < 0.65:
-        return damaged(rng, block, others)
     n_header = header_length(block)
+    if rng.random() < 0.65 or not n_header:
+        return damaged(rng, block, others)
     header, payload = block[:n_header], block[n_header:]
     way = rng.choices(tuple(_WAYS), tuple(_WAYS.values()))[0]
     return way(rng, header, payload, rng.choice(others))
 
 
 def header_length(block: bytes) -> int:
-    """Length of the header, of a block that has one."""
+    """Length of the header, 0 for what has none."""
+    if len(block) < 6:
+        return 0
     mode, ndim = struct.unpack_from(">HH", block)
-    return 6 if mode == 2 else 4 + 4 * ndim + 4 * mode
+    length: int = 6 if mode == 2 else 4 + 4 * ndim + 4 * mode
+    return length if mode <= 2 and length <= len(block) else 0
 
 
 # ---------------------------------------------------------------------- any bytes
@@ -211,7 +214,9 @@ def field(rng: random.Random, header: bytes, payload: bytes, other: bytes) -> by
     data = bytearray(payload)
     if payload[:6] == b"\xfd7zXZ\0" and len(data) > 24:
         size = 4 * (data[12] + 1)
-        data[12 + rng.randrange(1, size - 4)] = rng.choice((rng.randrange(256), 40, 39, 21, 3))
+        data[12 + rng.randrange(1, max(2, size - 4))] = rng.choice(
+            (rng.randrange(256), 40, 39, 21, 3)
+        )
         data[12 + size - 4 : 12 + size] = zlib.crc32(data[12 : 12 + size - 4]).to_bytes(4, "little")
     elif payload[:4] == b"\x28\xb5\x2f\xfd":
         # the descriptor and the window of a frame

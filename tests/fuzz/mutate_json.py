@@ -30,6 +30,7 @@ NAMES = (
     "ordering", "unit", "name", "type", "", "/", "..", "a/b", "__class__", "\0", "é", "a" * 3000,
 )  # fmt: skip
 """Names of members, of all conventions and none."""
+LARGEST = 2**21  # bytes of a document
 BLOWN = 2000  # how many levels, or members, make a document large
 
 
@@ -50,11 +51,13 @@ def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes
     value = json.loads(document)
     tokens: dict[str, str] = {}
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        if sum(1 for _ in _places(value, [])) > LARGEST // 64:
+            break
         value = _changed(rng, value, json.loads(rng.choice(others)), tokens)
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     for mark, token in tokens.items():
         text = text.replace(json.dumps(mark), token)
-    return _encoded(rng, _written(rng, text))
+    return _encoded(rng, _written(rng, text[:LARGEST]))[:LARGEST]
 
 
 def _places(value: Any, place: Place) -> Iterator[Place]:
@@ -71,7 +74,9 @@ def _at(value: Any, place: Place) -> Any:
     return value
 
 
-def _changed(rng: random.Random, value: Any, other: Any, tokens: dict[str, str]) -> Any:
+def _changed(  # noqa: C901 - one way in each case
+    rng: random.Random, value: Any, other: Any, tokens: dict[str, str]
+) -> Any:
     """Replace, remove, add, rename or repeat something somewhere."""
     place = rng.choice(list(_places(value, [])))
     new: Any = f"@{len(tokens)}@{rng.randrange(2**32)}"
@@ -97,7 +102,8 @@ def _changed(rng: random.Random, value: Any, other: Any, tokens: dict[str, str])
             holder.extend(holder[: rng.choice((1, 1, 70))])
         case _:
             n = rng.choice((1, 3, BLOWN))
-            holder[key] = [holder[key]] * n
+            is_small = sum(1 for _ in _places(holder[key], [])) < 20
+            holder[key] = [holder[key]] * (n if is_small else 3)
     return value
 
 
@@ -118,7 +124,7 @@ def _new(rng: random.Random, mark: str, other: Any, tokens: dict[str, str]) -> A
     return mark
 
 
-def _written(rng: random.Random, text: str) -> str:
+def _written(rng: random.Random, text: str) -> str:  # noqa: PLR0911 - one way in each case
     """Write as people do, and as Gson reads it."""
     match rng.randrange(12):
         case 0:
@@ -143,6 +149,8 @@ def _encoded(rng: random.Random, text: str) -> bytes:
     encoding = rng.choice(
         (*["utf-8"] * 12, "utf-8-sig", "utf-16", "utf-32-be", "latin-1", "utf-7", "cp037")
     )
+    if len(text) > LARGEST:
+        encoding = "utf-8"
     return text.encode(encoding, "replace" if encoding != "utf-8" else "surrogatepass")
 
 

@@ -38,13 +38,11 @@ class Dataset:
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Dataset:
-        names = {0: "raw", 1: "gzip"}
-        old = document.get("compressionType")
         return cls(
             dimensions=tuple(document["dimensions"]),
             block_size=tuple(document["blockSize"]),
             data_type=document["dataType"],
-            compression=document.get("compression") or {"type": names.get(old, old)},
+            compression=document.get("compression") or {"type": document["compressionType"]},
             labels=bool(document.get("isLabelMultiset")),
         )
 

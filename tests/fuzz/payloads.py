@@ -47,11 +47,14 @@ class Payload(NamedTuple):
     plain : bool
         Whether the payload is one stream of exactly these bytes, with nothing after it: every
         reader has to take it.
+    is_longer : bool
+        Whether its streams hold more bytes.
     """
 
     data: bytes
     known: np.ndarray | None = None
     plain: bool = False
+    is_longer: bool = False
 
 
 def decode_payload(payload: bytes, n_bytes: int, compression: dict[str, Any]) -> Payload:
@@ -99,7 +102,7 @@ def _streams(
         at += len(piece) - len(rest)
         n_streams += 1
     plain = n_streams == 1 and at == len(payload) and len(data) == n_bytes
-    return Payload(data[:n_bytes], plain=plain)
+    return Payload(data[:n_bytes], plain=plain, is_longer=len(data) > n_bytes)
 
 
 def _one(decompressor: Any, data: bytes, most: int) -> tuple[bytes, bytes]:
@@ -154,7 +157,8 @@ def _zlib(payload: bytes, n_bytes: int) -> Payload:
     found, rest = _inflated(payload[2:], n_bytes + _MAX_SURPLUS)
     if rest[:4] != zlib.adler32(found).to_bytes(4):
         raise DamagedError
-    return Payload(found[:n_bytes], plain=len(rest) == 4 and len(found) == n_bytes)
+    plain = len(rest) == 4 and len(found) == n_bytes
+    return Payload(found[:n_bytes], plain=plain, is_longer=len(found) > n_bytes)
 
 
 def _gzip(payload: bytes, n_bytes: int) -> Payload:
@@ -190,9 +194,15 @@ def _zstd(payload: bytes, n_bytes: int) -> Payload:
             data = data[:5] + bytes([_WINDOW]) + data[6:]
         return _one(zstd.ZstdDecompressor(), data, most)
 
+    at = 0
+    while payload[at : at + 4][1:] == b"\x2a\x4d\x18" and payload[at] >> 4 == 5:  # skippable
+        at += 8 + int.from_bytes(payload[at + 4 : at + 8], "little")
+    payload = payload[at:]
+    if len(payload) < 6:
+        raise DamagedError
     found = _streams(payload, n_bytes, one)
     is_small = payload[4] & 0xE0 or payload[5] <= _WINDOW
-    return found if is_small else found._replace(plain=False)
+    return found if is_small and at == 0 else found._replace(plain=False)
 
 
 # ---------------------------------------------------------------------- lz4
@@ -239,7 +249,7 @@ def _lz4_java(payload: bytes, n_bytes: int) -> Payload:
     return Payload(data[:n_bytes])
 
 
-def _lz4_frame(payload: bytes, n_bytes: int) -> Payload:
+def _lz4_frame(payload: bytes, n_bytes: int) -> Payload:  # noqa: C901 - one field in each
     """Decode a frame; "LZ4 Frame Format Description", 1.6.2."""
     flags = payload[4]
     at = 6 + 8 * (flags >> 3 & 1) + 4 * (flags & 1)
@@ -338,10 +348,12 @@ def _blosc_stream(form: int, data: bytes, n_bytes: int) -> bytes:
             return lz4_block(data, n_bytes)
         case 2:
             return snappy(data, n_bytes)
-        case 3:
-            return _zlib(data, n_bytes).data
-        case 4:
-            return _zstd(data, n_bytes).data
+        case 3 | 4:
+            decode = _zlib if form == 3 else _zstd
+            found = decode(data, n_bytes)
+            if found.is_longer:  # c-blosc has no room for more
+                raise DamagedError
+            return found.data
         case _:
             raise DamagedError
 

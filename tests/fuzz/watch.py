@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from tests.fuzz.judge import Case
 
-__all__ = ["Harness", "Report", "Violation", "examine", "run"]
+__all__ = ["Harness", "Report", "Violation", "examine", "limit_memory", "run"]
 
 MEMORY = 2**30  # bytes that a process may get beside what it has at its beginning
 SECONDS_PER_MB, SECONDS = 10, 2  # of computing, for an input; the latter for the smallest
-HANG, START = 120, 900  # seconds of waiting after which a process is ended
+HANG, START = 300, 900  # seconds of waiting after which a process is ended
 REPORT = 500  # cases after which a process tells what it has done
+WARM = 10**9  # number of the first input that is not judged
 IS_LINUX = sys.platform == "linux"
 
 
@@ -34,6 +35,9 @@ class Harness(Protocol):
 
     def case(self, seed: str) -> Case:
         """Make the input of a seed."""
+
+    def kept(self, name: str, data: bytes) -> Case:
+        """Make the input of a corpus; ``name`` is what it takes the place of."""
 
     def run(self, case: Case, number: int) -> list[str]:
         """Try an input, and say what is wrong; ``number`` chooses the way."""
@@ -164,14 +168,16 @@ def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, an
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - memory
     with tempfile.TemporaryDirectory(prefix="fuzz", dir=base) as directory:
         harness = make(Path(directory))
-        first = Report()
         # what is imported when it is first needed is no matter of an input
-        for number in range(60):
+        for number in range(WARM, WARM + 60):
             harness.run(harness.case(f"warm/{number}"), number)
         if IS_LINUX:
             limit_memory()
-        report = first
+        report = Report()
+        parent = os.getppid()
         for number in numbers:
+            if os.getppid() != parent:  # which was killed
+                return
             at.value = number
             examine(harness, harness.case(f"{seed}/{number}"), number, report)
             if report.violations or report.n_inputs == REPORT:
@@ -206,7 +212,9 @@ class Worker:
         hangs = time.monotonic() - self.since > patience
         if self.is_done or (self.process.is_alive() and not hangs):
             return None
-        what = f"no answer in {patience} s" if hangs else f"ended the process: {self.process.exitcode}"
+        what = (
+            f"no answer in {patience} s" if hangs else f"ended the process: {self.process.exitcode}"
+        )
         number = int(self.at.value)
         self.stop()
         if number < 0:
