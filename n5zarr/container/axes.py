@@ -187,7 +187,8 @@ def positions(axis: Axis, size: int, *, start: int = 0) -> npt.NDArray[np.float6
     numpy.ndarray
         float64, ``scale * index + translation`` in the unit of the axis.
     """
-    return np.arange(start, start + size, dtype=np.float64) * axis.scale + axis.translation
+    with np.errstate(over="ignore"):  # infinity is what a scale of 1e308 means
+        return np.arange(start, start + size, dtype=np.float64) * axis.scale + axis.translation
 
 
 def read_placed(

@@ -35,10 +35,19 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Coordinate", "CoordsGroup", "CoordsView", "Member", "add_coordinates", "members_alone"]
+__all__ = [
+    "LONGEST_AXIS",
+    "Coordinate",
+    "CoordsGroup",
+    "CoordsView",
+    "Member",
+    "add_coordinates",
+    "members_alone",
+]
 
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
-_LONGEST = 2**27  # positions; xarray holds all of them in memory
+LONGEST_AXIS = 2**27
+"""Positions of which xarray may hold all in memory; it makes those of a longer axis when asked."""
 # units that xarray decodes as lengths of time; it does not decode the singular
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
@@ -293,7 +302,7 @@ def add_coordinates(
 ) -> Steps[None]:
     """Add a coordinate for each axis; warn of an axis that is too long for xarray."""
     for dim, (axis, size) in axes.items():
-        if size > _LONGEST and dim not in members:
+        if size > LONGEST_AXIS and dim not in members:
             message = (
                 f"{dim!r} has {size} positions, all of which xarray would load: it gets no "
                 "coordinate; xr.open_dataset(..., engine='n5', lazy_coords=True) needs no memory"

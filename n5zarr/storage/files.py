@@ -181,7 +181,9 @@ def _read_with[T](
     """
     try:
         file = os.open(path, _READ)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as err:
+        if not _means_missing(err):
+            raise
         check_no_dangling_link(path)
         return None
     try:
@@ -395,8 +397,15 @@ def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, 
                 if (unfinished or not is_unfinished(entry.name))
                 and not (entry.is_symlink() and _leads_up(Path(entry.path), root / path))
             ]
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as err:
+        if not _means_missing(err):
+            raise
         return None
+
+
+def _means_missing(err: OSError) -> bool:
+    """Whether an error says that nothing is there; no file has a name that the system refuses."""
+    return err.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

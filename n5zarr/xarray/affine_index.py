@@ -48,7 +48,8 @@ class _Affine(CoordinateTransform):
 
     def at(self, positions: npt.ArrayLike) -> npt.NDArray[np.float64]:
         indices = self.lattice.start + np.asarray(positions) * self.lattice.step
-        return np.asarray(self.scale * indices + self.translation, np.float64)
+        with np.errstate(over="ignore"):  # infinity is what a scale of 1e308 means
+            return np.asarray(self.scale * indices + self.translation, np.float64)
 
     def index_of(self, labels: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the index, with a fraction, at which each position lies."""

@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import xarray as xr
 from xarray.backends import BackendEntrypoint
-from xarray.backends.zarr import FillValueCoder, ZarrArrayWrapper
+from xarray.backends.zarr import FillValueCoder
 from xarray.conventions import decode_cf_variables
 from xarray.core import indexing
 from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 
-from n5zarr.arrays.array import N5Array, with_fast_path
+from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
+from n5zarr.container.coords_view import LONGEST_AXIS
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
@@ -44,12 +45,11 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate
 from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
+from n5zarr.xarray.lazy_array import LazyArray
 from n5zarr.xarray.options import Decoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from zarr.types import AnyArray
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
@@ -127,8 +127,9 @@ decode_timedelta : optional
         convention : str, optional
             The only convention of axes to try.
         lazy_coords : bool, optional
-            Whether coordinates are computed when needed, for axes too long to keep in memory, with
-            the limits of :class:`~n5zarr.xarray.affine_index.AffineIndex`.
+            Whether coordinates are computed when needed, with the limits of
+            :class:`~n5zarr.xarray.affine_index.AffineIndex`. Those of axes with more than 2^27
+            elements always are.
         storage_options : dict, optional
             For fsspec, with a URL.
         """
@@ -171,7 +172,7 @@ decode_timedelta : optional
         found = source.read(deep=True)
         if isinstance(found, Placed):
             return {"/": source.dataset_of_one(found)}
-        return source.groups(found, "/")
+        return _without_names_of_groups(source.groups(found, "/"))
 
     def open_datatree(  # type: ignore[override] # as above
         self,
@@ -180,6 +181,15 @@ decode_timedelta : optional
     ) -> xr.DataTree:
         """Open everything below a group as a tree; a pyramid has one node for each level."""
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def _without_names_of_groups(groups: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+    """Leave out coordinates that have the name of a group below: a tree holds one of both."""
+    for path in groups.keys() - {"/"}:
+        above, _, name = path.rpartition("/")
+        if name in groups.get(above or "/", ()):
+            groups[above or "/"] = groups[above or "/"].drop_vars(name)
+    return groups
 
 
 def _warn_of_problems(opened: N5Store, placed: Placed) -> None:
@@ -217,18 +227,6 @@ class _Branch(NamedTuple):
 
     layout: Layout
     below: dict[str, _Branch]
-
-
-class _Lazy(ZarrArrayWrapper):
-    """xarray's lazy array, without its search for text in the codecs of an array of numbers."""
-
-    __slots__ = ()
-
-    def __init__(self, array: AnyArray) -> None:
-        if isinstance(array, N5Array):
-            self._array, self.shape, self.dtype = array, array.shape, array.dtype
-        else:
-            super().__init__(array)  # type: ignore[no-untyped-call] # xarray's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,7 +386,7 @@ class _Source:
         for dim, (axis, size) in axes.items():
             if dim not in dims:
                 continue
-            if self.lazy_coords and axis.labels is None:
+            if (self.lazy_coords or size > LONGEST_AXIS) and axis.labels is None:
                 lazy.append((dim, axis, size))
             else:
                 decoded[dim] = coordinate(dim, axis, size)
@@ -414,7 +412,7 @@ class _Source:
         fill_value = attrs.get("_FillValue")
         if isinstance(fill_value, str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
-        data = indexing.LazilyIndexedArray(_Lazy(array))
+        data = indexing.LazilyIndexedArray(LazyArray(array))
         # encode with plain Zarr's codecs: what ds.to_zarr writes is then read without n5zarr
         codecs = standard_codecs(placed.view)
         encoding = {

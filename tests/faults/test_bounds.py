@@ -6,6 +6,7 @@ import asyncio
 import bz2
 import gzip
 import itertools
+import json
 import lzma
 import os
 import resource
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 
 import n5zarr
@@ -342,3 +344,42 @@ def test_groups_are_listed_to_a_depth(tmp_path: Path) -> None:
     found = n5zarr.validate(root).findings
     assert any("at most 255 levels" in each.message for each in found)
     assert zarr.open_group(N5Store(root), path=deepest, mode="r").attrs.asdict() == {}
+
+
+def test_what_the_engine_opens_is_not_loaded(tmp_path: Path) -> None:
+    """Text, which xarray shows as objects, and positions along an axis, of any length."""
+    for name, data_type, dimensions in (("text", "string", [2**40]), ("long", "uint8", [2**62, 3])):
+        (tmp_path / f"c.n5/{name}").mkdir(parents=True)
+        document = {
+            "dataType": data_type,
+            "compression": {"type": "raw"},
+            "blockSize": [2] * len(dimensions),
+            "dimensions": dimensions,
+            "axes": ["x", "y"][: len(dimensions)],
+            "units": ["nm", "nm"][: len(dimensions)],
+            "resolution": [1e308, 3][: len(dimensions)],
+        }
+        (tmp_path / f"c.n5/{name}/attributes.json").write_text(json.dumps(document))
+    long = xr.open_dataset(tmp_path / "c.n5/long", engine="n5")
+    assert long.sizes == {"y": 3, "x": 2**62}
+    text = xr.open_dataset(tmp_path / "c.n5/text", engine="n5")
+    assert text["text"].dtype == object
+    assert text["text"][5:8].values.tolist() == ["", "", ""]
+    assert text["x"][1:3].values.tolist() == [1e308, np.inf]
+
+
+def test_a_coordinate_gives_way_to_a_group_of_its_name(tmp_path: Path) -> None:
+    axes: Any = {"axes": ["y", "x"], "units": ["nm", "nm"], "resolution": [2.0, 3.0]}
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=np.ones((3, 5), "u1"), **axes)
+    n5zarr.create_array(tmp_path / "c.n5", path="y/b", data=np.ones(7, "u1"))
+    tree = xr.open_datatree(tmp_path / "c.n5", engine="n5")
+    assert tree["y/b"].shape == (7,)
+    assert tree["a"].dims == ("y", "x")
+    assert list(tree.to_dataset().coords) == ["x"]
+
+
+def test_a_name_too_long_for_a_file_is_missing(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=np.ones((3, 5), "u1"))
+    with pytest.raises(FileNotFoundError, match="got nothing"):
+        n5zarr.open(tmp_path / "c.n5", path="x" * 300)
+    assert "x" * 300 not in n5zarr.open_group(tmp_path / "c.n5")

@@ -6,11 +6,11 @@ node. ``N5ZARR_STRESS=1`` lets processes make longer histories, for minutes.
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import sys
 import tempfile
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from itertools import product
@@ -32,7 +32,6 @@ from tests.property import outside
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_log = logging.getLogger(__name__)  # counts operations: --log-cli-level=INFO
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of open files")
 
@@ -103,6 +102,18 @@ def root() -> Iterator[Path]:
         yield Path(directory, "c.n5")
 
 
+_counts = Counter[str]()  # of operations, by what they work on
+
+
+@pytest.fixture(autouse=True)
+def counted(record_property: Callable[[str, object], None]) -> Iterator[None]:
+    """Tell how many operations a test has looked at."""
+    _counts.clear()
+    yield
+    for what, n in _counts.items():
+        record_property(f"histories of {what}", {"operations": n})
+
+
 _shared: list[Any] = []  # of a process: the barrier of the pool
 
 
@@ -115,7 +126,7 @@ def run(work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any) -> l
     """Let writers work at the same time; return what all of them noted."""
     results = [pool.submit(at_once, work, job) for job in jobs]
     history = [operation for result in results for operation in result.result(PATIENCE)]
-    _log.info("%s: %d operations", work.__name__, len(history))
+    _counts[work.__name__.removeprefix("use_")] += len(history)
     return history
 
 

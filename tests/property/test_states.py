@@ -41,6 +41,7 @@ from tests.property import outside
 from tests.property.model import Box, Container, Dataset, Node, is_at_or_below, parents, pattern
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 STRESS = os.environ.get("N5ZARR_STRESS", "")
@@ -622,8 +623,12 @@ LONG = settings(
 
 
 @pytest.mark.parametrize(("machine", "share"), [(States, 0.8), (StatesInMemory, 0.2)])
-def test_everybody_reads_the_model(machine: type[States], share: float) -> None:
+def test_everybody_reads_the_model(
+    machine: type[States], share: float, record_property: Callable[[str, object], None]
+) -> None:
     run_state_machine_as_test(machine, settings=SHORT)
     while machine.n_steps < share * N_STEPS:
         run_state_machine_as_test(machine, settings=LONG)
         _log.info("%s: %d steps", machine.__name__, machine.n_steps)
+    where = "" if machine.is_local else " in memory"
+    record_property(f"states of containers{where}", {"steps": machine.n_steps})

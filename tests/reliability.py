@@ -1,0 +1,148 @@
+"""Run faults, kills, power cuts, state machines and fuzzing; write the table of a page.
+
+``uv run python -m tests.reliability [--long] [PART ...]`` writes those rows of the table in
+``docs/reliability.md`` that it has run, and leaves the others. It writes nothing if a test fails. Each test tells what it
+has counted by pytest's ``record_property``: a kind, and how often each outcome was seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reliability.md"
+FAULTS = ROOT / "tests" / "faults"
+PARTS = {
+    "store": [FAULTS / "test_inject_store.py"],
+    "system": [FAULTS / "test_os_calls.py"],
+    "limits": [FAULTS / "test_environment.py"],
+    "kills": [FAULTS / "test_kills.py"],
+    "servers": [ROOT / "tests" / "remote" / "test_inject.py"],
+    "states": [ROOT / "tests" / "property" / "test_states.py", FAULTS / "test_histories.py"],
+    "fuzz": [],
+}
+LONG = {"N5ZARR_STRESS": "1", "N5ZARR_KILLS": "50"}
+INPUTS = {False: (2_000, 500, 200), True: (1_000_000, 100_000, 20_000)}  # blocks, documents, keys
+ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([0-9-]+) \|$", re.MULTILINE)
+HEAD = "| what | cases and outcomes | on |\n|---|---|---|\n"
+
+
+def counted(report: Path) -> dict[str, Counter[str]]:
+    """Add up what the tests of a report of pytest have counted, by kind.
+
+    Raises
+    ------
+    ValueError
+        A test failed.
+    """
+    found: dict[str, Counter[str]] = {}
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - our own
+        if case.find("failure") is not None or case.find("error") is not None:
+            message = f"{case.attrib['classname']}: {case.attrib['name']} failed"
+            raise ValueError(message)
+        for each in case.iter("property"):
+            kind, counts = each.attrib["name"], ast.literal_eval(each.attrib["value"])
+            found.setdefault(kind, Counter()).update(counts)
+    return found
+
+
+def text_of(counts: Mapping[str, float]) -> str:
+    """Say how often each outcome was seen, whatever led to it.
+
+    Examples
+    --------
+    >>> text_of({"fails: OSError": 7, "half: right": 1200, "half: OSError": 5})
+    '12 OSError; 1 200 right'
+    """
+    outcomes = Counter[str]()
+    for name, n in counts.items():
+        outcomes[name.rpartition(": ")[2]] += n  # type: ignore[assignment] # seconds and MB, too
+    return "; ".join(f"{n:,} {name}".replace(",", " ") for name, n in sorted(outcomes.items()))
+
+
+def run_tests(files: Iterable[Path], *, is_long: bool) -> dict[str, str]:
+    """Run tests; return the rows that they make."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = ["-q", "-n", "0", "-o", "junit_family=xunit1", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", *options, *map(str, files)]
+        subprocess.run(command, cwd=ROOT, env=os.environ | (LONG if is_long else {}), check=False)
+        return {kind: text_of(counts) for kind, counts in counted(report).items()}
+
+
+def run_fuzzer(*, is_long: bool) -> dict[str, str]:
+    """Fuzz the readers; return a row for each kind of input."""
+    options = zip(("--blocks", "--documents", "--keys"), INPUTS[is_long], strict=True)
+    command = [sys.executable, "-m", "tests.fuzz"]
+    command += [str(word) for option in options for word in option]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {f"fuzzed {line['kind']}": fuzzed(line) for line in lines}  # the last of each counts
+
+
+def fuzzed(line: Mapping[str, float]) -> str:
+    counts = {"inputs": line["cases"], "violations": line["violations"]}
+    slowest, largest = line["seconds_per_mb"], line["largest_mb"]
+    return f"{text_of(counts)}; at most {slowest:.1f} s a MB, {largest:.0f} MB"
+
+
+def table(rows: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    yield HEAD
+    for what, (outcome, day) in sorted(rows.items()):
+        yield f"| {what} | {outcome} | {day} |\n"
+
+
+def updated(page: str, found: Mapping[str, str], day: str) -> str:
+    """Return a page with the rows of its table replaced by those that were found.
+
+    Examples
+    --------
+    >>> page = f"Before.\\n\\n{HEAD}| a | 1 right | 2026-01-01 |\\n| b | 2 right | 2026-01-01 |\\n"
+    >>> print(updated(page, {"b": "3 right"}, "2026-02-02"))
+    Before.
+    <BLANKLINE>
+    | what | cases and outcomes | on |
+    |---|---|---|
+    | a | 1 right | 2026-01-01 |
+    | b | 3 right | 2026-02-02 |
+    <BLANKLINE>
+    """
+    start = page.index(HEAD)
+    old = re.match(rf"{re.escape(HEAD)}(\|.*\n)*", page[start:])
+    assert old is not None
+    rows = {what: (outcome, on) for what, outcome, on in ROW.findall(old[0].removeprefix(HEAD))}
+    rows |= {what: (outcome, day) for what, outcome in found.items()}
+    return page[:start] + "".join(table(rows)) + page[start + len(old[0]) :]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all by default")
+    parser.add_argument("--long", action="store_true", help="hours instead of minutes")
+    given = parser.parse_args()
+    for part in given.parts or PARTS:
+        if PARTS[part]:
+            found = run_tests(PARTS[part], is_long=given.long)
+        else:
+            found = run_fuzzer(is_long=given.long)
+        day = datetime.now(UTC).date().isoformat()
+        PAGE.write_text(updated(PAGE.read_text(), found, day))
+
+
+if __name__ == "__main__":
+    main()
