@@ -214,7 +214,7 @@ class BlockWriter:
         """Return a function that raises if the block that begins so has outgrown the array."""
 
         def check(start: bytes) -> None:
-            if self._is_outgrown(position, start):
+            if self._extent_now(position, start) != self.dataset.extent(position):
                 raise _OutgrownError
 
         return check
@@ -227,7 +227,7 @@ class BlockWriter:
             shape = BlockHeader.from_bytes(start).block_shape
         except N5BlockError:
             return False
-        return any(map(gt, shape, extent))
+        return len(shape) == len(extent) and any(map(gt, shape, extent))
 
     def _extent_now(self, position: N5Tuple, old: bytes | None) -> N5Tuple:
         """Return the extent of the part of a block that is inside the dataset, under its lock.

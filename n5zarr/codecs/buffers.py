@@ -137,10 +137,11 @@ def read_streams(
         stream, size, n_surplus = new(), _FIRST, 0
         while not stream.eof:
             # a decompressor copies what it is given and does not use: of a short stream, little
-            piece = payload[position : position + size] if stream.needs_input else payload[:0]
+            is_hungry = stream.needs_input
+            piece = payload[position : position + size] if is_hungry else payload[:0]
             position, size = position + len(piece), min(2 * size, _PIECE)
             part = stream.decompress(piece, missing or _PIECE)
-            if not part and not piece and not stream.eof:
+            if is_hungry and not part and not piece and not stream.eof:
                 raise damaged(f"the stream is cut off after {n_bytes - missing} of {n_bytes} bytes")
             if missing:
                 parts.append(part)

@@ -223,16 +223,16 @@ def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, J
     positions = opened.ask(opened.container.nodes.grid_positions(path, view))
     if opened.storage.has_stamps:
         stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
-        n_bytes = sum(size for _, _, size in filter(None, stamps))
+        n_bytes = sum(stamp[2] for stamp in stamps if stamp)
     else:  # a listing has the sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": len(positions), "n_bytes_stored": n_bytes}
 
 
-def _stamps(keys: Sequence[str]) -> Steps[Sequence[tuple[int, int, int] | None]]:
+def _stamps(keys: Sequence[str]) -> Steps[Sequence[tuple[int, ...] | None]]:
     """Ask for the stamps of files, which hold their sizes."""
-    answers: Sequence[tuple[int, int, int] | None] = yield [Stamp(key) for key in keys]
+    answers: Sequence[tuple[int, ...] | None] = yield [Stamp(key) for key in keys]
     return answers
 
 

@@ -135,7 +135,7 @@ def _answered(
     return steps.send(answers)
 
 
-def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, int, int] | None, ...]]:
+def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:
     return tuple((yield [Stamp(key) for key in keys]))
 
 
