@@ -1,8 +1,9 @@
 """Run faults, kills, power cuts, state machines and fuzzing; write the table of a page.
 
 ``uv run python -m tests.reliability [--long] [PART ...]`` writes those rows of the table in
-``docs/reliability.md`` that it has run, and leaves the others. It writes nothing if a test fails. Each test tells what it
-has counted by pytest's ``record_property``: a kind, and how often each outcome was seen.
+``docs/reliability.md`` that it has run, and leaves the others. It writes nothing if a test fails.
+Each test tells what it has counted by pytest's ``record_property``: a kind, and how often each
+outcome was seen.
 """
 
 from __future__ import annotations

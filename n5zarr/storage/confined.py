@@ -57,6 +57,8 @@ def is_confined(root: str, key: str) -> bool:
         except OSError as err:
             if err.errno == errno.ELOOP:  # links that lead to each other
                 return False
+            if err.errno == errno.ENAMETOOLONG:
+                return True
             raise
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 

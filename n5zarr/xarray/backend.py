@@ -127,9 +127,8 @@ decode_timedelta : optional
         convention : str, optional
             The only convention of axes to try.
         lazy_coords : bool, optional
-            Whether coordinates are computed when needed, with the limits of
-            :class:`~n5zarr.xarray.affine_index.AffineIndex`. Those of axes with more than 2^27
-            elements always are.
+            Whether coordinates are computed when needed, as those of axes of over 2^27 elements
+            always are, with the limits of :class:`~n5zarr.xarray.affine_index.AffineIndex`.
         storage_options : dict, optional
             For fsspec, with a URL.
         """
