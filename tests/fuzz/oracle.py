@@ -6,8 +6,10 @@ those of the N5 specification and of Java, in the plainest form.
 
 from __future__ import annotations
 
+import gzip
 import math
 import struct
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,9 +178,17 @@ def _everything(payload: bytes, compression: dict[str, Any]) -> bytes:
             low = middle
         except DamagedError:
             high = middle - 1
-    if low == 0:
+    if low == 0 and not _holds_nothing(payload, compression):
         raise DamagedError
-    return decode_payload(payload, low, compression).data
+    return decode_payload(payload, low, compression).data if low else b""
+
+
+def _holds_nothing(payload: bytes, compression: dict[str, Any]) -> bool:
+    """Whether a payload is whole, and there is nothing in it."""
+    try:
+        return compression["type"] == "gzip" and gzip.decompress(payload) == b""
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return False
 
 
 def _strings(data: bytes, n: int) -> np.ndarray:
