@@ -803,6 +803,8 @@ static int is_outgrown(const Box *box, const Block *block)
 {
     char header[MAX_HEADER];
     int64_t n = n_header(box);
+    if (memcmp(block->extent, box->block, (size_t)box->ndim * sizeof *box->block) == 0)
+        return 0; /* full-size: none is larger */
     if (pread(block->file, header, (size_t)n, 0) != n || big_endian(header) != (uint32_t)box->ndim)
         return 0;
     for (int d = 0; d < box->ndim; d++)
@@ -918,7 +920,8 @@ static int overwrite_file(const Box *box, Block *block, const struct iovec *part
         block->file = create(box, block, block->name, O_RDWR | (block->is_whole ? 0 : O_EXCL));
     int holds_new = is_new && !block->is_whole;
     if (block->file < 0 || !(holds_new ? hold(box, block) : hold_as_read(box, block))
-        || fstat(block->file, &status) != 0 || !S_ISREG(status.st_mode) || (is_new && !block->is_whole && status.st_size != 0))
+        || fstat(block->file, &status) != 0 || !S_ISREG(status.st_mode)
+        || (holds_new && status.st_size != 0))
         return LEFT;
     if (status.st_size == 0) {
         if (writev(block->file, parts, 2) == n)

@@ -78,7 +78,7 @@ def _replace_block(
     file_writer: FileWriter,
     path: str,
     parts: tuple[bytes, BufferLike] | None,
-    check: Callable[[bytes], None],
+    check: Callable[[bytes], None] | None,
 ) -> bool:
     """Replace or remove a whole block; False if it has outgrown what is known of the array."""
     try:
@@ -210,8 +210,13 @@ class BlockWriter:
 
         return change
 
-    def check(self, position: N5Tuple) -> Callable[[bytes], None]:
-        """Return a function that raises if the block that begins so has outgrown the array."""
+    def check(self, position: N5Tuple) -> Callable[[bytes], None] | None:
+        """Return a function that raises if the block that begins so has outgrown the array.
+
+        None for a full-size block, which none outgrows.
+        """
+        if self.dataset.extent(position) == self._attributes.block_size:
+            return None
 
         def check(start: bytes) -> None:
             if self._extent_now(position, start) != self.dataset.extent(position):
