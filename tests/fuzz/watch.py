@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
 import resource
@@ -172,6 +173,7 @@ def limit_memory() -> None:
 
 def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, answers: Any) -> None:
     """Try inputs in a process of its own; ``at`` tells which one is tried now."""
+    faulthandler.enable()  # an input that ends the process tells where
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - memory
     with tempfile.TemporaryDirectory(prefix="fuzz", dir=base) as directory:
         harness = make(Path(directory))
