@@ -1,0 +1,74 @@
+"""What each release wrote is read with the same values, types, fill values and attributes."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import n5zarr
+from tests.data.make_release import ATTRIBUTES, RELEASES, dataset, plain, through_zarr
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTAINERS = sorted(RELEASES.glob("*.n5"))
+NODES = {**plain(), **through_zarr()}
+
+each_release = pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.stem)
+
+
+def version(path: Path) -> tuple[int, ...]:
+    return tuple(int(part) for part in path.stem.split("."))
+
+
+def test_there_is_a_container_of_this_version() -> None:
+    assert n5zarr.__version__ in [path.stem for path in CONTAINERS]
+
+
+@each_release
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.parametrize("name", NODES)
+def test_an_array_reads_as_it_was_written(path: Path, name: str) -> None:
+    node = NODES[name]
+    if version(path) < node.since:
+        pytest.skip("this release did not write such a node")
+    for codecs in ("zarr", "n5"):
+        array = zarr.open_array(n5zarr.N5Store(path, codecs=codecs), path=name, mode="r")
+        assert array.dtype == node.values.dtype
+        np.testing.assert_array_equal(array[...], node.values)
+        np.testing.assert_array_equal(array.fill_value, node.fill_value)
+    np.testing.assert_array_equal(n5zarr.open_array(path, path=name)[...], node.values)
+
+
+@each_release
+def test_attributes_read_as_they_were_written(path: Path) -> None:
+    assert dict(zarr.open_group(n5zarr.N5Store(path))["attributes"].attrs) == ATTRIBUTES
+
+
+@each_release
+def test_a_dataset_reads_as_it_was_written(path: Path) -> None:
+    xr.testing.assert_identical(xr.open_dataset(path, engine="n5", group="dataset"), dataset())
+
+
+@each_release
+def test_nothing_changes_by_being_read(path: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(path, tmp_path / "c.n5")
+    for _, node in n5zarr.open_group(copy).members(max_depth=None):
+        if isinstance(node, zarr.Array) and node.dtype.kind != "T":
+            _ = node[...]
+    compared = [filecmp.dircmp(path, copy)]
+    while compared:
+        each = compared.pop()
+        assert [*each.left_only, *each.right_only, *each.diff_files] == [], each.right
+        compared += each.subdirs.values()
+
+
+@each_release
+def test_nothing_is_wrong_with_it(path: Path) -> None:
+    assert list(n5zarr.find_problems(path)) == []
