@@ -10,11 +10,12 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 import zarr
+from numcodecs.registry import get_codec
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
 import n5zarr
@@ -60,6 +61,7 @@ def plain() -> dict[str, Node]:
 def through_zarr() -> dict[str, Node]:
     """Give what zarr writes, and N5 alone cannot express."""
     i, since = numbers("int32"), (0, 1, 0)
+    delta = cast("Any", get_codec)({"id": "delta", "dtype": "<i4"})
     text = np.array([f"block {n} é" for n in i.ravel()], dtype=np.dtypes.StringDType())
     values: dict[str, tuple[np.ndarray[Any, Any], dict[str, Any], Any]] = {
         "bool": (i > 3, {"compressors": GzipCodec(level=5)}, False),
@@ -71,7 +73,7 @@ def through_zarr() -> dict[str, Node]:
         "filled": (i.astype("uint16"), {"fill_value": 9}, 9),
         "sharded": (i.astype("uint32"), {"shards": (6, 4, 8)}, 0),
         "small_end_first": (i.astype("<f4"), {"zarr_format": 2}, 0),
-        "delta": (i, {"zarr_format": 2, "filters": [{"id": "delta", "dtype": "<i4"}]}, 0),
+        "delta": (i, {"zarr_format": 2, "filters": [delta]}, 0),
     }
     return {
         f"zarr/{name}": Node(values=array, since=since, options=options, fill_value=fill_value)
