@@ -32,7 +32,7 @@ def test_there_is_a_container_of_this_version() -> None:
 
 
 @each_release
-@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 @pytest.mark.parametrize("name", NODES)
 def test_an_array_reads_as_it_was_written(path: Path, name: str) -> None:
     node = NODES[name]
