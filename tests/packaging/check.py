@@ -19,7 +19,7 @@ from tests.packaging.sdist import ROOT, tracked
 LIMITS = {".whl": 2_000_000, ".gz": 8_000_000}  # in bytes
 COMPILED = (".so", ".pyd")
 SOURCES = (".c", ".h", ".pyx")
-BESIDES = (".git",)  # .gitignore, .gitattributes and .github are no part of a distribution
+BESIDES = (".gitattributes", ".gitignore")
 
 
 def wheel_problems(path: Path) -> list[str]:

@@ -182,7 +182,7 @@ def test_what_a_source_distribution_lacks_is_found(tmp_path: Path) -> None:
     path = tmp_path / "n5zarr-9.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for name in [*tracked(ROOT), "n5zarr/arrays/_kernel.so"]:
-            if not name.startswith((".git", "tests/test_")):
+            if not name.startswith((".gita", ".giti", "tests/test_")):
                 archive.addfile(tarfile.TarInfo(f"n5zarr-9/{name}"), io.BytesIO(b""))
     found = check.problems(path)
     assert "lacks tests/test_errors.py" in found
