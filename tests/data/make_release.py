@@ -1,4 +1,4 @@
-"""Write a container for later releases to read: ``uv run python -m tests.data.make_release``.
+"""Write containers for later releases to read: ``uv run python -m tests.data.make_release``.
 
 `tests/conformance/test_releases.py` reads those of all releases, and compares them with the values
 here, which are made by numpy. They are never written again; new kinds of nodes are added with the
@@ -39,6 +39,11 @@ class Node:
     since: tuple[int, ...]
     options: dict[str, Any] = field(default_factory=dict)  # of zarr's create_array
     fill_value: Any = 0
+
+    @property
+    def container(self) -> str:
+        """Its name: zarr does not find arrays of v2 in groups of v3."""
+        return "zarr2" if self.options.get("zarr_format") == 2 else "zarr3"
 
 
 def numbers(dtype: str) -> np.ndarray[Any, Any]:
@@ -93,16 +98,22 @@ def dataset() -> xr.Dataset:
     )
 
 
-def write(path: Path) -> None:
+def place(folder: Path, container: str) -> Path:
+    """Find a container of a release."""
+    return folder / f"{folder.name}-{container}.n5"
+
+
+def write(folder: Path) -> None:
     """Write all of it."""
-    store = n5zarr.N5Store(path)
+    path = place(folder, "zarr3")
+    zarr.create_group(n5zarr.N5Store(place(folder, "zarr2")), zarr_format=2)
     for name, node in plain().items():
         n5zarr.create_array(path, path=name, data=node.values, chunks=CHUNKS, **node.options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", zarr.errors.UnstableSpecificationWarning)
         for name, node in through_zarr().items():
             made = zarr.create_array(
-                store,
+                n5zarr.N5Store(place(folder, node.container)),
                 name=name,
                 shape=SHAPE,
                 dtype=node.values.dtype,
@@ -110,12 +121,12 @@ def write(path: Path) -> None:
                 **{"fill_value": node.fill_value, **node.options},
             )
             made[...] = node.values
-    zarr.create_group(store, path="attributes", attributes=ATTRIBUTES)
+    zarr.create_group(n5zarr.N5Store(path), path="attributes", attributes=ATTRIBUTES)
     n5zarr.to_n5(dataset(), f"{path}/dataset", mode="w")
 
 
 def main() -> None:
-    path = RELEASES / f"{n5zarr.__version__}.n5"
+    path = RELEASES / n5zarr.__version__
     if path.exists():
         message = f"{path} is there, and what a release wrote is never written again"
         raise SystemExit(message)
