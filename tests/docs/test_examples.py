@@ -44,7 +44,8 @@ def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """As a user checks code, who has n5zarr installed."""
     for number, block in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
         (tmp_path / f"readme_{number}.py").write_text(block)
-    options = ["--strict", "--config-file=", "--follow-imports=silent", "."]
+    cache = ROOT / ".mypy_cache" / "user"  # beside that of the package, whose options are others
+    options = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}", "."]
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", *options],
         cwd=tmp_path,
