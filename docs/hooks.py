@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import griffe
 from mkdocs.structure.files import File, InclusionLevel
@@ -55,7 +55,7 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
 class Roles(griffe.Extension):
     """Sphinx's roles in docstrings, as links where the site has the name."""
 
-    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         """Replace the roles of a docstring."""
         if obj.docstring:
             obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)
