@@ -1,4 +1,7 @@
-"""Every Python block of the README and the pages runs, beside sample.n5."""
+"""Every Python block of the README and the pages runs, beside sample.n5.
+
+A block of text after it is what it prints. A block that begins with ``# name.py`` is a script.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -20,6 +25,8 @@ from tests.contract.bigstitcher import write_project
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(BLOCK.pattern + r"\n(?:\n```text\n(.*?)^```)?", BLOCK.flags)
+SCRIPT = re.compile(r"# (\w+\.py)\n")
 SHELL = re.compile(r"^```sh\n(n5zarr .*?)^```\n(?:\n```\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
@@ -32,12 +39,28 @@ def name(page: Path) -> str:
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
-    blocks = BLOCK.findall(page.read_text())
-    if any("dataset.xml" in block for block in blocks):
+    blocks = PYTHON.findall(page.read_text())
+    if any("dataset.xml" in block for block, _ in blocks):
         write_project(tmp_path, (0, 1, 3, 4))
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
+    for block, said in blocks:
+        printed = run_block(block, page)
+        assert not said or printed == said.replace("/data/", f"{tmp_path}/"), block
+
+
+def run_block(block: str, page: Path) -> str:
+    """Run a block, as a script if it begins with the name of one, and return what it prints."""
+    script = SCRIPT.match(block)
+    if script is None:
+        with redirect_stdout(StringIO()) as printed:
+            exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
+        return printed.getvalue()
+    Path(script[1]).write_text(block)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script[1]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
