@@ -41,7 +41,7 @@ def test_what_is_sent_to_a_worker_is_small() -> None:
     array = n5zarr.open_array(n5zarr.sample_path(), path="em/s0")
     sent = pickle.dumps(array)
     assert len(sent) < 4096 < array.nbytes
-    np.testing.assert_array_equal(pickle.loads(sent)[...], array[...])  # noqa: S301 - our own
+    np.testing.assert_array_equal(pickle.loads(sent)[...], array[...])
 
 
 if os.environ.get("N5ZARR_TORCH"):
@@ -49,10 +49,14 @@ if os.environ.get("N5ZARR_TORCH"):
     def test_loaders_of_torch(tmp_path: Path) -> None:
         shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
         text = PAGE.read_text()
-        scripts = re.findall(r"^```py(?:thon)?\n(# (\w+\.py)\n.*?)^```", text, re.M | re.S)
+        scripts = re.findall(
+            r"^```py(?:thon)?\n(# (\w+\.py)\n.*?)^```", text, re.MULTILINE | re.DOTALL
+        )
         for script, name in scripts:
             (tmp_path / name).write_text(script)
-        (said,) = re.findall(r"^```py\n.*?^```\n\n```text\n(.*?)^```", text, re.M | re.S)
+        (said,) = re.findall(
+            r"^```py\n.*?^```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+        )
         command = [sys.executable, "training.py"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout == said
