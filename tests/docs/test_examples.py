@@ -70,7 +70,8 @@ def run_python(block: str, page: Path) -> str:
             exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
         return printed.getvalue()
     Path(script[1]).write_text(block)
-    command = [sys.executable, "-W", "error", script[1]]
+    forks = "ignore:This process (pid=:DeprecationWarning"  # which the page tells of
+    command = [sys.executable, "-W", "error", "-W", forks, script[1]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
