@@ -203,6 +203,7 @@ def test_pages_fit_phones_and_their_pictures_load(address: str, browser: Any) ->
 
 def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
     from selenium.webdriver.common.by import By  # noqa: PLC0415 - chromium() skips without it
+    from selenium.webdriver.support import expected_conditions  # noqa: PLC0415
     from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415
 
     resize(browser, 1300, 850)
@@ -211,12 +212,8 @@ def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
         box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
         browser.execute_script("arguments[0].focus()", box)
         box.send_keys(words)
-        WebDriverWait(browser, 30).until(
-            lambda b, expected=expected: any(
-                expected in link.get_attribute("href")
-                for link in b.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
-            )
-        )
+        found = (By.CSS_SELECTOR, f".md-search-result__link[href*='{expected}']")
+        WebDriverWait(browser, 30).until(expected_conditions.presence_of_element_located(found))
 
 
 @pytest.mark.parametrize("dark", [False, True])
