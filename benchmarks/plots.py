@@ -54,7 +54,7 @@ def plots(page: str) -> dict[str, Plot]:
                 "n5zarr.open": [float(row[3]) for row in peers],
                 "zarr.open_array": [float(row[5]) for row in peers],
             },
-            "times as fast as the fastest peer; above 1: n5zarr",
+            "times as fast as the fastest peer; above 1: n5zarr is faster",
         ),
         "converting": Plot(
             [row[0] for row in convert],
@@ -70,34 +70,31 @@ def plots(page: str) -> dict[str, Plot]:
 def draw(plot: Plot, path: Path) -> None:
     """Draw bars, readable at the width of a telephone, with the numbers in the file."""
     n, bar = len(plot.labels), 0.8 / len(plot.series)
-    figure = Figure(figsize=(5.2, 0.9 + 0.42 * n), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(5.2, 1 + 0.44 * n), layout="constrained", facecolor="white")
     axes = figure.subplots()
     for k, (name, values) in enumerate(plot.series.items()):
         places = [i + (k - (len(plot.series) - 1) / 2) * bar for i in range(n)]
         widths = [value - 1 for value in values]
         axes.barh(places, widths, bar * 0.9, left=1, color=COLOURS[k], label=name)
         for value, place in zip(values, places, strict=True):
-            side = (
-                {"ha": "left", "xytext": (3, 0)}
-                if value >= 1
-                else {"ha": "right", "xytext": (-3, 0)}
-            )
+            after = value >= 1
             axes.annotate(
-                f"{value:g}",
+                f"{value:.2f}",
                 (value, place),
+                xytext=(3 if after else -3, 0),
                 textcoords="offset points",
+                ha="left" if after else "right",
                 va="center",
                 fontsize=8,
-                **side,
             )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.12)
-    axes.set_yticks(range(n), plot.labels)
+    axes.margins(x=0.17)
+    axes.set_yticks(range(n), [label.replace(" in ", "\nin ") for label in plot.labels])
     axes.invert_yaxis()
-    axes.set_xlabel(plot.xlabel)
+    figure.supxlabel(plot.xlabel, fontsize=10)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150, metadata={"Software": None, "Description": json.dumps(plot)})
