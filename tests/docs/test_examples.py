@@ -87,17 +87,11 @@ def run_command(line: str) -> str:
 
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """As a user checks code, who has n5zarr installed."""
-<<<<<<< HEAD
-    for number, block in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
-        (tmp_path / f"readme_{number}.py").write_text(block)
-    cache = ROOT / ".mypy_cache" / "user"  # beside that of the package, whose options are others
-    options = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}", "."]
-=======
     for number, (kind, block, *_) in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
         if kind == "python":
             (tmp_path / f"readme_{number}.py").write_text(block)
-    options = ["--strict", "--config-file=", "--follow-imports=silent", "."]
->>>>>>> 1d8eba1bf22978fc6d75f59b5a3a4c63866da8e4
+    cache = ROOT / ".mypy_cache" / "user"  # beside that of the package, whose options are others
+    options = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}", "."]
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", *options],
         cwd=tmp_path,
