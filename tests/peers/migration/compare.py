@@ -146,7 +146,7 @@ def elements_of(folder: Path, dataset: Dataset) -> Any:
         ends = zip(position, dataset.block_size, strict=True)
         box = tuple(slice(i * n, i * n + n) for i, n in ends)[::-1]
         whole[box] = block.values
-    return whole.tolist()
+    return whole.shape, whole.tobytes()
 
 
 # ---------------------------------------------------------------------- both sides
