@@ -169,9 +169,10 @@ def run(python: str, tasks: Sequence[Task], folder: Path) -> list[Found]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     results = pickle.loads(names[1].read_bytes())
+    roots = [Path(task.folder) / "c.n5" for task in tasks]
     return [
-        Found(*result, snapshot(*[Path(task.folder) / "c.n5"] * 2))
-        for task, result in zip(tasks, results, strict=True)
+        Found(value, error, message, snapshot(root, root))
+        for root, (value, error, message) in zip(roots, results, strict=True)
     ]
 
 
@@ -180,8 +181,8 @@ def rows_of(library: Library) -> list[tuple[Row, str, str]]:
     return [
         (
             row,
-            "\n".join((library.before_old, section.before_old)),
-            "\n".join((library.before_new, section.before_new)),
+            f"{library.before_old}\n{section.before_old}",
+            f"{library.before_new}\n{section.before_new}",
         )
         for section in library.sections
         for row in section.rows

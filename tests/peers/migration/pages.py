@@ -34,7 +34,14 @@ def table(library: Library, section: Section, verdicts: Sequence[Verdict]) -> st
     lines = [f"### {section.title}", ""]
     for name, before in ((library.name, section.before_old), ("n5zarr", section.before_new)):
         if before:
-            lines += [f"Before each call of {name}:", "", "```text", *before.splitlines(), "```", ""]
+            lines += [
+                f"Before each call of {name}:",
+                "",
+                "```text",
+                *before.splitlines(),
+                "```",
+                "",
+            ]
     lines += [f"| {library.name} | n5zarr | result |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in cells), ""])
 
@@ -51,7 +58,10 @@ def tables(library: Library, verdicts: Sequence[Verdict]) -> str:
 
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
     """Make the table of counts, one row for each library."""
-    lines = ["| from | calls | equal | differ, with the reason | no counterpart |", "|---|---|---|---|---|"]
+    lines = [
+        "| from | calls | equal | differ, with the reason | no counterpart |",
+        "|---|---|---|---|---|",
+    ]
     for library in LIBRARIES:
         verdicts = found[library.page]
         none = sum(not v.row.new for v in verdicts)
@@ -75,4 +85,6 @@ def pages(found: Mapping[str, Sequence[Verdict]]) -> dict[Path, str]:
     made = {library.page: tables(library, found[library.page]) for library in LIBRARIES}
     made["README"] = counts(found)
     files = {FOLDER / f"{name}.md": text for name, text in made.items()}
-    return {file: with_tables(file.read_text(encoding="utf-8"), text) for file, text in files.items()}
+    return {
+        file: with_tables(file.read_text(encoding="utf-8"), text) for file, text in files.items()
+    }

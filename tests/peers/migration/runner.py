@@ -12,10 +12,9 @@ import io
 import os
 import pickle
 import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -31,20 +30,20 @@ class Task(NamedTuple):
 
 
 class Outcome:
-    """What a task gives: a value, or the names of the error's class and of those it derives from."""
+    """What a task gives: a value, or the names of its error's class and the bases of that."""
 
     def __init__(self) -> None:
         self.value: Any = None
         self.error: tuple[str, ...] = ()
         self.message = ""
 
-    def __enter__(self) -> Outcome:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> bool:
-        if kind is None or not issubclass(kind, Exception):
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, Exception):
             return False
-        self.error = tuple(base.__name__ for base in kind.__mro__)
+        self.error = tuple(base.__name__ for base in type(error).__mro__)
         self.message = str(error)
         return True
 
@@ -56,20 +55,22 @@ def plain(value: Any) -> Any:
         return as_array(np.asarray(value))
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
     if isinstance(value, np.dtype | type):
         return np.dtype(value).newbyteorder("=").name
     if hasattr(kind, "shape") and hasattr(kind, "dtype"):
         return as_array(np.asarray(value[...]))
-    if hasattr(kind, "group_keys") or hasattr(kind, "create_group"):
+    return parts_of(value)
+
+
+def parts_of(value: Any) -> Any:
+    """Make what is compared of a group, a mapping or a list; None for stores and such."""
+    if hasattr(type(value), "create_group"):
         return sorted(value)
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, Iterable):
-        parts = [plain(part) for part in value]
-        return sorted(parts, key=repr) if isinstance(value, set) else parts
-    return None  # stores and such
+        return [plain(part) for part in value]
+    return None
 
 
 def as_array(array: np.ndarray) -> Any:
@@ -83,20 +84,18 @@ def run(task: Task) -> Outcome:
     os.chdir(task.folder)
     names: dict[str, Any] = {"np": np, "values": VALUES.copy(), "Path": Path}
     *first, last = ast.parse(task.code).body
-    with outcome, contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(task.before, names)
-        if isinstance(last, ast.Expr):
-            exec(compile(ast.Module(first, []), "row", "exec"), names)
-            value = eval(compile(ast.Expression(last.value), "row", "eval"), names)
-            outcome.value = plain(value)
-        else:
-            exec(compile(ast.parse(task.code), "row", "exec"), names)
-        outcome.value = printed.getvalue() or outcome.value
+    is_value = isinstance(last, ast.Expr)
+    value = last.value if isinstance(last, ast.Expr) else ast.Constant(None)
+    lines = ast.Module(first if is_value else [*first, last], [])
+    with outcome, contextlib.redirect_stdout(io.StringIO()):
+        exec(task.before, names)  # noqa: S102 - our own rows
+        exec(compile(lines, "row", "exec"), names)  # noqa: S102
+        last_line = compile(ast.Expression(ast.fix_missing_locations(value)), "row", "eval")
+        outcome.value = plain(eval(last_line, names))  # noqa: S307
     return outcome
 
 
 def main(tasks: str, results: str) -> None:
-    warnings.simplefilter("ignore")  # old libraries warn of their own end
     found = [run(Task(*task)) for task in pickle.loads(Path(tasks).read_bytes())]
     Path(results).write_bytes(pickle.dumps([(o.value, o.error, o.message) for o in found]))
 
