@@ -40,6 +40,15 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
 
 
+def test_the_example_of_the_readme_prints_what_follows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (ROOT / "README.md").read_text()
+    ((code, printed),) = re.findall(r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```", text, re.M)
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out == printed
+
+
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """As a user checks code, who has n5zarr installed."""
     for number, block in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
