@@ -44,7 +44,9 @@ def test_the_example_of_the_readme_prints_what_follows_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = (ROOT / "README.md").read_text()
-    ((code, printed),) = re.findall(r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```", text, re.M)
+    ((code, printed),) = re.findall(
+        r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```", text, re.MULTILINE
+    )
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own page
     assert capsys.readouterr().out == printed
 
