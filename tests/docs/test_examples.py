@@ -85,6 +85,17 @@ def run_command(line: str) -> str:
     return re.sub(r" +$", "", result.stdout, flags=re.MULTILINE)
 
 
+def test_the_example_of_the_readme_prints_what_follows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (ROOT / "README.md").read_text()
+    ((code, printed),) = re.findall(
+        r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```", text, re.MULTILINE
+    )
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out == printed
+
+
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """As a user checks code, who has n5zarr installed."""
     for number, (kind, block, *_) in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
