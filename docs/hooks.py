@@ -34,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(file)
 
     for path in [*sorted(ROOT.glob("*.md")), ROOT / "LICENSE"]:
-        place = "index.html" if path.stem == "README" else f"{path.stem.lower()}/index.html"
+        place = "index.html" if path.stem == "README" else f"project/{path.stem.lower()}/index.html"
         add(path.name, place if path.suffix else path.name, path.read_text(encoding="utf-8"))
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         folder = f"notebooks/{path.stem}"

@@ -207,7 +207,7 @@ def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
     from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415
 
     resize(browser, 1300, 850)
-    for words, expected in (("durability", "n5-and-zarr/"), ("open_bdv", "api/xarray/")):
+    for words, expected in (("durability", "safety/"), ("open_bdv", "api/xarray/")):
         browser.get(address)
         box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
         browser.execute_script("arguments[0].focus()", box)
