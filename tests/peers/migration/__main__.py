@@ -11,25 +11,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.peers.environments import environment
 from tests.peers.migration.compare import measure
 from tests.peers.migration.pages import LIBRARIES, pages
 
 
 def main() -> int:
     """Print what is wrong with rows; the pages are written if nothing is."""
-    n_wrong, found = 0, {}
     with tempfile.TemporaryDirectory() as name:
-        for library in LIBRARIES:
-            folder = Path(name) / library.page
-            python = sys.executable
-            if library.packages:
-                python = environment(Path(name) / "env", *library.packages)
-            found[library.page] = measure(library, python, folder)
-            for verdict in found[library.page]:
-                for problem in verdict.problems:
-                    n_wrong += 1
-                    sys.stdout.write(f"{library.name}: {verdict.row.old}: {problem}\n")
+        found = measure(LIBRARIES, Path(name))
+    n_wrong = 0
+    for verdicts in found.values():
+        for verdict in verdicts:
+            for problem in verdict.problems:
+                n_wrong += 1
+                sys.stdout.write(f"{verdict.row.old}: {problem}\n")
     if not n_wrong:
         for file, text in pages(found).items():
             file.write_text(text, encoding="utf-8")

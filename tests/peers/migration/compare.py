@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tests.fuzz.oracle import Dataset, expected_chunk, extent_of
+from tests.peers.environments import environment
 from tests.peers.migration.runner import VALUES, Task
 
 if TYPE_CHECKING:
@@ -189,18 +190,34 @@ def rows_of(library: Library) -> list[tuple[Row, str, str]]:
     ]
 
 
-def measure(library: Library, python: str, folder: Path) -> list[Verdict]:
-    """Run all rows of a library, with the interpreter that has it."""
-    rows = rows_of(library)
-    old = [
-        Task(str(folder / f"old/{n}"), before, row.old) for n, (row, before, _) in enumerate(rows)
-    ]
-    new = [
-        Task(str(folder / f"new/{n}"), before, row.new or "None")
-        for n, (row, _, before) in enumerate(rows)
-    ]
-    theirs, ours = run(python, old, folder / "old"), run(sys.executable, new, folder / "new")
-    return [judge(row, a, b) for (row, _, _), a, b in zip(rows, theirs, ours, strict=True)]
+def measure(libraries: Sequence[Library], folder: Path) -> dict[str, list[Verdict]]:
+    """Run all rows of libraries, and give what is found by the names of their pages.
+
+    The calls of n5zarr run in one process, those of the libraries in one for each environment.
+    """
+    tasks: dict[tuple[str, ...] | None, list[Task]] = {None: []}  # None: the side of n5zarr
+    for library in libraries:
+        old = tasks.setdefault(library.packages, [])
+        for row, before_old, before_new in rows_of(library):
+            old.append(Task(str(folder / f"old/{library.page}/{len(old)}"), before_old, row.old))
+            place = str(folder / f"new/{len(tasks[None])}")
+            tasks[None].append(Task(place, before_new, row.new or "None"))
+    found = {
+        packages: iter(run(interpreter(packages or (), folder), given, folder / f"run/{n}"))
+        for n, (packages, given) in enumerate(tasks.items())
+    }
+    return {
+        library.page: [
+            judge(row, next(found[library.packages]), next(found[None]))
+            for row, _, _ in rows_of(library)
+        ]
+        for library in libraries
+    }
+
+
+def interpreter(packages: tuple[str, ...], folder: Path) -> str:
+    """Give the interpreter that has some packages, or the one of the tests without any."""
+    return environment(folder / "env", *packages) if packages else sys.executable
 
 
 def judge(row: Row, old: Found, new: Found) -> Verdict:
