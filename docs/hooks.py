@@ -52,6 +52,12 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     return _NOTEBOOK.sub(r"\1.md", markdown)
 
 
+def on_page_content(html: str, *, page: Page, **_: object) -> str:
+    """Name the pages of migration for site.css."""
+    is_migration = page.file.src_uri.startswith("migration/")
+    return f'<div class="migration">{html}</div>' if is_migration else html
+
+
 class Roles(griffe.Extension):
     """Sphinx's roles in docstrings, as links where the site has the name."""
 

@@ -41,7 +41,15 @@ PUBLIC = {
     ENGINE,
     ACCESSOR,
 }
-ON_PHONES = ("", "support/", "benchmarks/", "api/containers/", "notebooks/01-open-n5/")
+ON_PHONES = (
+    "",
+    "support/",
+    "benchmarks/",
+    "migration/zarr-2/",
+    "api/containers/",
+    "notebooks/01-open-n5/",
+    "notebooks/06-a-bigstitcher-project/",
+)
 TOO_WIDE = """
 const width = document.documentElement.clientWidth;
 const scrolls = (e) => e && e !== document.body &&
