@@ -311,6 +311,7 @@ class DatasetView:
             "fill_value": self._v3_fill_value,
             "codecs": self.v3_codecs,
         }
+        # N5's keys win, whatever the record says
         document = {**document, **self.record.extra, **document, **(self.given or {})}
         # the rest of the given document may be outdated: these members change
         document |= {"shape": self.shape, "attributes": self.attributes}
