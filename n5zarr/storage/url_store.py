@@ -11,7 +11,7 @@ import asyncio
 import re
 from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Self, override
+from typing import TYPE_CHECKING, Any, Self, override
 from urllib.parse import quote, unquote
 
 import zarr
@@ -23,6 +23,7 @@ from n5zarr.errors import (
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
+    from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
@@ -53,6 +54,11 @@ def without_secrets(text: str) -> str:
 
 class UrlStore(FsspecStore):
     """FsspecStore that raises on failed requests and accepts any key."""
+
+    def __init__(self, fs: AsyncFileSystem, **options: Any) -> None:  # noqa: ANN401 - as zarr's
+        super().__init__(fs, **options)
+        if "zip" in fs.protocol:  # fsspec < 2026.9 raises it for names that the file does not hold
+            self.allowed_exceptions = (*self.allowed_exceptions, KeyError)
 
     @classmethod
     def of(cls, store: FsspecStore) -> Self:

@@ -1,4 +1,9 @@
-"""Every Python block of the README and the pages runs, beside sample.n5."""
+"""The code of the README and the pages runs, in the order of each page, beside sample.n5.
+
+A block of text after it is what it prints; lines of ``  ...`` stand for any. A block of Python that
+begins with ``# name.py`` is a script. The commands of blocks of ``sh`` run, those of ``bash`` do
+not: they are for data of the reader's, or wait for Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -18,9 +25,12 @@ from n5zarr.cli.app import app
 from tests.contract.bigstitcher import write_project
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-SHELL = re.compile(r"^```sh\n(n5zarr .*?)^```\n(?:\n```\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+BLOCK = re.compile(
+    r"^```(python|sh)\n(.*?)^```\n(\n```(?:text)?\n(.*?)^```)?", re.DOTALL | re.MULTILINE
+)
+SCRIPT = re.compile(r"# (\w+\.py)\n")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -29,22 +39,70 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:Endian.big is deprecated:DeprecationWarning")  # of zarr-n5
+@pytest.mark.filterwarnings("ignore:The linked table for DynamicTableRegion:UserWarning")  # pynwb
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_blocks_of_a_page_run_in_order(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
     blocks = BLOCK.findall(page.read_text())
-    if any("dataset.xml" in block for block in blocks):
+    if any("dataset.xml" in block for _, block, *_ in blocks):
         write_project(tmp_path, (0, 1, 3, 4))
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
+    for kind, block, is_said, said in blocks:
+        if kind == "python":
+            printed = run_python(block, page)
+        elif block.startswith("n5zarr ") and page.parent == DOCS:
+            printed = "".join(run_command(line) for line in block.splitlines())
+        else:
+            continue
+        if is_said:
+            expected = re.escape(said.replace("/data/", f"{tmp_path}/"))
+            expected = expected.replace(re.escape("  ...\n"), "(?:  .*\\n)*")
+            assert re.fullmatch(expected, printed), (block, printed)
+
+
+def run_python(block: str, page: Path) -> str:
+    """Run a block, as a script if it begins with the name of one, and return what it prints."""
+    script = SCRIPT.match(block)
+    if script is None:
+        with redirect_stdout(StringIO()) as printed:
+            exec(compile(block, page, "exec"), {})  # noqa: S102 - our own pages
+        return printed.getvalue()
+    Path(script[1]).write_text(block)
+    forks = "ignore:This process (pid=:DeprecationWarning"  # which the page tells of
+    command = [sys.executable, "-W", "error", "-W", forks, script[1]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_command(line: str) -> str:
+    """Run a command, and return what it prints; it ends with 1 if ``|| true`` says so."""
+    _, *words = shlex.split(line.removesuffix("|| true"), comments=True)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == line.endswith("|| true"), (line, result.output)
+    return re.sub(r" +$", "", result.stdout, flags=re.MULTILINE)
+
+
+def test_the_example_of_the_readme_prints_what_follows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (ROOT / "README.md").read_text()
+    ((code, printed),) = re.findall(
+        r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```", text, re.MULTILINE
+    )
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out == printed
 
 
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """As a user checks code, who has n5zarr installed."""
-    for number, block in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
-        (tmp_path / f"readme_{number}.py").write_text(block)
-    options = ["--strict", "--config-file=", "--follow-imports=silent", "."]
+    for number, (kind, block, *_) in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
+        if kind == "python":
+            (tmp_path / f"readme_{number}.py").write_text(block)
+    cache = ROOT / ".mypy_cache" / "user"  # beside that of the package, whose options are others
+    options = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}", "."]
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", *options],
         cwd=tmp_path,
@@ -54,28 +112,6 @@ def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
         check=False,
     )
     assert "Success: no issues found in" in checked.stdout, checked.stdout + checked.stderr
-
-
-def test_the_commands_run_and_print_what_the_page_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each block of commands of the page, and the block of output that follows it, if any."""
-    shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
-    monkeypatch.chdir(tmp_path)
-    examples = SHELL.findall((ROOT / "docs" / "command-line.md").read_text())
-    assert len(examples) > 5
-    for commands, said in examples:
-        printed = ""
-        for command in commands.splitlines():
-            program, *words = shlex.split(command.removesuffix("|| true"))
-            assert program == "n5zarr"
-            result = CliRunner().invoke(app, words)
-            is_told = command.endswith("|| true")
-            assert result.exit_code == is_told, result.output
-            printed += result.stdout
-        expected = re.escape(said.replace("/data/", f"{tmp_path}/"))
-        expected = expected.replace(re.escape("  ...\n"), "(?:  .*\\n)*")
-        assert re.fullmatch(expected or ".*", printed, re.DOTALL), (command, printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted(ROOT.glob("docs/design/20*-*.md"))
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(ROOT.glob("*.md")),
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
 PRESENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which names what is gone, too

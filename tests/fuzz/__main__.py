@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--seconds", type=float, default=86400, help="for each kind, at most")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--folder", type=Path, default=Path("fuzz-found"))
+    parser.add_argument("--folder", type=Path, default=Path(".fuzz/found"))
     parser.add_argument("--replay", action="store_true", help="try the inputs that were kept")
     options = parser.parse_args()
     if options.replay:

@@ -95,7 +95,7 @@ def keep_found(guided: Guided, folder: Path, most: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=600)
-    parser.add_argument("--found", type=Path, default=Path("fuzz-guided"))
+    parser.add_argument("--found", type=Path, default=Path(".fuzz/guided"))
     parser.add_argument("--keep", type=int, default=0, help="add so many to the corpus, and end")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fuzz") as directory:

@@ -1,0 +1,61 @@
+"""What the site shows beside the pages of this folder: files from outside it, and notebooks.
+
+Pages link to files as they lie in the repository, so that links work there and on the site.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import griffe
+from mkdocs.structure.files import File, InclusionLevel
+from nbconvert import MarkdownExporter
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+_INTO_DOCS = re.compile(r"(?<=\]\()(?:\.\./)?docs/")  # of a link outside this folder
+_NOTEBOOK = re.compile(r"(?<=\]\()([\w./-]+)\.ipynb(?=\))")
+_ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what lies outside this folder, under the paths that links have: ``../CHANGELOG.md``."""
+
+    def add(name: str, place: str, content: str | bytes) -> None:
+        kept = InclusionLevel.INCLUDED  # although names that begin with a dot are left out
+        file = File.generated(config, f"../{name}", content=content, inclusion=kept)
+        file.dest_uri = place
+        files.append(file)
+
+    for path in [*sorted(ROOT.glob("*.md")), ROOT / "LICENSE"]:
+        place = "index.html" if path.stem == "README" else f"project/{path.stem.lower()}/index.html"
+        add(path.name, place if path.suffix else path.name, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        folder = f"notebooks/{path.stem}"
+        text, others = MarkdownExporter().from_filename(str(path), {"unique_key": path.stem})
+        add(f"{folder}.md", f"{folder}/index.html", text)
+        for name, content in others["outputs"].items():
+            add(f"notebooks/{name}", f"notebooks/{name}", content)
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
+    """Make links lead to the pages of the site."""
+    if page.file.src_uri.startswith("../"):
+        markdown = _INTO_DOCS.sub("/", markdown)
+    return _NOTEBOOK.sub(r"\1.md", markdown)
+
+
+class Roles(griffe.Extension):
+    """Sphinx's roles in docstrings, as links where the site has the name."""
+
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
+        """Replace the roles of a docstring."""
+        if obj.docstring:
+            obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)

@@ -1,0 +1,225 @@
+"""The site builds without a warning, needs no other host, and has every page and public name."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+import yaml
+
+from tests.test_public_api import (  # fmt: skip
+    ACCESSOR_METHODS,
+    ACCESSOR_PROPERTIES,
+    NAMES,
+    STORE_METHODS,
+    STORE_PROPERTIES,
+)
+from tests.viewing.browser import chromium, complaints, resize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+ENGINE, ACCESSOR = "n5zarr.xarray.backend.N5BackendEntrypoint", "n5zarr.xarray.accessor.N5Accessor"
+MODULES_OF_THEIR_OWN = ("n5zarr.hdmf", "n5zarr.format", "n5zarr.errors")
+PUBLIC = {
+    *(f"n5zarr.{name}" for name in NAMES["n5zarr"] - NAMES["n5zarr.errors"]),
+    *(f"{module}.{name}" for module in MODULES_OF_THEIR_OWN for name in NAMES[module]),
+    ENGINE,
+    ACCESSOR,
+}
+ON_PHONES = ("", "support/", "benchmarks/", "api/containers/", "notebooks/01-open-n5/")
+TOO_WIDE = """
+const width = document.documentElement.clientWidth;
+const scrolls = (e) => e && e !== document.body &&
+  (/auto|scroll|hidden/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+return [...document.querySelectorAll(".md-content *")].filter((e) => {
+  const box = e.getBoundingClientRect();
+  return box.width && box.right > width + 1 && !scrolls(e);
+}).map((e) => e.outerHTML.slice(0, 80));
+"""
+
+
+class Page(HTMLParser):
+    """What a page loads, links to, and is linked to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values.get("id", "")} | ({values.get("name", "")} if tag == "a" else set())
+        if tag == "a":
+            self.links.append(values.get("href", ""))
+        elif tag == "link" and values["rel"] not in {"canonical", "next", "prev"}:
+            self.loads.append(values["href"])
+        elif tag != "link":
+            self.loads += [values[name] for name in ("src", "srcset", "data") if values.get(name)]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site, as ``mkdocs build --strict`` does."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", folder],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    """Return all pages by their addresses below the root."""
+    found = sorted(site.rglob("index.html"))
+    return {
+        f"{file.parent.relative_to(site).as_posix()}/".removeprefix("./"): Page(file.read_text())
+        for file in found
+    }
+
+
+def in_navigation(entry: Any) -> Iterator[str]:
+    """List the files of the navigation, or of a part of it."""
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for each in entry.values() if isinstance(entry, dict) else entry:
+            yield from in_navigation(each)
+
+
+def test_each_page_is_in_the_navigation_once() -> None:
+    listed = sorted(in_navigation(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
+    pages = [p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")]
+    records = [page for page in pages if re.match(r"design/\d", page)]  # design/README.md has them
+    outside = [f"../{p.name}" for p in ROOT.glob("*.md")]
+    notebooks = [f"../notebooks/{p.stem}.md" for p in ROOT.glob("notebooks/*.ipynb")]
+    assert listed == sorted({*pages, *outside, *notebooks} - {*records})
+
+
+def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
+    for address, page in pages.items():
+        for each in page.loads:
+            assert not re.match(r"(\w+:)?//", each), (address, each)
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", sheet.read_text()), sheet
+    # Material's script loads this library from another host for such blocks
+    assert not any('class="mermaid"' in p.read_text() for p in site.rglob("index.html"))
+
+
+def test_links_and_files_of_the_built_pages_exist(site: Path, pages: dict[str, Page]) -> None:
+    for address, page in pages.items():
+        for link in {*page.links, *page.loads}:
+            parts = urlsplit(urljoin(f"/{address}", link))
+            if parts.scheme or parts.netloc:
+                continue
+            path = unquote(parts.path).removeprefix("/")
+            if path in pages:
+                assert unquote(parts.fragment) in pages[path].anchors, (address, link)
+            else:
+                assert (site / path).is_file(), (address, link)
+
+
+def test_the_search_index_has_every_page(site: Path, pages: dict[str, Page]) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    assert {each["location"].partition("#")[0] for each in index} == set(pages)
+    assert {f"n5zarr.{name}" for name in NAMES["n5zarr"] - NAMES["n5zarr.errors"]} <= {
+        each["location"].partition("#")[2] for each in index
+    }
+
+
+def test_each_public_name_is_on_one_page(site: Path) -> None:
+    named = [
+        name
+        for page in (DOCS / "api").glob("*.md")
+        for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)
+    ]
+    assert sorted(named) == sorted(PUBLIC)
+    inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"zlib.\n", 1)[1])
+    objects = {line.split()[0] for line in inventory.decode().splitlines()}
+    assert objects >= PUBLIC
+    for owner, public in {
+        "n5zarr.N5Store": STORE_METHODS.keys() | STORE_PROPERTIES,
+        ACCESSOR: ACCESSOR_METHODS.keys() | ACCESSOR_PROPERTIES,
+    }.items():
+        shown = {name.removeprefix(f"{owner}.") for name in objects if name.startswith(f"{owner}.")}
+        assert shown
+        assert shown <= public
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
+
+
+def test_pages_fit_phones_and_their_pictures_load(address: str, browser: Any) -> None:
+    resize(browser, 390, 800)
+    for path in ON_PHONES:
+        browser.get(address + path)
+        assert browser.execute_script(TOO_WIDE) == [], path
+        broken = "return [...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)"
+        assert browser.execute_script(broken) == [], path
+    assert complaints(browser) == []
+
+
+def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
+    from selenium.webdriver.common.by import By  # noqa: PLC0415 - chromium() skips without it
+    from selenium.webdriver.support import expected_conditions  # noqa: PLC0415
+    from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415
+
+    resize(browser, 1300, 850)
+    for words, expected in (("durability", "safety/"), ("open_bdv", "api/xarray/")):
+        browser.get(address)
+        box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
+        browser.execute_script("arguments[0].focus()", box)
+        box.send_keys(words)
+        found = (By.CSS_SELECTOR, f".md-search-result__link[href*='{expected}']")
+        WebDriverWait(browser, 30).until(expected_conditions.presence_of_element_located(found))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_are_those_of_the_system(address: str, browser: Any, *, dark: bool) -> None:
+    resize(browser, 1300, 850, dark=dark)
+    browser.get(address)
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    red = int(re.findall(r"\d+", browser.execute_script(colour))[0])
+    assert (red < 100) == dark
