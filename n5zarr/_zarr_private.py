@@ -6,6 +6,7 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can go.
   Drop it when zarr has a public function for this.
 - ``from_other_loop``: the same for a coroutine that another event loop waits for.
 - ``ChunkCodecs``: runs the codecs of an array on one chunk. Drop it when zarr has a public way.
+- ``check_codecs``: what zarr does when it opens an array, without a store. Drop it as the above.
 - ``spelled``: zarr may write a document with other spellings than it read; only zarr's own class of
   array metadata knows which. Drop it when that class is public.
 - ``FusedCodecPipeline``, ``fused_pipeline``, ``default_pipeline``, ``register_pipeline``,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MISSING",
     "PRESENT",
+    "REFUSALS",
     "ArrayV2Metadata",
     "ArrayV3Metadata",
     "ChunkCodecs",
@@ -91,6 +93,7 @@ __all__ = [
     "GetResult",
     "LocalStore",
     "async_group",
+    "check_codecs",
     "chunk_spec",
     "default_pipeline",
     "default_pipeline_name",
@@ -175,6 +178,17 @@ def async_group(group: zarr.Group) -> zarr.AsyncGroup:
 def spelled(document: dict[str, Any]) -> dict[str, Any]:
     """Rewrite a ``zarr.json`` or ``.zarray`` of an array in zarr's own spelling."""
     return parse_array_metadata(document).to_dict()
+
+
+REFUSALS = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+"""What zarr, numcodecs and numpy raise for documents that make no sense."""
+
+
+def check_codecs(document: dict[str, Any]) -> None:
+    """Raise one of ``REFUSALS`` if zarr opens no array of a ``zarr.json`` or ``.zarray``."""
+    fused_pipeline(parse_array_metadata(document))
 
 
 class ChunkCodecs:

@@ -1,4 +1,7 @@
-"""For all tests: profiles of hypothesis, a mark of xarray's tests, and which skips are right.
+"""For all tests: processes, hypothesis, a mark of xarray's tests, and which skips are right.
+
+Folders of tests run in one process more than there are cores, as many tests wait; files and what
+is chosen by ``-k`` run in this one, and ``-n`` chooses otherwise.
 
 ``N5ZARR_HYPOTHESIS=nightly`` takes long. ``N5ZARR_REQUIRE_PEERS=1``, as in CI, makes a test fail
 that would be skipped because something is missing that can be had: a peer, an extra, the compiled
@@ -7,8 +10,10 @@ kernel. Only the skips that ``RIGHT_SKIPS`` lists remain.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +61,23 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("N5ZARR_HYPOTHESIS", "default"))
+
+gc.disable()  # while modules are imported, a tenth of which it takes: nothing is garbage then
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what all tests share out of each collection of garbage."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Choose how many processes run the tests; 0 is this one."""
+    option = config.option
+    is_part = option.keyword or option.markexpr or option.collectonly
+    has_folder = any(Path(argument).is_dir() for argument in config.args)
+    return 1 + (os.cpu_count() or 1) if has_folder and not is_part else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

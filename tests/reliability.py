@@ -33,6 +33,9 @@ PARTS = {
     "system": [FAULTS / "test_os_calls.py"],
     "limits": [FAULTS / "test_environment.py"],
     "kills": [FAULTS / "test_kills.py"],
+    "conversions": [
+        ROOT / "tests" / "contract" / "test_convert.py::test_a_killed_run_goes_on_where_it_stopped"
+    ],
     "servers": [ROOT / "tests" / "remote" / "test_inject.py"],
     "states": [ROOT / "tests" / "property" / "test_states.py", FAULTS / "test_histories.py"],
     "fuzz": [],

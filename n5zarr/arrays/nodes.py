@@ -15,6 +15,7 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata, async_group, sync, with_attributes
+from n5zarr.container import codec_chain
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
@@ -92,8 +93,15 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
 
 
 def standard_codecs(view: DatasetView) -> tuple[Codec, ...]:
-    """Return the codecs that a dataset has in plain Zarr, with its axes in C order."""
+    """Return the codecs that a dataset has in plain Zarr, with its axes in C order.
+
+    Raises
+    ------
+    N5AttributesError
+        Zarr makes no array of those in the record (``kind="compression"``).
+    """
     plain = replace(view, codecs="zarr", axis_order="C", zarr_format=3)
+    codec_chain.check(plain)
     document = plain.document() | {"attributes": {}}
     metadata = _metadata(document) if _is_ordinary(plain) else ArrayV3Metadata.from_dict(document)
     return metadata.inner_codecs

@@ -41,6 +41,7 @@ __all__ = [
     "read_description",
     "read_layout",
     "read_placed",
+    "read_placed_by_each",
 ]
 
 # attributes that dimensions and coordinates replace
@@ -213,14 +214,11 @@ def read_placed(
     description : Description, optional
         BigDataViewer's XML; by default :func:`read_description` searches for it.
     """
-    above = yield from nodes.above(path)
-    group = path.rpartition("/")[0]
-    first = join(group, "s0")
-    beside = yield from nodes.datasets([first] if path else [])
-    bdv_view = yield from _bdv_view(path, description)
-    placed = _place(path, view, above, beside.get(first), convention, bdv_view)
+    above, first, bdv_view = yield from _around(nodes, path, description)
+    placed = _place(path, view, above, first, convention, bdv_view)
     if not path:
         return placed
+    group = path.rpartition("/")[0]
     named_alike = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
     datasets = yield from nodes.datasets(named_alike)
     named = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
@@ -228,6 +226,28 @@ def read_placed(
         c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes[c.name])
     }
     return replace(placed, coordinates=coordinates)
+
+
+def read_placed_by_each(
+    nodes: Nodes, path: str, view: DatasetView, conventions: Sequence[str]
+) -> Steps[dict[str, Placed]]:
+    """Read the axes of a dataset by each of some conventions alone, without coordinates.
+
+    See :func:`read_placed`; the documents around the dataset are read once.
+    """
+    above, first, bdv_view = yield from _around(nodes, path)
+    return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}
+
+
+type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, View | None]
+
+
+def _around(nodes: Nodes, path: str, description: Description | None = None) -> Steps[_Around]:
+    """Read what axes also depend on: the groups above, the level ``s0``, BigDataViewer's XML."""
+    above = yield from nodes.above(path)
+    first = join(path.rpartition("/")[0], "s0")
+    beside = yield from nodes.datasets([first] if path else [])
+    return above, beside.get(first), (yield from _bdv_view(path, description))
 
 
 def read_layout(

@@ -7,22 +7,57 @@ Here these chunks become arrays, from which blocks are made, and arrays become s
 from __future__ import annotations
 
 import json
+import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr_private import ChunkCodecs
+from n5zarr._zarr_private import REFUSALS, ChunkCodecs, check_codecs
+from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError, Problem
+from n5zarr.format.attributes import ZARR_KEY
 
 if TYPE_CHECKING:
     import numpy as np
 
     from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["decode", "encode"]
+__all__ = ["check", "decode", "encode"]
+
+
+def check(view: DatasetView) -> None:
+    """Raise if the record of a dataset has codecs, or other members, of which zarr makes no array.
+
+    Raises
+    ------
+    N5AttributesError
+        It has (``kind="compression"``).
+    """
+    record = view.record
+    if view.given is None and (record.codecs is not None or record.v2 or record.extra):
+        document = view.document() | {"attributes": {}}
+        _check(json.dumps(document))
+
+
+@lru_cache(maxsize=256)
+def _check(document: str) -> None:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # zarr warns when it opens the array
+            check_codecs(json.loads(document))
+    except REFUSALS as err:
+        message = f"expected the codecs of an array, of which zarr says: {str(err)[:200]}"
+        raise N5AttributesError([Problem((ZARR_KEY,), message, "compression")]) from err
 
 
 @lru_cache(maxsize=256)
 def _codecs(document: str) -> ChunkCodecs:
     return ChunkCodecs(json.loads(document))
+
+
+def _refused(document: str, err: Exception) -> N5UnsupportedError:
+    members = json.loads(document)
+    codecs = members.get("codecs") or [members.get("filters"), members.get("compressor")]
+    message = f"codecs {codecs!r:.200}: zarr runs them and says: {str(err)[:200] or repr(err)}"
+    return N5UnsupportedError(message, kind="compression")
 
 
 def decode(chunk: memoryview, document: str) -> np.ndarray:
@@ -40,10 +75,20 @@ def decode(chunk: memoryview, document: str) -> np.ndarray:
     numpy.ndarray
         The full-size chunk, axes in the order of the Zarr array.
     """
-    decoded: np.ndarray = _codecs(document).decode(chunk)
+    try:
+        decoded: np.ndarray = _codecs(document).decode(chunk)
+    except N5Error:
+        raise
+    except REFUSALS as err:
+        raise _refused(document, err) from err
     return decoded
 
 
 def encode(array: np.ndarray, document: str) -> BufferLike:
     """Encode a chunk as Zarr reads it; the inverse of :func:`decode`."""
-    return _codecs(document).encode(array)
+    try:
+        return _codecs(document).encode(array)
+    except N5Error:
+        raise
+    except REFUSALS as err:
+        raise _refused(document, err) from err

@@ -9,6 +9,7 @@ import numpy as np
 from zarr.dtype import parse_dtype
 from zarr.errors import UnstableSpecificationWarning
 
+from n5zarr._zarr_private import REFUSALS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.zarr_view.element import Element
 
@@ -90,10 +91,13 @@ def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
 
 def _parse(data_type: object, zarr_format: ZarrFormat) -> ZDType:
     try:
-        return parse_dtype(data_type, zarr_format=zarr_format)  # type: ignore[arg-type]
-    except (ValueError, TypeError) as err:
+        zdtype = parse_dtype(data_type, zarr_format=zarr_format)  # type: ignore[arg-type]
+        # numpy refuses fields of the same name, and texts that are too long
+        zdtype.to_native_dtype(), zdtype.default_scalar()
+    except REFUSALS as err:
         message = f"data type: expected one that zarr knows, got {data_type!r:.80}"
         raise N5UnrepresentableError(message, kind="data-type") from err
+    return zdtype
 
 
 def _v2_type(document: Mapping[str, Any]) -> ZDType:
@@ -110,7 +114,7 @@ def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object
         return scalar
     try:
         scalar = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
-    except (ValueError, TypeError, OverflowError) as err:
+    except REFUSALS as err:
         message = f"fill_value: expected one of {zdtype.to_native_dtype()}, got {fill_value!r:.80}"
         raise N5UnrepresentableError(message, kind="data-type") from err
     return scalar

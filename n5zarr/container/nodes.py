@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from n5zarr.container import codec_chain
 from n5zarr.container.block_listing import grid_position_rows, holds_blocks
 from n5zarr.container.data_types import default_fill, element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_n5, holds_nodes
@@ -216,10 +217,12 @@ class Nodes:
             zarr_format=zarr_format,
             chunk_grid=self.options.chunk_grid,
         )
-        if element is None or zarr_format == 3:
-            return view
-        data_type = record.data_type or parsed.data_type.value
-        return replace(view, v2_fill=v2_fill(data_type, record.fill_value, view.v2_dtype))
+        if element is not None and zarr_format == 2:
+            data_type = record.data_type or parsed.data_type.value
+            fill = v2_fill(data_type, record.fill_value, view.v2_dtype)
+            view = replace(view, v2_fill=fill)
+        codec_chain.check(view)
+        return view
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
         """Whether a path without document is a group: a directory, but not one of blocks.

@@ -343,6 +343,14 @@ def remove_tree(
     if sync is not None:
         sync(changed)
     for name in hidden:
+        _remove_hidden(name)
+
+
+def _remove_hidden(name: str) -> None:
+    """Remove a directory with all in it; once more if that fails, since no one would find it."""
+    try:
+        shutil.rmtree(name)
+    except OSError:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(name)
 
@@ -366,7 +374,7 @@ def _hidden(path: Path) -> str:
     try:
         os.rename(name, hidden)
     except OSError:  # a mount point, or one may not write into the directory above
-        return name
+        return hidden if os.path.lexists(hidden) else name  # file systems of networks err
     return hidden
 
 

@@ -310,9 +310,9 @@ class DatasetView:
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": self._v3_fill_value,
             "codecs": self.v3_codecs,
-            **self.record.extra,
-            **(self.given or {}),
         }
+        # N5's keys win, whatever the record says
+        document = {**document, **self.record.extra, **document, **(self.given or {})}
         # the rest of the given document may be outdated: these members change
         document |= {"shape": self.shape, "attributes": self.attributes}
         document.pop("dimension_names", None)

@@ -41,7 +41,7 @@ from n5zarr.errors import (
 from n5zarr.tools.convert.target import ZarrTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 DATA = Path(__file__).parents[1] / "data"
 JAVA = DATA / "java"
@@ -382,7 +382,10 @@ def contents(folder: Path) -> dict[str, str]:
     ids=str,
 )
 def test_a_killed_run_goes_on_where_it_stopped(
-    suffix: str, options: dict[str, Any], tmp_path: Path
+    suffix: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     source = tmp_path / "in.n5"
     values = np.random.default_rng(3).integers(0, 60000, (96, 160, 192), "u2")
@@ -418,6 +421,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
             file.unlink()
         assert contents(out) == contents(wanted)
     assert n_interrupted
+    record_property("kills of conversions", {"kills": N_KILLS, "resumed": n_interrupted})
 
 
 def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numcodecs
+import numpy as np
 import pytest
+import xarray as xr
 import zarr
 
 import n5zarr
@@ -61,6 +63,72 @@ def test_no_codec_runs_what_a_block_holds(tmp_path: Path, record: Any, data_type
         assert not ran.exists()
     pickle.loads(payload)
     assert ran.exists()
+
+
+def _numcodec(name: str, **configuration: Any) -> Any:
+    chain = [{"name": f"numcodecs.{name}", "configuration": configuration}, {"name": "bytes"}]
+    return {"codecs": chain}
+
+
+SHUFFLED = {"name": "transpose", "configuration": {"order": [5, 7]}}
+TWICE = {"name": "structured", "configuration": {"fields": [["a", "uint8"], ["a", "uint8"]]}}
+LONG = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 2**40}}
+FORGED: dict[str, Any] = {
+    "an unknown codec": {"codecs": [{"name": "nosuch"}]},
+    "a codec that is none of Zarr's": _numcodec("pickle"),
+    "no codecs": {"codecs": []},
+    "codecs without names": {"codecs": ["bytes", {"name": {}}]},
+    "a transposition of other axes": {"codecs": [SHUFFLED, {"name": "bytes"}]},
+    "elements without a byte order": _numcodec("astype", encode_dtype="<f8", decode_dtype="<u1"),
+    "a filter of objects": _numcodec("delta", dtype="|O"),
+    "an offset that is no number": _numcodec("fixedscaleoffset", dtype="<f8", scale=0, offset="x"),
+    "very many digits": _numcodec("quantize", dtype="<f8", digits=10**9),
+    "fields of the same name": {"data_type": TWICE},
+    "texts of a terabyte": {"data_type": LONG},
+    "members to be understood": {"extra": {"foo": {"must_understand": True}}},
+    "v2, pickles": {"zarr_format": 2, "v2": {"filters": [{"id": "pickle"}]}},
+    "v2, filters that are none": {"zarr_format": 2, "v2": {"compressor": 5, "filters": 7}},
+    "v2, a fill value of text": {"zarr_format": 2, "v2": {"fill_value": "zzz"}},
+    "v2, an unknown order": {"zarr_format": 2, "v2": {"order": 5}},
+}
+
+
+@pytest.mark.parametrize("record", FORGED.values(), ids=FORGED)
+def test_a_forged_record_is_named_or_does_not_matter(tmp_path: Path, record: Any) -> None:
+    """What zarr, numcodecs and numpy say of the codecs of a record names no container."""
+    root = tmp_path / "c.n5"
+    values = np.arange(77, dtype="u1").reshape(11, 7)
+    n5zarr.create_array(root, path="d", data=values, chunks=(8, 5), compression="raw")
+    file = root / "d/attributes.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"zarr": record}))
+    stores = [partial(n5zarr.N5Store, root, zarr_format=each) for each in (None, 2, 3)]
+    ways: list[Any] = [lambda: n5zarr.open(root, path="d")]
+    ways += [partial(lambda make: zarr.open(make(), path="d", mode="r"), make) for make in stores]
+    ways.append(lambda: xr.open_dataset(root, engine="n5", group="d")["d"])
+    said = []
+    for way in ways:
+        try:
+            found = np.asarray(way()[...])
+        except n5zarr.N5Error as err:
+            said.append(str(err))
+        else:
+            np.testing.assert_array_equal(found, values)
+    assert said
+    assert all(f"{root}: d" in message for message in said)
+
+
+def test_the_record_does_not_replace_what_n5_says(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    values = np.arange(77, dtype="u1").reshape(11, 7)
+    n5zarr.create_array(root, path="d", data=values, chunks=(8, 5), compression="raw")
+    file = root / "d/attributes.json"
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1, 1]}}
+    extra = {"node_type": "group", "shape": [1], "data_type": "int8", "chunk_grid": grid}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"zarr": {"extra": extra}}))
+    np.testing.assert_array_equal(n5zarr.open_array(root, path="d")[...], values)
+    array: Any = zarr.open(n5zarr.N5Store(root), path="d", mode="r")
+    assert (array.dtype, array.chunks) == (np.dtype("u1"), (8, 5))
+    np.testing.assert_array_equal(array[...], values)
 
 
 DOCUMENT = {

@@ -56,7 +56,8 @@ def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes
         value = _changed(rng, value, json.loads(rng.choice(others)), tokens)
     text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
     for mark, token in tokens.items():
-        text = text.replace(json.dumps(mark), token)
+        written = json.dumps(mark)
+        text = text.replace(written, token, LARGEST // len(token or written))
     return _encoded(rng, _written(rng, text[:LARGEST]))[:LARGEST]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.lz import DamagedError
-from tests.fuzz.payloads import Payload, decode_payload
+from tests.fuzz.payloads import Payload, decode_payload, zstd
 
 __all__ = ["Dataset", "Expected", "expected_block", "expected_chunk", "extent_of"]
 
@@ -184,10 +184,13 @@ def _everything(payload: bytes, compression: dict[str, Any]) -> bytes:
 
 
 def _holds_nothing(payload: bytes, compression: dict[str, Any]) -> bool:
-    """Whether a payload is whole, and there is nothing in it."""
+    """Whether a payload begins with a whole stream, and there is nothing in it."""
     try:
+        if compression["type"] == "zstd":
+            stream = zstd.ZstdDecompressor()
+            return stream.decompress(payload, 1) == b"" and stream.eof
         return compression["type"] == "gzip" and gzip.decompress(payload) == b""
-    except (EOFError, gzip.BadGzipFile, zlib.error):
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError):
         return False
 
 

@@ -26,7 +26,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Payload", "decode_payload"]
+__all__ = ["Payload", "decode_payload", "zstd"]
 
 _MAX_SURPLUS = 2**22  # bytes that are decoded beyond the elements, to come to a checksum
 _DICTIONARY = 2**29  # bytes that an .xz may ask for

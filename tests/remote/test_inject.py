@@ -57,8 +57,12 @@ class Bucket:
         return N5Store(f"s3://{self.name}/{name}", codecs="n5", **self.options)
 
     def objects(self) -> dict[str, bytes]:
-        listed = self.s3.list_objects_v2(Bucket=self.name).get("Contents", [])
-        return {o["Key"]: self._get(o["Key"]) for o in listed}
+        while True:
+            listed = self.s3.list_objects_v2(Bucket=self.name).get("Contents", [])
+            try:
+                return {o["Key"]: self._get(o["Key"]) for o in listed}
+            except self.s3.exceptions.NoSuchKey:  # a request that was under way has removed it
+                continue
 
     def _get(self, key: str) -> bytes:
         data: bytes = self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()
@@ -144,8 +148,10 @@ def run(
     requests.proxy.fault = lambda method, path: None
     now = kept(place.objects())
     if outcome == "right":
-        assert operation.result is None or result == operation.result, where
         assert now == kept(new), where
+        if operation.result is not None and result != operation.result:
+            assert (result, kind) == (False, "500"), where  # a finding of validate
+            return "finding"
         return outcome
     assert faults_of(operation, kept(old), kept(new), now) == [], where
     check_repeated(operation, place)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, get_args
 
-from n5zarr.container.axes import read_placed
+from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.conventions.model import level_of, resolution_in
@@ -150,8 +150,8 @@ def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]
         return
     mine = _sizes(placed)
     names = {name for name, _ in CONVENTIONS} - {chosen.convention, "names"}
-    for name in sorted(names):
-        other = ask(each_once(read_placed(nodes, placed.path, placed.view, name)))
+    found = ask(each_once(read_placed_by_each(nodes, placed.path, placed.view, sorted(names))))
+    for name, other in found.items():
         if other.geometry is None or other.problems or len(other.geometry.axes) != len(mine):
             continue
         theirs = _sizes(other)
