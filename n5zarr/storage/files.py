@@ -330,19 +330,24 @@ def remove_tree(
     sync : callable, optional
         Takes directories in which names have changed, before anything in them is removed.
     """
-    hidden, changed = [], set[str]()
+    hidden, changed = list[tuple[str, str]](), set[str]()
     tops = [path] if not keep_top else list(path.iterdir()) if path.is_dir() else []
     for top in tops:
         if top.is_dir() and not top.is_symlink():
             with contextlib.suppress(FileNotFoundError):
-                hidden.append(_hidden(top))
-                moved = hidden[-1] != os.fspath(top)
+                hidden.append((os.fspath(top), _hidden(top)))
+                moved = hidden[-1][0] != hidden[-1][1]
                 changed |= {os.fspath(top.parent)} if moved else _remove_documents(top)
         elif keep_top or top.is_symlink():
             remove(top)
     if sync is not None:
-        sync(changed)
-    for name in hidden:
+        try:
+            sync(changed)
+        except OSError:  # the old names may be on the disk: nothing of them may be lost
+            for name, moved_to in hidden:
+                os.rename(moved_to, name)
+            raise
+    for _, name in hidden:
         _remove_hidden(name)
 
 
