@@ -154,27 +154,38 @@ def elements_of(folder: Path, dataset: Dataset) -> Any:
 
 
 def run(python: str, tasks: Sequence[Task], folder: Path) -> list[Found]:
-    """Run tasks in one process, each on a container of its own."""
+    """Run tasks, and read each container afterwards."""
+    roots = [Path(task.folder) / "c.n5" for task in tasks]
+    results = outcomes(python, tasks, folder)
+    return [
+        Found(*result, snapshot(root, root)) for root, result in zip(roots, results, strict=True)
+    ]
+
+
+def outcomes(
+    python: str, tasks: Sequence[Task], folder: Path
+) -> list[tuple[Any, tuple[str, ...], str]]:
+    """Run tasks in one process, each on a container of its own: values, errors and messages.
+
+    An environment of its own does not see n5zarr.
+    """
     folder.mkdir(parents=True)
     write_given(folder / "given")
     for task in tasks:
         shutil.copytree(folder / "given", task.folder)
     names = folder / "tasks.pickle", folder / "results.pickle"
     names[0].write_bytes(pickle.dumps([tuple(task) for task in tasks]))
+    paths = {"PYTHONPATH": str(REPOSITORY)} if python == sys.executable else {}
     done = subprocess.run(
         [python, str(RUNNER), *map(str, names)],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**os.environ, **paths},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    results = pickle.loads(names[1].read_bytes())
-    roots = [Path(task.folder) / "c.n5" for task in tasks]
-    return [
-        Found(value, error, message, snapshot(root, root))
-        for root, (value, error, message) in zip(roots, results, strict=True)
-    ]
+    results: list[tuple[Any, tuple[str, ...], str]] = pickle.loads(names[1].read_bytes())
+    return results
 
 
 def rows_of(library: Library) -> list[tuple[Row, str, str]]:

@@ -72,9 +72,9 @@ def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def with_tables(page: str, made: str) -> str:
+def with_tables(page: str, made: str, mark: str = MARK) -> str:
     """Replace what is between the marks of a page."""
-    pattern = re.compile(f"(?<={re.escape(MARK)}\n).*?(?={re.escape(END)})", re.DOTALL)
+    pattern = re.compile(f"(?<={re.escape(mark)}\n).*?(?={re.escape(END)})", re.DOTALL)
     text, n = pattern.subn(lambda _: f"\n{made}\n", page)
     assert n == 1, page[:80]
     return text
