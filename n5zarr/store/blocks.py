@@ -210,14 +210,15 @@ def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
         raise N5UnrepresentableError(message, kind="data-type")
     with np.errstate(invalid="ignore", over="ignore"):
         numbers: np.ndarray = given.astype(wanted)
-        # both ways: numpy compares integers with floats as floats
-        is_same = np.array_equal(numbers, given) and np.array_equal(
-            numbers.astype(given.dtype), given
+        # both ways: numpy compares integers with floats as floats; no NaT equals itself
+        is_same = given.dtype == wanted or (
+            np.array_equal(numbers, given) and np.array_equal(numbers.astype(given.dtype), given)
         )
     if not is_same and not (given.dtype.kind == np.dtype(wanted).kind == "f"):
         message = f"expected elements that {wanted} can hold, got {given.dtype} of other values"
         raise N5UnrepresentableError(message, kind="data-type")
-    return numbers if dataset.numpy_type is None else numbers.view(dataset.data_type.dtype)
+    # the same bytes, in the order of this machine; they are swapped where blocks are encoded
+    return numbers if dataset.numpy_type is None else numbers.view(dataset.data_type.value)
 
 
 def _find(

@@ -98,6 +98,23 @@ def test_a_single_block_has_its_elements() -> None:
     assert np.asarray(scalar.data).tolist() == [expected("scalar/uint16")[()]]
 
 
+@pytest.mark.parametrize("path", EXPECTED)
+def test_a_block_that_was_read_is_written_as_it_was(tmp_path: Path, path: str) -> None:
+    copy = Path(shutil.copytree(ROOT / path, tmp_path / "c.n5"))
+    is_raw = json.loads((copy / "attributes.json").read_text())["compression"]["type"] == "raw"
+    wanted = expected(path)
+    files = [p for p in copy.rglob("*") if p.is_file() and p.name != "attributes.json"]
+    for file in files:
+        names = file.relative_to(copy).parts
+        position = tuple(map(int, names)) if wanted.ndim else ()
+        before, block = file.read_bytes(), n5zarr.read_block(copy, "", position)
+        file.unlink()
+        assert block is not None
+        n5zarr.write_block(copy, "", position, block)
+        assert file.read_bytes() == before or not is_raw
+    assert_same(opened(copy, "", VIEWS[0])[...], wanted)
+
+
 def test_they_are_described_as_they_are() -> None:
     described = describe(ROOT, "datetime64[10s]/raw", size=True)
     assert described["data_type"] == "datetime64[10s]"

@@ -2,11 +2,13 @@
 
 A block of text after it is what it prints; lines of ``  ...`` stand for any. A block of Python that
 begins with ``# name.py`` is a script. The commands of blocks of ``sh`` run, those of ``bash`` do
-not: they are for data of the reader's, or wait for Ctrl-C.
+not: they are for data of the reader's, or wait for Ctrl-C. Of these, too, the command line knows
+each name and value, and blocks of ``py``, which do not run either, compile.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -14,10 +16,14 @@ import shutil
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import n5zarr
@@ -31,6 +37,7 @@ BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(\n```(?:text)?\n(.*?)^```)?", re.DOTALL | re.MULTILINE
 )
 SCRIPT = re.compile(r"# (\w+\.py)\n")
+ANY_BLOCK = re.compile(r"^ *```(py|sh|bash)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -83,6 +90,63 @@ def run_command(line: str) -> str:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == line.endswith("|| true"), (line, result.output)
     return re.sub(r" +$", "", result.stdout, flags=re.MULTILINE)
+
+
+@cache
+def parser() -> Any:
+    """Return the command line as it is, of which no command does anything."""
+
+    def spare(command: Any) -> None:
+        command.callback = lambda **_: None
+        for each in command.commands.values() if isinstance(command, TyperGroup) else ():
+            spare(each)
+
+    command = get_command(app)  # makes it anew
+    spare(command)
+    return command
+
+
+def parse_command(line: str) -> int:
+    """Parse a line of a shell as the command line does, run nothing, and return its exit code."""
+    shell = shlex.shlex(line, posix=True, punctuation_chars=True)
+    shell.whitespace_split = True
+    words = list(itertools.takewhile(lambda word: not set(word) <= set("|&;<>"), shell))
+
+    with pytest.raises(SystemExit) as end:
+        parser().main(args=words[1:], prog_name=words[0])
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if ANY_BLOCK.search(p.read_text())], ids=name)
+def test_the_command_line_knows_the_commands_of_a_page_and_its_code_compiles(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind, block in ANY_BLOCK.findall(page.read_text()):
+        if kind == "py":
+            compile(block, page, "exec")
+            continue
+        for line in map(str.strip, block.replace("\\\n", " ").splitlines()):
+            if line.startswith("n5zarr "):
+                code = parse_command(line)
+                assert code == 0, (line, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("n5zarr tre sample.n5", "No such command 'tre'"),
+        ("n5zarr nwb conver a.nwb a.n5", "No such command 'conver'"),
+        ("n5zarr tree sample.n5 --levels 2", "No such option: --levels"),
+        ("n5zarr convert a.n5 b.zarr --to zarr4 | head", "'zarr4' is not one of"),
+        ("n5zarr convert a.n5  # and where to?", "Missing argument 'DST'"),
+    ],
+)
+def test_the_command_line_refuses_what_it_does_not_know(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse_command(line) == 2
+    assert said in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
 
 
 def test_the_example_of_the_readme_prints_what_follows_it(
