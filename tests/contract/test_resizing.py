@@ -288,3 +288,18 @@ def test_a_sparse_array_costs_what_it_holds(
     assert block.header.block_shape == (3, 2)
     assert math.prod(block.header.block_shape) == len(block.data)
     assert array[7, 4] == 3
+
+
+def test_what_was_filled_stays_when_another_program_drops_the_fill_value(tmp_path: Path) -> None:
+    array: Any = zarr.create_array(
+        N5Store(tmp_path / "a.n5"), name="d", shape=(3, 5), chunks=(2, 3), dtype="i2", fill_value=1
+    )
+    array[:2, 3:] = 7
+    array.resize((3, 11))
+    document = tmp_path / "a.n5" / "d" / "attributes.json"
+    members = json.loads(document.read_text())
+    assert members.pop("zarr")["fill_value"] == 1
+    document.write_text(json.dumps(members))
+    expected = np.zeros((3, 11), "i2")
+    expected[:2, 3:6] = 7, 7, 1
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.n5", path="d"), expected)

@@ -78,6 +78,13 @@ def write_block(dataset: Path, coords: tuple[int, ...], block: np.ndarray) -> No
     write_file(path, header + deflate(payload, document["compression"]))
 
 
+def block_shape(dataset: Path, coords: tuple[int, ...]) -> tuple[int, ...]:
+    """Read the size of a block from its header, in C order."""
+    data = dataset.joinpath(*map(str, reversed(coords))).read_bytes()
+    _, ndim = struct.unpack_from(">HH", data)
+    return tuple(reversed(struct.unpack_from(f">{ndim}I", data, 4)))
+
+
 def remove_block(dataset: Path, coords: tuple[int, ...]) -> None:
     dataset.joinpath(*map(str, reversed(coords))).unlink(missing_ok=True)
 

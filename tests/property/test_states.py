@@ -551,6 +551,10 @@ class States(RuleBasedStateMachine):
         node.attributes = {"n": number}
         if node.dataset is not None and node.dataset.fill:
             self.drop_held(path)  # their next document would bring the fill value back
+            for coords in node.dataset.blocks:  # a resize has filled some, which stay as they are
+                size = outside.block_shape(self.root / path, coords)
+                filled = node.dataset.padded(coords, size, node.dataset.fill)
+                node.dataset.blocks[coords] = filled
             node.dataset.fill = node.dataset.dtype.type(0)
 
     @precondition(lambda self: self.is_local and len(self.model.nodes) > 1)
