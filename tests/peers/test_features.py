@@ -40,12 +40,12 @@ def test_the_table_stays_short() -> None:
     [
         ((1, 2), [RIGHT, RIGHT], "yes"),
         ((1, 2), [RIGHT, FAILED], "not b"),
-        ((1, 2), [OTHER, RIGHT], "not a †"),
+        ((1, 2), [OTHER, RIGHT], "not a†"),
         ((1, 2), [FAILED, FAILED], "no"),
-        ((1, 2), [OTHER, OTHER], "no †"),
+        ((1, 2), [OTHER, OTHER], "no†"),
         ((1, 2), [OTHER, FAILED], "no"),
         (ERROR, [FAILED, FAILED], "yes"),
-        (ERROR, [FAILED, RIGHT], "not b †"),
+        (ERROR, [FAILED, RIGHT], "not b†"),
     ],
 )
 def test_a_cell_says_what_is_missing(expected: Any, results: list[Found], said: str) -> None:

@@ -188,7 +188,7 @@ FEATURES = (
         ),
     ),
     Feature(
-        "Changes an attribute and keeps how others are spelled",
+        "Keeps the spelling of values that it does not change",
         (
             *(spelled(f"`{token}`", token) for token in ("1.0", "1.50", "1e-9")),
             spelled("long integers", "123456789012345678901"),

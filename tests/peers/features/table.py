@@ -88,10 +88,10 @@ def cell(feature: Feature, results: Sequence[Found]) -> str:
         return str(results[0].value)
     verdicts = [verdict(case, found) for case, found in zip(feature.cases, results, strict=True)]
     if len(set(verdicts)) == 1:
-        return verdicts[0].replace(SILENT, f"no {SILENT}")
+        return verdicts[0].replace(SILENT, f"no{SILENT}")
     names = [case.name for case in feature.cases]
     missing = [
-        f"{name} {SILENT}" if said == SILENT else name
+        f"{name}{SILENT}" if said == SILENT else name
         for name, said in zip(names, verdicts, strict=True)
         if said != "yes"
     ]
