@@ -44,7 +44,7 @@ DATA = ROOT / "tests" / "data"
 JAVA = DATA / "java"
 MANIFEST = json.loads((JAVA / "manifest.json").read_text(encoding="utf-8"))
 TABLE = re.compile(
-    r"(<!-- made by `python -m tests\.docs\.tables`: (\w+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL
+    r"(<!-- made by `python -m tests\.docs\.tables`: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL
 )
 PRESENTATIONS: list[tuple[Any, Any]] = list(itertools.product(("zarr", "n5", "portable"), (3, 2)))
 OPTIONAL = ("lz4.block", "PIL", "cramjam")  # modules of the extras for compressions
@@ -209,31 +209,39 @@ def outcome(folder: Path) -> tuple[str, str, str]:
 
 def compressions(_present: Rows) -> Rows:
     """Read and write a dataset of each compression in each presentation."""
-    cells = {kind: compression_row(folder) for kind, folder in compression_examples().items()}
+    return [["N5 `type`", "read", "written", "extra"], *alike_in_one(what_is_done)]
+
+
+def codecs(_present: Rows) -> Rows:
+    """Look at the codecs that Zarr is shown."""
+    return [["N5 `type`", "Zarr v3", "Zarr v2", "portable"], *alike_in_one(what_is_shown)]
+
+
+def alike_in_one(row_of: Callable[[Path], list[str]]) -> Rows:
+    """Make a row for each type; compressors of blosc have one only if they differ."""
+    cells = {kind: row_of(folder) for kind, folder in compression_examples().items()}
     rows: Rows = []
     for name in dict.fromkeys(kind.type for kind in cells):
         alike = Counter(tuple(row) for kind, row in cells.items() if kind.type == name)
         usual = alike.most_common(1)[0][0]
-        for row in sorted(alike, key=lambda row: row != usual):
-            kinds = [kind for kind in cells if kind.type == name and tuple(cells[kind]) == row]
-            if row == usual:
-                rows.append([str(Kind(name)), *row])
-            else:
-                rows += [[str(kind), *row] for kind in kinds]
-    return [["N5 `type`", "read", "written", "extra", "Zarr v3", "Zarr v2", "portable"], *rows]
+        rows.append([str(Kind(name)), *usual])
+        rows += [
+            [str(kind), *row]
+            for kind, row in cells.items()
+            if kind.type == name and (tuple(row) != usual or kind.member == "useZlib")
+        ]
+    return rows
 
 
-def compression_row(folder: Path) -> list[str]:
+def what_is_done(folder: Path) -> list[str]:
     read = [works(lambda *how: opened(folder, *how)[...], *how) for how in PRESENTATIONS]
     written = [works(writes_array, folder, *how) for how in PRESENTATIONS]
-    return [
-        in_all(read),
-        in_all(written),
-        extra_of(folder),
-        shown_codec(folder, "zarr", 3),
-        shown_codec(folder, "zarr", 2),
-        shown_codec(folder, "portable", 3),
-    ]
+    return [in_all(read), in_all(written), extra_of(folder)]
+
+
+def what_is_shown(folder: Path) -> list[str]:
+    presentations: list[tuple[Any, Any]] = [("zarr", 3), ("zarr", 2), ("portable", 3)]
+    return [shown_codec(folder, *how) for how in presentations]
 
 
 def in_all(results: list[bool]) -> str:
@@ -328,7 +336,8 @@ def conventions(present: Rows) -> Rows:
 
 
 TABLES: dict[str, Callable[[Rows], Rows]] = {
-    table.__name__: table for table in (data_types, compressions, programs, fixtures, conventions)
+    table.__name__: table
+    for table in (data_types, compressions, codecs, programs, fixtures, conventions)
 }
 
 
@@ -345,7 +354,7 @@ def parse(text: str) -> Rows:
 def formatted(rows: Rows) -> str:
     rule = "|" + "---|" * len(rows[0])
     head, *rest = ["|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in rows]
-    return "\n".join([head, rule, *rest]) + "\n"
+    return "\n".join(["", head, rule, *rest, "", ""])
 
 
 def made(text: str) -> str:
