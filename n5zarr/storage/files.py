@@ -345,7 +345,8 @@ def remove_tree(
             sync(changed)
         except OSError:  # the old names may be on the disk: nothing of them may be lost
             for name, moved_to in hidden:
-                os.rename(moved_to, name)
+                with contextlib.suppress(OSError):  # others may have made it anew
+                    os.rename(moved_to, name)
             raise
     for _, name in hidden:
         _remove_hidden(name)
