@@ -226,3 +226,14 @@ def test_only_what_differs_from_what_was_read_is_written(tmp_path: Path) -> None
     assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 2
     n5zarr.set_attribute(tmp_path / "c.n5", "a", "x", 1)
     assert n5zarr.get_attribute(tmp_path / "c.n5", "a", "x") == 1
+
+
+def test_an_old_group_object_updates_several_attributes(tmp_path: Path) -> None:
+    """Zarr writes a document for each key: the first removes ``n``, the second brings it back."""
+    store = N5Store(tmp_path / "c.n5")
+    held = zarr.create_group(store)
+    zarr.open_group(N5Store(tmp_path / "c.n5"), mode="r+").attrs.update({"y": 0, "n": 7, "z": 1})
+    assert dict(zarr.open_group(store, mode="r+").attrs) == {"y": 0, "n": 7, "z": 1}
+    held.attrs.update({"y": 0, "n": 7})
+    found = zarr.open_group(N5Store(tmp_path / "c.n5"), mode="r")
+    assert dict(found.attrs) == {"y": 0, "n": 7}

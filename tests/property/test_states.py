@@ -72,7 +72,7 @@ COMPRESSIONS: list[dict[str, Any]] = [
 SHAPES = [(5, 7), (7, 3), (11, 5), (13,), (2, 5, 3)]  # unequal primes
 CHUNKS = [(2, 3), (3, 2), (5, 3), (3,), (1, 2, 3)]
 
-REMOVE = 1  # of the ways to change attributes
+REMOVE, UPDATE = 1, 2  # of the ways to change attributes
 
 ways = st.sampled_from(["v3", "v2", "own", "python", "any", "F"])
 shapes = st.sampled_from(range(len(SHAPES)))
@@ -370,7 +370,7 @@ class States(RuleBasedStateMachine):
                 case _ if how == REMOVE:
                     if key in each:
                         del each[key]
-                case 2:
+                case _ if how == UPDATE:
                     each.update({key: value, "n": 7})
                 case _:
                     new = {key: value}
@@ -463,8 +463,14 @@ class States(RuleBasedStateMachine):
         held = self.one_of(self.held, which)
         if how == REMOVE and key not in held.attributes:
             return
-        self.change(held.node.attrs, held.attributes, key, value, how)
-        self.write_document(held)
+        if how != UPDATE:
+            self.change(held.node.attrs, held.attributes, key, value, how)
+            self.write_document(held)
+            return
+        for each in ({key: value}, {"n": 7}):  # zarr writes a document for each key
+            held.node.attrs.update(each)
+            held.attributes.update(each)
+            self.write_document(held)
 
     def write_document(self, held: Held) -> None:
         """What a store object writes is the change since it last gave or took the document."""
