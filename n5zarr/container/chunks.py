@@ -144,10 +144,17 @@ class Chunks:
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, chunk: ChunkKey) -> Steps[BufferLike | None]:
+    def read(self, chunk: ChunkKey, *, is_copied: bool = False) -> Steps[BufferLike | None]:
         """Read a chunk; None where there is no block.
 
         N5 spec, "File-system specification", item 6: datasets are sparse.
+
+        Parameters
+        ----------
+        chunk : ChunkKey
+            The chunk.
+        is_copied : bool, optional
+            Whether nobody here decodes it, so that what it decodes to is not bounded.
 
         Raises
         ------
@@ -157,6 +164,7 @@ class Chunks:
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is None or not location.in_grid:
             return None
+        chunk_of = partial(self._chunk, location=location, is_copied=is_copied)
         # a block that is being written may be incomplete; Zarr's codecs would notice it too late
         settled = not detects_incomplete(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
@@ -164,19 +172,23 @@ class Chunks:
         if block is not None and not settled and self.has_stamps:
             try:
                 if not location.may_be_incomplete(memoryview(block)):
-                    return (yield from self._chunk(memoryview(block), location))
+                    return (yield from chunk_of(memoryview(block)))
             except N5BlockError:
                 pass
             (block,) = yield [Get(location.key, settled=True)]
-        return None if block is None else (yield from self._chunk(memoryview(block), location))
+        return None if block is None else (yield from chunk_of(memoryview(block)))
 
-    def _chunk(self, block: memoryview, location: BlockLocation) -> Steps[BufferLike]:
+    def _chunk(
+        self, block: memoryview, *, location: BlockLocation, is_copied: bool
+    ) -> Steps[BufferLike]:
         """Take the chunk out of the block, or make it."""
         try:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
             part = chunk_slice(block, location.view, location.chunk_extent)
-            if part is not None and (yield from self._is_bounded(block[part], location)):
+            if part is not None and (
+                is_copied or (yield from self._is_bounded(block[part], location))
+            ):
                 return block[part]
             (chunk,) = yield [Work(partial(self._make_chunk, block, location))]
         except N5Error as err:
@@ -187,12 +199,9 @@ class Chunks:
         return made
 
     def _is_bounded(self, chunk: memoryview, location: BlockLocation) -> Steps[bool]:
-        """Whether Zarr's codecs make little more of a chunk than its elements.
-
-        Chunks of portable codecs are made to be copied: they are not asked for.
-        """
+        """Whether Zarr's codecs make little more of a chunk than its elements."""
         view, dataset = location.view, location.view.dataset
-        if view.codecs == "portable" or not view.passes_payloads:
+        if not view.passes_payloads:
             return True
         extent = location.chunk_extent or dataset.block_size
         n_bytes = math.prod(extent) * dataset.data_type.item_size

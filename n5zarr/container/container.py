@@ -111,8 +111,15 @@ class Container:
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, key: str) -> Steps[BufferLike | None]:
+    def read(self, key: str, *, is_copied: bool = False) -> Steps[BufferLike | None]:
         """Read a document, a chunk, or a file in a group that does not belong to N5.
+
+        Parameters
+        ----------
+        key : str
+            Zarr key.
+        is_copied : bool, optional
+            Whether nobody here decodes the chunk; see :meth:`Chunks.read`.
 
         Raises
         ------
@@ -124,7 +131,7 @@ class Container:
             if isinstance(parsed, MetadataKey):
                 return (yield from self._serve(parsed))
             if isinstance(parsed, ChunkKey):
-                chunk = yield from self.chunks.read(parsed)
+                chunk = yield from self.chunks.read(parsed, is_copied=is_copied)
                 if chunk is not None or not self._may_be_a_file(parsed):
                     return chunk
             return (yield from self.hierarchy.other_file(key))

@@ -94,6 +94,10 @@ def by_zarr_2(root: Path, name: str) -> Any:
     return zarr.open_array(N5Store(root, zarr_format=2), path=name, mode="r")
 
 
+def by_zarr_portable(root: Path, name: str) -> Any:
+    return zarr.open_array(N5Store(root, codecs="portable"), path=name, mode="r")
+
+
 def by_n5zarr(root: Path, name: str) -> Any:
     return n5zarr.open_array(root, path=name)
 
@@ -113,7 +117,7 @@ def read(opening: Callable[[Path, str], Any], root: Path, name: str, answers: An
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-@pytest.mark.parametrize("opening", [by_zarr, by_zarr_2, by_n5zarr])
+@pytest.mark.parametrize("opening", [by_zarr, by_zarr_2, by_zarr_portable, by_n5zarr])
 def test_a_payload_that_decodes_to_much_more(container: Path, name: str, opening: Any) -> None:
     answers = CONTEXT.Queue()
     process = CONTEXT.Process(target=read, args=(opening, container, name, answers))

@@ -179,7 +179,7 @@ class ZarrView(_StoredView):
                 # of a store of its own: a store remembers each document that it was asked for
                 return _strict(await self._run(store.reopened().container.read(full)))
             if isinstance(parsed, ChunkKey):
-                value = await self._run(store.container.read(full))
+                value = await self._run(store.container.read(full, is_copied=True))
                 if value is not None:
                     return value
         return None
