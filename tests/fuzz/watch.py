@@ -88,7 +88,7 @@ class Report:
     largest_share : float
         The same as a part of what is allowed.
     next : int
-        Number of the first input that was not tried.
+        Number of the first input that some process has not tried.
     kinds : Counter
         How many inputs there were of each kind.
     violations : list of Violation
@@ -161,7 +161,6 @@ def examine(harness: Harness, case: Case, number: int, report: Report) -> None:
         report.slowest = max(report.slowest, seconds / megabytes)
     report.largest = max(report.largest, taken)
     report.largest_share = max(report.largest_share, taken / allowed)
-    report.next = max(report.next, number + 1)
     report.violations += [Violation(number, case.name, what, case.data) for what in wrong]
 
 
@@ -192,8 +191,8 @@ def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, an
             if report.violations or report.n_inputs == REPORT:
                 answers.put(report)
                 report = Report()
-        answers.put(report)
         at.value = numbers.stop
+        answers.put(report)
 
 
 class Worker:
@@ -276,7 +275,9 @@ def run(
             done = all(worker.is_done for worker in workers)
             with suppress(Empty):
                 while True:
-                    yield answers.get(timeout=0.2)
+                    report = answers.get(timeout=0.2)
+                    report.next = min(int(worker.at.value) for worker in workers)
+                    yield report
             if done or time.monotonic() > end:
                 return
             for worker in workers:
