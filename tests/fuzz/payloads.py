@@ -305,24 +305,26 @@ def _blosc(payload: bytes, n_bytes: int) -> Payload:
     for i in range(-(-n_bytes // size)):
         n = min(size, n_all - i * size)
         try:
-            block = _blosc_block(payload[:n_packed], i, n, is_last=n < size)
+            block, is_plain = _blosc_block(payload[:n_packed], i, n, is_last=n < size)
         except (DamagedError, struct.error, zlib.error):
             plain = False
             continue
         part = slice(i * size, min(n_bytes, i * size + n))
         data[part] = block[: part.stop - part.start]
         known[part] = True
+        plain = plain and is_plain
     return Payload(bytes(data), known, plain)
 
 
-def _blosc_block(payload: bytes, index: int, n: int, *, is_last: bool) -> bytes:
+def _blosc_block(payload: bytes, index: int, n: int, *, is_last: bool) -> tuple[bytes, bool]:
+    """Decode a block of a buffer; tell whether its streams end where they should."""
     flags, item, _, size = struct.unpack_from("<BBII", payload, 2)
     is_split = not flags & 16 and 0 < item <= 16 and size // item >= 128 and not is_last
     n_streams = item if is_split else 1
     (at,) = struct.unpack_from("<i", payload, 16 + 4 * index)
     if at < 0 or n % n_streams:
         raise DamagedError
-    parts = []
+    parts, plain = [], True
     for _ in range(n_streams):
         (n_stored,) = struct.unpack_from("<i", payload, at)
         stored = payload[at + 4 : at + 4 + n_stored]
@@ -330,30 +332,33 @@ def _blosc_block(payload: bytes, index: int, n: int, *, is_last: bool) -> bytes:
             raise DamagedError
         at += 4 + n_stored
         n_part = n // n_streams
-        part = stored if n_stored == n_part else _blosc_stream(flags >> 5, stored, n_part)
+        part, is_plain = stored, True
+        if n_stored != n_part:
+            part, is_plain = _blosc_stream(flags >> 5, stored, n_part)
         if len(part) != n_part:
             raise DamagedError
         parts.append(part)
+        plain = plain and is_plain
     block = b"".join(parts)
     if flags & 1 and item > 1:
-        return unshuffled(block, item)
-    return bit_unshuffled(block, item) if flags & 4 and item else block
+        return unshuffled(block, item), plain
+    return (bit_unshuffled(block, item) if flags & 4 and item else block), plain
 
 
-def _blosc_stream(form: int, data: bytes, n_bytes: int) -> bytes:
+def _blosc_stream(form: int, data: bytes, n_bytes: int) -> tuple[bytes, bool]:
     match form:
         case 0:
-            return blosclz(data, n_bytes)
+            return blosclz(data, n_bytes), True
         case 1:
-            return lz4_block(data, n_bytes)
+            return lz4_block(data, n_bytes), True
         case 2:
-            return snappy(data, n_bytes)
+            return snappy(data, n_bytes), True
         case 3 | 4:
             decode = _zlib if form == 3 else _zstd
             found = decode(data, n_bytes)
             if found.is_longer:  # c-blosc has no room for more
                 raise DamagedError
-            return found.data
+            return found.data, found.plain
         case _:
             raise DamagedError
 

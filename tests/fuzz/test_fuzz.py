@@ -165,7 +165,7 @@ class Hostile:
 @pytest.mark.skipif(HAS_ASAN, reason=NO_LIMITS)
 def test_what_harms_a_process_is_noted() -> None:
     total = Report()
-    for report in run(Hostile, "s", range(11), seconds=120, n_workers=1):
+    for report in run(Hostile, "s", range(11), seconds=600, n_workers=1):
         total.add(report)
     found = {each.number: each.what for each in total.violations}
     assert set(found) == {3, 5, 7, 9}
