@@ -183,7 +183,7 @@ def _read_header(payload: memoryview, size: int | None = None) -> tuple[int, int
         raise damaged(f"expected a blosc buffer of {cbytes} bytes, got {size} (incomplete write?)")
     if flags & _COPIED and cbytes != nbytes + _HEADER.size:
         raise damaged(f"expected {nbytes} uncompressed bytes, got {cbytes - _HEADER.size}")
-    if block_size % _n_streams(flags, item_size, block_size):
+    if not flags & _COPIED and block_size % _n_streams(flags, item_size, block_size):
         raise damaged(f"expected items of {item_size} bytes, got blosc blocks of {block_size}")
     return flags, nbytes, cbytes
 

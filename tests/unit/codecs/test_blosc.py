@@ -112,6 +112,14 @@ def test_a_block_size_of_zero_is_an_error() -> None:
         read(changed(BUFFER, 8, 0))
 
 
+def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
+    """c-blosc reads such a buffer without looking at blocks."""
+    odd = bytearray(changed(COPIED, 8, 1121))
+    odd[3] = 2  # bytes of an item
+    assert numcodecs.Blosc().decode(bytes(odd)) == DATA
+    assert read(bytes(odd)) == DATA
+
+
 def test_snappy_cannot_be_written() -> None:
     with pytest.raises(N5UnsupportedError, match="blosc: cname 'snappy': expected one") as caught:
         compress(DATA, Blosc(cname="snappy"), 1)
