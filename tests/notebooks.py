@@ -61,11 +61,11 @@ def execute(notebooks: Sequence[Any], folder: Path, *, times: int = 1) -> list[A
     NotebookClient(run, timeout=120, allow_errors=True, resources=resources).execute()
     done = iter(run.cells)
     for notebook, cells in zip(made, code, strict=True):
-        for _ in range(times):
+        for _ in range((times - 1) * (1 + len(cells)) + 1):  # all before, and the last %reset
             next(done)
-            for cell in cells:
-                outputs = [_stored(output, folder) for output in _joined(next(done).outputs)]
-                cell.update(execution_count=None, outputs=outputs)
+        for cell in cells:
+            outputs = [_stored(output, folder) for output in _joined(next(done).outputs)]
+            cell.update(execution_count=None, outputs=outputs)
         for cell in notebook.cells:
             cell.metadata = {}
     return made

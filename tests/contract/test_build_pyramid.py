@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore
-from distributed import Client, LocalCluster
 from zarr.storage import MemoryStore, ZipStore
 
 import n5zarr
@@ -477,23 +476,6 @@ def test_memory_is_a_tenth_of_the_volume(tmp_path: Path) -> None:
     assert 0 < int(found.stdout) < 1.25 * memory  # 16.3 MB here
     level: Any = n5zarr.open(tmp_path / "c.n5" / "large" / "s1")
     np.testing.assert_array_equal(level[:32], downsample(slab, (2, 2, 2), "mean"))
-
-
-def test_two_workers_of_dask_make_the_same(tmp_path: Path) -> None:
-    data = noise((67, 131, 149))
-    groups = [placed(tmp_path / f"{name}.n5" / "em", data) for name in ("one", "two")]
-    n5zarr.build_pyramid(groups[0], levels=2)
-    seen: list[tuple[str, int, int]] = []
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,  # type: ignore[no-untyped-call]
-        Client(cluster) as client,  # type: ignore[no-untyped-call]
-    ):
-        n5zarr.build_pyramid(
-            groups[1], levels=2, scheduler=client, memory=2**20,
-            progress=lambda *state: seen.append(state),
-        )  # fmt: skip
-    assert content(groups[1]) == content(groups[0])
-    assert seen[-1][1] == seen[-1][2] > 0
 
 
 def test_a_store_that_cannot_delete_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,6 @@ import tensorstore as ts
 import tifffile
 import xarray as xr
 import zarr
-from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
 
@@ -39,6 +37,7 @@ from n5zarr.errors import (
     N5Warning,
 )
 from n5zarr.tools.convert.target import ZarrTarget
+from tests.programs import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,8 +51,8 @@ for each in DATASETS:
     BY_ROOT[each["root"]].append(each)
 HEADER = 4 + 4 * 3  # bytes before the payload of a 3-D block
 
-# in a process of its own: SHA-256 of all arrays below each root, big-endian, as in the manifest
-READ = """
+# in processes of their own
+WITHOUT_N5ZARR = """
 import hashlib, json, sys
 
 class Refuse:
@@ -63,6 +62,9 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import numpy as np, zarr
+"""
+# SHA-256 of all arrays below each root, big-endian, as in the manifest
+READ = """
 sums = {}
 for root in sys.argv[1:]:
     top = zarr.open(root, mode="r")
@@ -76,14 +78,16 @@ print(json.dumps(sums))
 """
 
 
-def read_without_n5zarr(*roots: Path) -> dict[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", READ, *map(str, roots)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    sums: dict[str, str] = json.loads(done.stdout)
-    return sums
+@pytest.fixture(scope="module")
+def read_without_n5zarr() -> Iterator[Callable[..., dict[str, str]]]:
+    def read(*roots: Path) -> dict[str, str]:
+        done = programs.run(READ, *map(str, roots))
+        assert done.returncode == 0, done.stderr
+        sums: dict[str, str] = json.loads(done.stdout)
+        return sums
+
+    with Programs(WITHOUT_N5ZARR, "-W", "ignore") as programs:
+        yield read
 
 
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
@@ -99,7 +103,10 @@ def read_without_n5zarr(*roots: Path) -> dict[str, str]:
     ids=str,
 )
 def test_fixtures_become_zarr_that_zarr_alone_reads(
-    to: Any, options: dict[str, Any], tmp_path: Path
+    to: Any,
+    options: dict[str, Any],
+    tmp_path: Path,
+    read_without_n5zarr: Callable[..., dict[str, str]],
 ) -> None:
     roots = {root: tmp_path / f"{root}.zarr" for root in BY_ROOT if root != "compressions.n5"}
     for root, out in roots.items():
@@ -111,7 +118,9 @@ def test_fixtures_become_zarr_that_zarr_alone_reads(
     assert {key: sums.get(key) for key in wanted} == wanted
 
 
-def test_every_compression_becomes_one_that_zarr_alone_reads(tmp_path: Path) -> None:
+def test_every_compression_becomes_one_that_zarr_alone_reads(
+    tmp_path: Path, read_without_n5zarr: Callable[..., dict[str, str]]
+) -> None:
     out = tmp_path / "out.zarr"
     done = n5zarr.convert(JAVA / "compressions.n5", out, select=["*/u8*", "*/i64*"])
     sums = read_without_n5zarr(out)
@@ -343,11 +352,23 @@ def test_verify_tells_values_that_differ(tmp_path: Path, monkeypatch: pytest.Mon
 # -------------------------------------------------------------------------------- interruption
 
 N_KILLS = int(os.environ.get("N5ZARR_KILLS", "1"))
+# ends itself at the n-th step: a file of chunks that is opened or renamed, or a task that is done
 CONVERT = """
-import sys, time, n5zarr
-source, out, options = sys.argv[1], sys.argv[2], eval(sys.argv[3])
-print("begin", flush=True)
-n5zarr.convert(source, out, progress=lambda *_: time.sleep(0.02), **options)
+import os, signal, sys, n5zarr
+source, out, options, left = sys.argv[1], sys.argv[2], eval(sys.argv[3]), int(sys.argv[4])
+def step(*_):
+    global left
+    left -= 1
+    if left <= 0:  # of several threads
+        os.kill(os.getpid(), signal.SIGKILL)
+def look(event, args):
+    is_write = event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR)
+    if (is_write or event in ("os.rename", "os.link")) and not isinstance(args[0], int):
+        name = os.fsdecode(args[0])
+        if out in name and "json" not in name:
+            step()
+sys.addaudithook(look)
+n5zarr.convert(source, out, progress=step, **options)
 """
 
 
@@ -391,37 +412,28 @@ def test_a_killed_run_goes_on_where_it_stopped(
     values = np.random.default_rng(3).integers(0, 60000, (96, 160, 192), "u2")
     n5zarr.create_array(source, path="v", data=values, chunks=(16, 32, 32), compression="zstd")
     wanted = tmp_path / f"wanted.{suffix}"
-    n5zarr.convert(source, wanted, **options)
+    tasks: list[object] = []
+    n5zarr.convert(source, wanted, progress=lambda *_: tasks.append(0), **options)
+    # the kernel writes unseen, in as many tasks as chunks
+    n_steps = len(tasks) if options and suffix == "n5" else len(files_of(wanted))
     numbers = random.Random(11)  # noqa: S311 - moments to kill at
-    n_interrupted = 0
     for k in range(N_KILLS):
         out = tmp_path / f"out{k}.{suffix}"
-        command = [sys.executable, "-c", CONVERT, str(source), str(out), repr(options)]
-        run = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert run.stdout is not None
-        run.stdout.readline()
-        deadline = time.monotonic() + 20
-        n_wanted = numbers.randrange(1, len(files_of(wanted)) * 3 // 4)
-        while run.poll() is None and time.monotonic() < deadline:
-            if len(files_of(out)) >= n_wanted:
-                break
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-        run.stdout.close()
+        arguments = [str(source), str(out), repr(options), str(numbers.randrange(1, n_steps))]
+        killed = subprocess.run([sys.executable, "-c", CONVERT, *arguments], check=False)
+        assert killed.returncode == -signal.SIGKILL
         before = files_of(out)
-        if (out / "n5zarr-incomplete.json").exists():
-            n_interrupted += 1
-            assert not (out / "zarr.json").exists()
-            assert not (out / "v/attributes.json").exists()
-            n5zarr.convert(source, out, resume=True, **options)
+        assert (out / "n5zarr-incomplete.json").exists()
+        assert not (out / "zarr.json").exists()
+        assert not (out / "v/attributes.json").exists()
+        n5zarr.convert(source, out, resume=True, **options)
         assert {n: s for n, s in files_of(out).items() if n in before} == before
         if suffix == "n5":
             n5zarr.clean_leftovers(out, n5zarr.validate(out).findings, min_age=0)
         for file in out.rglob("*.partial") if suffix == "zarr" else ():
             file.unlink()
         assert contents(out) == contents(wanted)
-    assert n_interrupted
-    record_property("kills of conversions", {"kills": N_KILLS, "resumed": n_interrupted})
+    record_property("kills of conversions", {"kills": N_KILLS, "resumed": N_KILLS})
 
 
 def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
@@ -442,27 +454,6 @@ def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) 
 
 
 # ---------------------------------------------------------------------------------- elsewhere
-
-
-@pytest.fixture
-def client() -> Iterator[Any]:
-    options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(**options) as cluster, Client(cluster) as connected:  # type: ignore[no-untyped-call]
-        yield connected
-
-
-def test_two_workers_of_dask_convert(client: Any, tmp_path: Path) -> None:
-    values = np.random.default_rng(3).integers(0, 60000, (67, 101, 131), "u2")
-    n5zarr.create_array(tmp_path / "in.n5", path="v", data=values, chunks=(16, 32, 32))
-    for name, options in (("a", {}), ("b", {"shards": (32, 64, 64)}), ("c", {"chunks": 24})):
-        out = tmp_path / f"{name}.zarr"
-        done = n5zarr.convert(tmp_path / "in.n5", out, verify=True, **options)
-        assert done.verified
-        read: Any = zarr.open_array(out, path="v", mode="r")
-        np.testing.assert_array_equal(read[...], values)
-    workers = set(client.run(os.getpid).values())
-    assert os.getpid() not in workers
-    assert len(workers) == 2
 
 
 def test_hdf5_becomes_n5(tmp_path: Path) -> None:

@@ -281,31 +281,6 @@ def test_pint_reads_the_units(truth: dict[str, Any]) -> None:
             assert dataset[dim].pint.units == pint.unit_registry.Unit(unit)
 
 
-def test_two_dask_workers_read_and_write(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    raw = np.asarray(zarr.open_array(N5Store(SAMPLE), path="em/s0")[...])
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with (
-        distributed.LocalCluster(host="127.0.0.1", processes=True, **options) as cluster,
-        distributed.Client(cluster),
-    ):
-        how: Any = {"engine": "n5", "group": "em/s0", "chunks": {}}
-        lazy = xr.open_dataset(SAMPLE, lazy_coords=True, **how)
-        np.testing.assert_array_equal(lazy["s0"].mean("z"), raw.mean(0))
-        for truth in TRUTH:  # every convention
-            path = truth["path"]
-            array = xr.open_dataset(METADATA, engine="n5", group=path, chunks={})
-            (variable,) = array.data_vars.values()
-            plain = zarr.open_array(N5Store(METADATA), path=path)
-            np.testing.assert_array_equal(variable.max("x"), np.asarray(plain[...]).max(-1))
-        found = xr.open_dataset(SAMPLE, **how)
-        np.testing.assert_array_equal(found["s0"].mean("z"), raw.mean(0))
-        later: Any = n5zarr.to_n5(found, tmp_path / "c.n5", group="em/s0", compute=False)
-        later.compute()
-    again = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="em/s0")
-    np.testing.assert_array_equal(again["s0"], raw)
-
-
 GOOD = {"axes": ["z", "y", "x"], "units": ["nm"] * 3, "scale": [5, 4, 3], "translate": [0, 0, 0]}
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"transform": {**GOOD, "scale": [5, 4]}}, r"scale: expected 3 numbers, got \[5, 4\]"),

@@ -17,8 +17,10 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
+from tests.programs import Programs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 OURS = "n5zarr.arrays.pipeline.N5CodecPipeline"
@@ -46,12 +48,39 @@ third = f"{Third.__module__}.{Third.__qualname__}"
 """
 
 
-def run(code: str, *arguments: str, **environment: str) -> Any:
-    """Run a program in a new process; return what it shows."""
+def environment(**given: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))}
+    return {**kept, **given}
+
+
+class Run:
+    """Run a program in a process that has imported zarr; return what it shows."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+
+    def __call__(self, code: str, *arguments: str, **variables: str) -> Any:
+        done = self._programs.run(dedent(code), *arguments, environment=environment(**variables))
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with pytest.MonkeyPatch.context() as patch:  # zarr reads its variables as it is imported
+        for name in os.environ:
+            if name.startswith("ZARR_"):
+                patch.delenv(name)
+        with Programs(SHOW, "-W", "error") as programs:
+            yield Run(programs)
+
+
+def run_new(code: str, *arguments: str, **variables: str) -> Any:
+    """Run a program in a new process, where zarr reads variables too."""
+    command = [sys.executable, "-W", "error", "-c", SHOW + dedent(code), *arguments]
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SHOW + dedent(code), *arguments],
-        env={**kept, **environment},
+        command,
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=120,
@@ -72,7 +101,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> str:
 # ---------------------------------------------------------------------- who chooses
 
 
-def test_importing_makes_it_the_default(container: str) -> None:
+def test_importing_makes_it_the_default(run: Run, container: str) -> None:
     code = """
         import sys
         before = configured()
@@ -85,7 +114,7 @@ def test_importing_makes_it_the_default(container: str) -> None:
 
 def test_a_variable_chooses_another() -> None:
     code = "import n5zarr; show(configured())"
-    assert run(code, ZARR_CODEC_PIPELINE__PATH=FUSED) == [FUSED]
+    assert run_new(code, ZARR_CODEC_PIPELINE__PATH=FUSED) == [FUSED]
 
 
 def test_a_variable_names_ours(container: str) -> None:
@@ -95,12 +124,12 @@ def test_a_variable_names_ours(container: str) -> None:
         array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
         show(name_of(array), name_of(zarr.zeros((3,))))
     """
-    assert run(code, container, ZARR_CODEC_PIPELINE__PATH=OURS) == [OURS, ZARRS]
+    assert run_new(code, container, ZARR_CODEC_PIPELINE__PATH=OURS) == [OURS, ZARRS]
 
 
 @pytest.mark.parametrize("chosen", ["FUSED", "third"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_program_chooses_another(container: str, chosen: str, when: str) -> None:
+def test_a_program_chooses_another(run: Run, container: str, chosen: str, when: str) -> None:
     choose = f'zarr.config.set({{"codec_pipeline.path": {chosen}}})'
     first, then = (choose, "pass") if when == "before" else ("pass", choose)
     code = f"""
@@ -119,7 +148,7 @@ def test_a_program_chooses_another(container: str, chosen: str, when: str) -> No
     assert run(code, container) == [name, name, 595, 595]
 
 
-def test_it_can_be_switched_off(container: str) -> None:
+def test_it_can_be_switched_off(run: Run, container: str) -> None:
     code = """
         import sys, n5zarr
         array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
@@ -129,7 +158,7 @@ def test_it_can_be_switched_off(container: str) -> None:
     assert run(code, container, N5ZARR_PIPELINE="1") == [OURS, OURS, 595]
 
 
-def test_while_another_is_chosen(container: str) -> None:
+def test_while_another_is_chosen(run: Run, container: str) -> None:
     code = f"""
         import sys
         with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
@@ -146,7 +175,7 @@ def test_while_another_is_chosen(container: str) -> None:
     assert run(code, container) == [FUSED, ZARRS, FUSED, OURS]
 
 
-def test_while_something_else_is_set() -> None:
+def test_while_something_else_is_set(run: Run) -> None:
     code = """
         with zarr.config.set({"array.order": "F"}):
             import n5zarr
@@ -157,7 +186,7 @@ def test_while_something_else_is_set() -> None:
 
 
 @pytest.mark.parametrize("how", ["reset", "refresh"])
-def test_resetting_gives_zarrs(container: str, how: str) -> None:
+def test_resetting_gives_zarrs(run: Run, container: str, how: str) -> None:
     """A reset is a choice too: it asks for zarr's own configuration."""
     code = f"""
         import sys, n5zarr
@@ -169,7 +198,7 @@ def test_resetting_gives_zarrs(container: str, how: str) -> None:
     assert run(code, container) == [ZARRS, OURS, ZARRS, True]
 
 
-def test_threads_that_import_at_once(container: str) -> None:
+def test_threads_that_import_at_once(run: Run, container: str) -> None:
     code = """
         import sys
         from concurrent.futures import ThreadPoolExecutor
@@ -211,7 +240,7 @@ sums = [int(array[...].sum()) for array in arrays]
 """
 
 
-def test_arrays_of_other_stores_have_what_zarr_gives(container: str) -> None:
+def test_arrays_of_other_stores_have_what_zarr_gives(run: Run, container: str) -> None:
     alone = run(ARRAYS + "show(shown, sums)")
     imported = run("import n5zarr\n" + ARRAYS + "show(shown, sums)")
     assert alone == imported
@@ -225,7 +254,7 @@ def test_arrays_of_other_stores_have_what_zarr_gives(container: str) -> None:
     assert run(wrapped, container) == [ZARRS, 595]
 
 
-def test_a_subclass_of_the_store(container: str) -> None:
+def test_a_subclass_of_the_store(run: Run, container: str) -> None:
     code = """
         import sys, n5zarr
         class Own(n5zarr.N5Store):
@@ -252,7 +281,7 @@ def pickles(container: str, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("switch", ["0", "1"])
-def test_pickles_are_loaded_anywhere(pickles: str, switch: str) -> None:
+def test_pickles_are_loaded_anywhere(run: Run, pickles: str, switch: str) -> None:
     code = """
         import pickle, sys
         from pathlib import Path
@@ -267,7 +296,7 @@ def test_pickles_are_loaded_anywhere(pickles: str, switch: str) -> None:
 
 
 @pytest.mark.parametrize("method", get_all_start_methods())
-def test_processes(container: str, tmp_path: Path, method: str) -> None:
+def test_processes(run: Run, container: str, tmp_path: Path, method: str) -> None:
     (tmp_path / "program.py").write_text(
         dedent("""
         import sys, warnings
