@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 _INTO_DOCS = re.compile(r"(?<=\]\()(?:\.\./)?docs/")  # of a link outside this folder
 _NOTEBOOK = re.compile(r"(?<=\]\()([\w./-]+)\.ipynb(?=\))")
+_CELL = re.compile(r"<td[ >].*?</td>", re.DOTALL)
+_CODE = re.compile(r"<code>([^<]*)</code>")
+_PART = re.compile(r"[/_:,(]+(?=\w)(?!code>)")
+_HEAD = re.compile(r"<th[ >].*?</th>", re.DOTALL)
+_SYLLABLE = re.compile(
+    r"(?<=tensor)(?=store)|(?<=Neuro)(?=glancer)|(?<=Big)(?=Data)|(?<=Data)(?=Viewer)"
+)
+LONGEST_NAME = 20  # letters that stay on one line in a table
 _ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
 
 
@@ -53,9 +61,15 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
 
 
 def on_page_content(html: str, *, page: Page, **_: object) -> str:
-    """Name the pages of migration for site.css."""
+    """Let long names in tables break; name the pages of migration for site.css."""
+    html = _CELL.sub(lambda cell: _CODE.sub(_breakable, cell[0]), html)
+    html = _HEAD.sub(lambda cell: _SYLLABLE.sub("<wbr>", cell[0]), html)
     is_migration = page.file.src_uri.startswith("migration/")
     return f'<div class="migration">{html}</div>' if is_migration else html
+
+
+def _breakable(code: re.Match[str]) -> str:
+    return _PART.sub(r"\g<0><wbr>", code[0]) if len(code[1]) > LONGEST_NAME else code[0]
 
 
 class Roles(griffe.Extension):

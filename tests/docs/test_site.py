@@ -60,6 +60,12 @@ return [...document.querySelectorAll(".md-content *")].filter((e) => {
 }).map((e) => e.outerHTML.slice(0, 80));
 """
 
+FIT = {390: ("", "support/", "other-programs/", "errors/"), 1280: ("benchmarks/", "past-errors/")}
+SCROLLING = """
+return [...document.querySelectorAll(".md-typeset__scrollwrap")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText.slice(0, 80));
+"""
+
 
 class Page(HTMLParser):
     """What a page loads, links to, and is linked to."""
@@ -207,6 +213,14 @@ def test_pages_fit_phones_and_their_pictures_load(address: str, browser: Any) ->
         broken = "return [...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)"
         assert browser.execute_script(broken) == [], path
     assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("width", FIT)
+def test_tables_fit(address: str, browser: Any, width: int) -> None:
+    resize(browser, width, 800)
+    for path in FIT[width]:
+        browser.get(address + path)
+        assert browser.execute_script(SCROLLING) == [], path
 
 
 def test_search_finds_pages_and_names(address: str, browser: Any) -> None:

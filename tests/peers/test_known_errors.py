@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ import zarr
 from zarr.storage import LocalStore
 
 import n5zarr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
@@ -59,12 +62,23 @@ def test_z5py_reads_other_numbers_where_a_dataset_has_grown(tmp_path: Path) -> N
     assert not np.array_equal(by_z5py(dataset), expected)
 
 
-@pytest.mark.filterwarnings("ignore:Codec 'n5_default' not configured:UserWarning")
+@pytest.fixture
+def zarr_n5_alone() -> Iterator[None]:
+    """Codec and pipeline are not those of n5zarr, which registers ``n5_default``, too."""
+    codec = "zarr_n5.codec.default.N5DefaultCodec"
+    pipeline = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+    with zarr.config.set({"codecs.n5_default": codec, "codec_pipeline.path": pipeline}):
+        yield
+
+
+@pytest.mark.usefixtures("zarr_n5_alone")
 def test_zarr_n5_changes_nothing_and_raises_nothing(tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "c.n5", path="a", data=VALUES, chunks=(3, 4))
     document = (tmp_path / "c.n5" / "a" / "attributes.json").read_bytes()
     store = zarr_n5.N5WrapperStore(LocalStore(tmp_path / "c.n5"))
     array: Any = zarr.open_array(store, path="a")
+    assert type(array.metadata.codecs[0]) is zarr_n5.N5DefaultCodec
+    np.testing.assert_array_equal(array[...].T, VALUES)
     array.attrs["stain"] = "DAPI"
     array.resize((9, 9))
     zarr.create_array(store, name="new", data=VALUES)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,9 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5Error, N5Warning
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 
+JAVA = Path(__file__).parents[1] / "data" / "java"
 DOCUMENT: dict[str, Any] = {
     "dimensions": [10, 11, 12],
     "blockSize": [1, 2, 3],
@@ -153,6 +152,17 @@ def test_documents_that_only_n5zarr_accepts(tmp_path: Path, change: dict[str, An
     dataset = write(tmp_path, DOCUMENT | change)
     assert not is_accepted_by_tensorstore(dataset)
     assert ours(dataset).ndim == len(change.get("dimensions", "zyx"))
+
+
+@pytest.mark.parametrize("name", ["blosc-lz4-0", "blosc-zstd-2"])
+def test_blosc_of_java_is_refused_until_it_is_converted(tmp_path: Path, name: str) -> None:
+    """Java writes ``nthreads``, and some versions ``typesize``."""
+    java, copy = JAVA / "compressions.n5" / name / "u16", tmp_path / "copy.n5" / "a"
+    with pytest.raises(ValueError, match='extra members: "nthreads","typesize"'):
+        theirs(java)
+    n5zarr.convert(java, copy, compression="blosc")
+    found = theirs(copy).read().result()
+    np.testing.assert_array_equal(found.T, n5zarr.open_array(java)[...])
 
 
 @pytest.mark.parametrize("key", NO_DATASET)

@@ -10,6 +10,11 @@ OLD_NAMES = "zarr-n5 adds the attribute `_n5`, a copy of the document"
 AS_GROUP = "zarr-n5 takes the file `attributes.json` for a group, too"
 HEADER = 'bytes.fromhex("0000000200000003000000020001000200030004" "00050006")'
 
+# zarr imports n5zarr, too, which is installed: its codec and its pipeline take no part
+ALONE = """import n5zarr
+zarr.config.set({"codecs.n5_default": "zarr_n5.codec.default.N5DefaultCodec",
+    "codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"})"""
+
 STORES = Section(
     "Stores",
     (
@@ -80,6 +85,8 @@ STORES = Section(
             'zarr.open(N5WrapperStore(local), mode="r+")["em/s0"][0, 0, 0]',
             'zarr.open(store, mode="r+")["em/s0"][0] = 7\n'
             'zarr.open(store, mode="r+")["em/s0"][0, 0, 0]',
+            "zarr-n5 reads only",
+            raises="old",
         ),
         Row(
             'zarr.open(N5WrapperStore(local), mode="r+")["em"].attrs["a"] = 1',
@@ -168,7 +175,7 @@ CODEC = Section(
 ZARR_N5 = Library(
     name="zarr-n5",
     page="zarr-n5",
-    before_old="import zarr",
+    before_old=f"import zarr\n{ALONE}",
     before_new="import n5zarr, zarr",
     sections=(STORES, CODEC),
 )
