@@ -112,14 +112,7 @@ class Container:
     # ------------------------------------------------------------------ reading
 
     def read(self, key: str, *, is_copied: bool = False) -> Steps[BufferLike | None]:
-        """Read a document, a chunk, or a file in a group that does not belong to N5.
-
-        Parameters
-        ----------
-        key : str
-            Zarr key.
-        is_copied : bool, optional
-            Whether nobody here decodes the chunk; see :meth:`Chunks.read`.
+        """Read a document, a chunk (see :meth:`Chunks.read`), or a file that does not belong to N5.
 
         Raises
         ------

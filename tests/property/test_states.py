@@ -623,6 +623,7 @@ class StatesInMemory(States):
     """The same with a container in memory, where nothing tells that others have written."""
 
     is_local = False
+    n_steps = 0
 
 
 SHORT = settings(max_examples=5, stateful_step_count=20, suppress_health_check=list(HealthCheck))
