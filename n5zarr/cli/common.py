@@ -49,8 +49,8 @@ __all__ = [
     "whole_numbers",
 ]
 
-# C0 but tab and end of line, C1, and what reverses the direction of text
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# C0 but tab and end of line, C1, what reverses the direction of text, and halves of characters
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 """Whether warnings and progress bars are left out: ``--quiet``."""

@@ -319,7 +319,7 @@ class _Lenient:
         self.pos = match.end()
         plain = _ESCAPE.sub(_unescape, match.group()[:-1])
         # a character beyond 16 bits is two escapes: \ud83d\ude00
-        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
     def word(self, expected: str) -> str:
         match = _BARE.match(self.text, self.pos)

@@ -31,8 +31,9 @@ except ImportError:  # Windows: locks exclude the threads of this process, not o
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-__all__ = ["PAUSE", "changing", "reading", "writing"]
+__all__ = ["PAUSE", "alone", "changing", "reading", "writing"]
 
 _log = logging.getLogger(__name__)
 
@@ -206,6 +207,53 @@ def writing(
         if hasattr(fcntl, "flock") and not hasattr(fcntl, "F_OFD_SETLK"):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def alone(directory: Path) -> Iterator[bool]:
+    """Hold a directory, so that of several runs that work in it only one does; nobody waits.
+
+    Parameters
+    ----------
+    directory : Path
+        Created if it is missing, and removed at the end if it is empty.
+
+    Yields
+    ------
+    bool
+        Whether nobody else holds it; True where the file system cannot tell.
+    """
+    if not hasattr(fcntl, "flock"):
+        yield True
+        return
+    while True:
+        directory.mkdir(exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            file = os.open(directory, os.O_RDONLY)
+            try:
+                is_alone = _take_directory(file)
+                if not is_alone or os.path.samestat(os.fstat(file), directory.stat()):
+                    break
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)  # who held it has removed it
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+        os.close(file)
+
+
+def _take_directory(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        # NFS locks no directory
+        return err.errno not in _BUSY
+    return True
 
 
 def _take_to_write(file: int, lock: _Lock, path: object) -> None:

@@ -257,8 +257,10 @@ class FileWriter:
                     os.fsync(file)
             finally:
                 os.close(file)
-        except BaseException:
+        except BaseException as err:
             _remove(unfinished)
+            if isinstance(err, OSError) and err.filename is None:
+                err.filename = path  # of a full disk, the system does not say which
             raise
         return unfinished
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
+from n5zarr.storage.locks import alone
 from n5zarr.store.location import open_container
 from n5zarr.tools.convert.convert import Conversion, convert
 from n5zarr.tools.convert.from_n5 import n5_tree
@@ -73,7 +74,8 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     N5UnsupportedError
         No local files, or a dataset is a link or holds other nodes (``kind="option"``).
     N5UnrepresentableError
-        Nothing to change is given, or an interrupted run is to be resumed (``kind="option"``).
+        Nothing to change is given, an interrupted run is to be resumed, or another one is at work
+        in the container (``kind="option"``).
 
     Examples
     --------
@@ -93,7 +95,21 @@ def rechunk(  # noqa: PLR0913 - the options of convert
             "n5zarr.convert(...) writes a new container"
         )
         raise N5UnsupportedError(message, kind="option")
+    options = {"chunks": chunks, "compression": compression}
+    workers = {"scheduler": scheduler, "n_workers": n_workers, "progress": progress}
     beside = root.parent / f".{root.name}.rechunk"
+    with alone(beside) as is_alone:
+        if not is_alone:
+            message = (
+                f"{beside}: another run of rechunk is writing there; one at a time works in a "
+                "container: a group rechunks all datasets below it"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+        return _rechunk(root, node, beside, resume=resume, **options, **workers)
+
+
+def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: Any) -> Conversion:  # noqa: ANN401 - those of convert
+    """Write new datasets beside the container, and put them in place."""
     new = beside / "new.n5"
     written = _written(beside, node, resume=resume)
     if written is not None:  # all but the renames
@@ -104,14 +120,10 @@ def rechunk(  # noqa: PLR0913 - the options of convert
         done = convert(
             root / node,
             new / node,
-            chunks=chunks,
-            compression=compression,
             overwrite=not is_begun,
             resume=is_begun,
             verify=True,
-            scheduler=scheduler,
-            n_workers=n_workers,
-            progress=progress,
+            **options,
         )
         written = [join(node, array.path) for array in done.arrays]
         _note_written(beside, node, written)

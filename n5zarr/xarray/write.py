@@ -23,6 +23,7 @@ from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.store.location import open_container
 from n5zarr.xarray.delayed import join_delayed
+from n5zarr.xarray.sources import check_not_read
 from n5zarr.xarray.update import plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Location
+    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Chunks, Region, StorageOptions
 
 __all__ = ["to_n5"]
@@ -100,7 +102,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     zarr.errors.ContainsGroupError
         Something exists at this path, and the mode is ``"w-"``.
     N5UnrepresentableError
-        N5 cannot hold the data, or their positions do not fit the dataset's (``kind="option"``).
+        N5 cannot hold the data, their positions do not fit the dataset's, or they would be removed
+        by ``"w"`` before they are read (``kind="option"``).
 
     Notes
     -----
@@ -158,10 +161,16 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         targets = writer.choose_levels(targets, removed)
     for target in targets:  # check everything before anything changes
         writer.plan(target, mode, removed)
-    if removed is not None:
-        sync(opened.delete_dir(removed))
+    _remove(opened, removed, targets)
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])
+
+
+def _remove(opened: N5Store, removed: str | None, targets: Sequence[Target]) -> None:
+    """Remove what is replaced, unless the new data are to be read from it."""
+    if removed is not None:
+        check_not_read((target.data for target in targets), opened, removed)
+        sync(opened.delete_dir(removed))
 
 
 def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+import obstore.store
 import pytest
 import tensorstore as ts
 import tifffile
 import zarr
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from zarr.storage import LocalStore, MemoryStore, ObjectStore, WrapperStore, ZipStore
 
 import n5zarr
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
@@ -85,6 +88,42 @@ def test_a_source_is_never_overwritten_by_itself(
     with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
         n5zarr.convert(one, other, chunks=4, overwrite=True)
     assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        lambda folder: f"simplecache::file://{folder}/a.n5/em",
+        lambda folder: f"filecache::file://{folder}/a.n5",
+        lambda folder: WrapperStore(LocalStore(folder / "a.n5")),
+        lambda folder: n5zarr.N5Store(WrapperStore(LocalStore(folder / "a.n5"))),
+        lambda folder: n5zarr.N5Store("/", fs=DirFileSystem(folder / "a.n5", LocalFileSystem())),
+        lambda folder: n5zarr.N5Store(ObjectStore(obstore.store.LocalStore(folder / "a.n5"))),
+    ],
+    ids=["simplecache", "filecache", "wrapper", "n5-wrapper", "dirfs", "obstore"],
+)
+@pytest.mark.parametrize("destination", ["a.n5", "a.n5/em/s0"])
+def test_a_source_behind_another_store_is_never_overwritten_by_itself(
+    location: Callable[[Path], Any], destination: str, tmp_path: Path
+) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "a.n5")
+    source = location(tmp_path)
+    before = files_in(tmp_path)
+    with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
+        n5zarr.convert(source, tmp_path / destination, overwrite=True)
+    assert files_in(tmp_path) == before
+
+
+def test_an_archive_in_the_destination_is_not_overwritten(tmp_path: Path) -> None:
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", SAMPLE)
+    (tmp_path / "a.n5").mkdir()
+    shutil.move(packed, tmp_path / "a.n5")
+    with (
+        ZipStore(tmp_path / "a.n5/packed.zip", mode="r") as source,
+        pytest.raises(N5UnrepresentableError, match="expected another place than the source"),
+    ):
+        n5zarr.convert(source, tmp_path / "a.n5", overwrite=True)
+    assert (tmp_path / "a.n5/packed.zip").exists()
 
 
 def test_a_source_in_memory_is_never_overwritten_by_itself() -> None:
@@ -323,6 +362,32 @@ def test_a_killed_rechunk_is_finished_before_another_one(
         np.testing.assert_array_equal(
             tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
         )
+    assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
+
+
+def test_two_runs_of_rechunk_in_one_container_do_not_disturb_each_other(mine: Path) -> None:
+    refused: list[str] = []
+
+    def begin_another(*_: object) -> None:
+        if not refused:
+            with pytest.raises(N5UnrepresentableError, match="another run of rechunk") as caught:
+                n5zarr.rechunk(mine, "labels", chunks=9)
+            refused.append(caught.value.kind)
+
+    done = n5zarr.rechunk(mine, "em", chunks=9, progress=begin_another)
+    assert refused == ["option"]
+    assert [array.chunks for array in done.arrays] == [(9, 9, 9)] * 3
+    for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
+        np.testing.assert_array_equal(
+            tensorstore_values(mine / name), tensorstore_values(SAMPLE / name)
+        )
+    assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
+
+
+def test_a_refused_rechunk_leaves_nothing(mine: Path) -> None:
+    (mine / "em/s0/notes.txt").touch()
+    with pytest.raises(N5UnsupportedError, match="expected only blocks"):
+        n5zarr.rechunk(mine, "em", chunks=9)
     assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
 
 

@@ -130,6 +130,14 @@ def test_a_container_is_not_downloaded_into_itself(place: str, tmp_path: Path) -
     assert n5zarr.compare(source, SAMPLE).is_equal
 
 
+def test_a_container_behind_a_cache_is_not_downloaded_into_itself(tmp_path: Path) -> None:
+    here = tmp_path / "part.n5"
+    n5zarr.download(SAMPLE, here)
+    with pytest.raises(N5UnrepresentableError, match="apart from the source"):
+        n5zarr.download(f"simplecache::file://{here}", here, overwrite=True)
+    assert n5zarr.compare(here, SAMPLE).is_equal
+
+
 def test_axes_that_other_levels_describe_are_told(tmp_path: Path) -> None:
     with pytest.warns(N5Warning, match="/ngff-0.3/s1: its axes are not those of the source"):
         n5zarr.download(JAVA / "metadata.n5", tmp_path / "d.n5", paths=["ngff-0.3/s1"])

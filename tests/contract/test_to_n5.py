@@ -905,3 +905,23 @@ def test_a_tree_of_which_not_all_can_be_levels(tmp_path: Path) -> None:
     )
     n5zarr.to_n5(tree, tmp_path / "c.n5")
     xr.testing.assert_identical(xr.open_datatree(tmp_path / "c.n5", engine="n5").load(), tree)
+
+
+@pytest.mark.parametrize("chunks", [None, {}], ids=["lazy", "dask"])
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("group", ["", "em", "em/s0"])
+def test_data_are_not_removed_before_they_are_read(
+    group: str, inline: bool, chunks: dict[str, int] | None, tmp_path: Path
+) -> None:
+    mine = Path(shutil.copytree(SAMPLE, tmp_path / "c.n5"))
+    expected = xr.open_dataset(SAMPLE, engine="n5", group="em/s0").load()
+    lazy = xr.open_dataset(mine, engine="n5", group="em/s0", chunks=chunks, inline_array=inline)
+    with pytest.raises(n5zarr.N5Error, match=r"mode='w' removes what 's0' is still to be read"):
+        n5zarr.to_n5(
+            lazy if chunks is None else lazy.transpose("x", ...), mine, group=group, mode="w"
+        )
+    xr.testing.assert_identical(opened(mine, "em/s0"), expected)
+    n5zarr.to_n5(lazy, mine, group="copy/s0", mode="w")
+    xr.testing.assert_identical(opened(mine, "copy/s0"), expected)
+    n5zarr.to_n5(lazy.load(), mine, group=group, mode="w")
+    xr.testing.assert_identical(opened(mine, group), expected)

@@ -20,6 +20,7 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import N5Parser, N5Store
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.tools.virtualize.to_kerchunk import JsonWriter
 from tests.virtual import reader, reference
 
 if TYPE_CHECKING:
@@ -277,3 +278,13 @@ def test_errors_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(N5UnsupportedError, match="expected local files or a URL"):
         n5zarr.virtualize(N5Store(MemoryStore({})), out / "a.json")
     assert not list(out.iterdir())
+
+
+def test_a_full_disk_leaves_no_unfinished_references(tmp_path: Path) -> None:
+    writer = JsonWriter("file:///data/a.n5", 3, str(tmp_path / "a.json"), None)
+    writer._file.close()
+    writer._file = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 - it is closed below
+    writer.keep("a/c/0", ["file:///data/a.n5/a/0", 12, 34])
+    with pytest.raises(OSError, match="No space left"):
+        writer.close()
+    assert list(tmp_path.iterdir()) == []

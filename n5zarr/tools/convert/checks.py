@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import warnings
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from zarr.storage import FsspecStore
 
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
+from n5zarr.storage.behind import overlap, places_behind, real_name
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_url
 from n5zarr.store.running import ask_storage
@@ -244,11 +244,15 @@ def _is_seen(storage: Storage) -> bool:
 
 def _check_apart(source: SourceTree, target: Destination) -> None:
     """Check that source and destination do not lie in each other."""
-    other = _real(str(target))
-    for one in map(_real, _places(source.name)):
-        if f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"):
-            message = f"destination: expected another place than the source, got {other} and {one}"
-            raise N5UnrepresentableError(message, kind="option")
+    places = list(map(real_name, _places(source.name)))
+    if source.storage is not None:
+        inner = source.name.removeprefix(str(source.storage)).strip("/")
+        places += places_behind(source.storage, inner)
+    found = overlap(places, places_behind(target.storage, target.path))
+    if found is not None:
+        one, other = found
+        message = f"destination: expected another place than the source, got {other} and {one}"
+        raise N5UnrepresentableError(message, kind="option")
 
 
 def _places(name: str) -> Iterator[str]:
@@ -256,8 +260,3 @@ def _places(name: str) -> Iterator[str]:
     yield name
     if not is_url(name):
         yield from glob.iglob(name)  # noqa: PTH207 - the pattern may be absolute
-
-
-def _real(name: str) -> str:
-    """Return the name of a place in the one form that all of its names share."""
-    return name.rstrip("/") if is_url(name) else os.path.realpath(name.removeprefix("file://"))

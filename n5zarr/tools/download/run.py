@@ -25,6 +25,7 @@ from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.requests import put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
@@ -262,10 +263,9 @@ def _target(directory: str | os.PathLike[str], source: N5Store) -> N5Store:
         message = f"directory: expected a local path, got {path!r}"
         raise N5UnrepresentableError(message, kind="option")
     target = N5Store(path)
-    root, here = source.storage.root, target.root
     # files of the source would be replaced, or removed
-    if root is not None and (root.is_relative_to(here) or here.is_relative_to(root)):
-        message = f"expected a directory apart from the source, got {here}"
+    if overlap(places_behind(source.storage), places_behind(target.storage)) is not None:
+        message = f"expected a directory apart from the source, got {target.root}"
         raise N5UnrepresentableError(message, kind="option", where=str(source))
     return target
 

@@ -229,8 +229,19 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
         elif is_block_name(entry.name):
             yield from _orphan(ask, file)
         elif entry.is_dir is False and not _is_harmless(entry.name):
-            message = "a file in a group: programs of N5 do not see it"
-            yield finding("stray-file", path, message, file=file, severity="note")
+            yield _file_in_group(ask, path, file)
+
+
+def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
+    """Tell whether a file in a group is a link that leads nowhere: a node may have been there."""
+    try:
+        ask(read_ends([file]))
+    except N5FormatError as err:
+        return finding("unreadable", path, err.message, file=file)
+    except OSError:  # nobody needs to read it
+        pass
+    message = "a file in a group: programs of N5 do not see it"
+    return finding("stray-file", path, message, file=file, severity="note")
 
 
 def _orphan(ask: Ask, file: str) -> Iterator[Finding]:

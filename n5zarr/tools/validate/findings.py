@@ -121,7 +121,9 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "note", "a node of Zarr in the container, which N5 programs show as groups", "none needed"
     ),
     "unreadable": Rule(
-        "error", "storage refuses to read it", "ask for permission, or check the file system"
+        "error",
+        "storage refuses to read it, or it is a link that leads nowhere",
+        "ask for permission, check the file system, or restore what the link leads to",
     ),
     "name": Rule("warning", "a directory that no path of a node can name", "rename it"),
     "near-miss": Rule(

@@ -126,8 +126,10 @@ class JsonWriter(_References):
 
     def close(self) -> None:
         """Remove what is not complete."""
-        self._file.close()
-        Path(self._partial).unlink(missing_ok=True)
+        try:
+            self._file.close()  # what is still to be written may not fit on the disk
+        finally:
+            Path(self._partial).unlink(missing_ok=True)
 
 
 class ParquetWriter(_References):

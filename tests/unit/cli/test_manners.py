@@ -158,3 +158,16 @@ def test_names_do_not_reach_the_terminal_as_commands(tmp_path: Path) -> None:
         assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(done.stdout + done.stderr), words
     tree = CliRunner().invoke(app, ["tree", str(root)]).stdout
     assert "\\x1b]0;title\\x07\\x9b31mred\\n\\u202eno" in tree
+
+
+def test_names_that_are_no_characters_are_printed(tmp_path: Path) -> None:
+    for side in ("a.n5", "b.n5"):
+        n5zarr.create_array(tmp_path / side, path="s0", shape=(3,), dtype="u1")
+    (tmp_path / "a.n5" / os.fsdecode(b"\xff\xfe")).mkdir()
+    words = ["diff", str(tmp_path / "a.n5"), str(tmp_path / "b.n5")]
+    done = subprocess.run(
+        [sys.executable, "-m", "n5zarr", *words], capture_output=True, check=False
+    )
+    assert done.returncode == 2  # the node cannot be compared
+    assert rb"/\udcff\udcfe: only in A" in done.stdout
+    assert b"Traceback" not in done.stderr

@@ -64,3 +64,9 @@ def test_standard_values_keep_their_spelling(text: str, kept: str) -> None:
 @pytest.mark.parametrize("text", ["", "null", "[1]", "// {}\n", "'x'"])
 def test_what_is_no_object_counts_as_empty(text: str) -> None:
     assert changed(text.encode()) == b'{"added":1}'
+
+
+def test_a_name_with_half_of_a_character_is_kept() -> None:
+    document = RawObject.parse(b'{"\\ufffd":1.0,"a\\udfff":2.50,"\\ud800":[3]}')
+    document.set("b", 4)
+    assert document.to_bytes() == b'{"\\ufffd":1.0,"a\\udfff":2.50,"\\ud800":[3],"b":4}'

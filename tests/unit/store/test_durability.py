@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import sys
@@ -184,3 +185,14 @@ def test_what_is_synced_when(tmp_path: Path, done: Callable[[], list[tuple[str, 
     assert {name for _, name in done()} == {
         "c.n5/d", "c.n5/d/0", "c.n5/d/1", *(f"c.n5/d/{x}/{y}" for x in (0, 1) for y in (0, 1)),
     }  # fmt: skip
+
+
+def test_an_error_without_a_name_gets_that_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(OSError, match=r"No space left on device: .*attributes\.json"):
+        n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(3,), dtype="u1")
