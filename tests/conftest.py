@@ -14,6 +14,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -75,6 +76,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("N5ZARR_HYPOTHESIS", "default"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a script that starts the tests with "&" ignores it, and so would the commands that they try
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.disable()  # while modules are imported, a tenth of which it takes: nothing is garbage then
 
