@@ -13,15 +13,29 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
+import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+BYTECODE = Path(__file__).parents[1] / ".pytest_cache/bytecode"
+
+if sys.dont_write_bytecode:
+    # Containers often set PYTHONDONTWRITEBYTECODE. Each of the hundreds of processes of the tests
+    # would compile zarr and xarray anew, which takes two thirds of the time of a short one. They
+    # share what they compile here, and the folders of the sources stay as they are.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that are started inherit this
+
+from hypothesis import HealthCheck, settings  # noqa: E402 - it is compiled where that says
 
 # Reasons of skips, as regular expressions, and why nothing that could be installed would help.
 RIGHT_SKIPS = {
@@ -63,11 +77,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("N5ZARR_HYPOTHESIS", "default"))
 
-if sys.dont_write_bytecode:  # each of the many processes would compile all that it imports
-    sys.dont_write_bytecode = False
-    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a script that starts the tests with "&" ignores it, and so would the commands that they try
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.disable()  # while modules are imported, a tenth of which it takes: nothing is garbage then
 
@@ -77,6 +89,13 @@ def pytest_collection_finish() -> None:
     """Leave what all tests share out of each collection of garbage."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove what was compiled of modules that tests have made in temporary folders."""
+    if not hasattr(config, "workerinput"):
+        temporary = Path(tempfile.gettempdir()).resolve()
+        shutil.rmtree(BYTECODE.joinpath(*temporary.parts[1:]), ignore_errors=True)
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -13,7 +13,7 @@ import resource
 import sys
 import zlib
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,16 +53,26 @@ def zstd_without_size() -> bytes:
     return b"".join([*parts, packer.flush()])
 
 
+@cache
+def large_bzip2() -> bytes:
+    return bz2.compress(bytes(LARGE), 1)
+
+
+@cache
+def large_gzip() -> bytes:
+    return gzip.compress(bytes(LARGE))
+
+
 def gzip_that_lies() -> bytes:
-    return gzip.compress(bytes(LARGE))[:-4] + len(BLOCK).to_bytes(4, "little")
+    return large_gzip()[:-4] + len(BLOCK).to_bytes(4, "little")
 
 
 PAYLOADS: dict[str, tuple[dict[str, Any], Callable[[], bytes]]] = {
-    "bzip2": ({"type": "bzip2"}, lambda: bz2.compress(bytes(LARGE), 1)),
-    "bzip2, two": ({"type": "bzip2"}, lambda: bz2.compress(BLOCK) + bz2.compress(bytes(LARGE), 1)),
+    "bzip2": ({"type": "bzip2"}, large_bzip2),
+    "bzip2, two": ({"type": "bzip2"}, lambda: bz2.compress(BLOCK) + large_bzip2()),
     "zstd without size": ({"type": "zstd"}, zstd_without_size),
     "gzip that lies": ({"type": "gzip"}, gzip_that_lies),
-    "gzip, two": ({"type": "gzip"}, lambda: gzip.compress(bytes(LARGE)) + gzip.compress(BLOCK)),
+    "gzip, two": ({"type": "gzip"}, lambda: large_gzip() + gzip.compress(BLOCK)),
     "gzip, the second": ({"type": "gzip"}, lambda: gzip.compress(BLOCK) + gzip_that_lies()),
     "zlib": ({"type": "gzip", "useZlib": True}, lambda: zlib.compress(bytes(LARGE))),
     "xz, two": (

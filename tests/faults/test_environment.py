@@ -192,6 +192,7 @@ def test_what_the_system_refuses_is_an_error(
 
 def limited(kind: str, place: Path, outcomes: Any) -> None:
     """Run operations under a limit; tell how they end, or what is wrong."""
+    sys.dont_write_bytecode = True  # Python would keep half of what it compiles
     try:
         if kind == "no permission" and os.getuid() == 0:
             for name in SHORT:  # which imports all that another user may not reach

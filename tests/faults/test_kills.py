@@ -24,6 +24,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5BlockError
 from tests.contract.test_kernel import python_only
+from tests.memory import MEMORY
 from tests.processes import CONTEXT
 
 if TYPE_CHECKING:
@@ -272,8 +273,7 @@ def killed(kind: str, way: Way, after: float) -> int:
 @pytest.fixture
 def where() -> Iterator[Path]:
     """Give a directory, in memory where there is one: writers that sync wait for a disk."""
-    shared = Path("/dev/shm")  # noqa: S108 - no file of a fixed name
-    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as directory:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
         yield Path(directory)
 
 

@@ -20,6 +20,7 @@ from zarr.errors import ContainsArrayError, ContainsGroupError
 from n5zarr import N5Store
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5Error
+from tests.memory import MEMORY
 
 NAMES = ("a", "b", "c", "0")  # two of them are also parts of chunk keys
 DOCUMENTS = {2: {".zarray", ".zattrs", ".zgroup", ".zmetadata"}, 3: {"zarr.json"}}
@@ -43,7 +44,7 @@ class Containers(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.root = Path(tempfile.mkdtemp()) / "c.n5"
+        self.root = Path(tempfile.mkdtemp(dir=MEMORY)) / "c.n5"
         self.nodes: dict[str, Node] = {}
         self.store = N5Store(self.root, zarr_format=None)
 

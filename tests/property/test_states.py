@@ -37,6 +37,7 @@ from n5zarr import N5Store
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5Error
 from tests.contract.test_kernel import python_only
+from tests.memory import MEMORY
 from tests.property import outside
 from tests.property.model import Box, Container, Dataset, Node, is_at_or_below, parents, pattern
 
@@ -158,9 +159,6 @@ class HeldArray(Held):
     fill: Any
 
 
-SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no file of a fixed name
-
-
 class States(RuleBasedStateMachine):
     """Whoever writes, every reader sees the model."""
 
@@ -171,7 +169,7 @@ class States(RuleBasedStateMachine):
     def start(self) -> None:
         self.root: Any = MemoryStore()
         if self.is_local:
-            self.root = Path(tempfile.mkdtemp(dir=SHM)) / "c.n5"
+            self.root = Path(tempfile.mkdtemp(dir=MEMORY)) / "c.n5"
         zarr.create_group(N5Store(self.root))
         self.model = Container({"": Node()})
         names = ["v3", "v2", "own", "python", "any", "F"]

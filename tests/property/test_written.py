@@ -30,6 +30,7 @@ from zarr.dtype import VariableLengthBytes
 from zarr.storage import MemoryStore
 
 from n5zarr import N5Store
+from tests.memory import MEMORY
 
 # zarr's own warnings, of data types without a specification and of sharding
 pytestmark = [
@@ -179,7 +180,7 @@ def test_every_dtype_comes_back(
     fill = data.draw(st.one_of(st.none(), scalars(native)))
     codecs = data.draw(st.sampled_from(["zarr", "n5", "portable"]))
     empty = data.draw(st.booleans())
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         how = {"zarr_format": zarr_format, "axis_order": axis_order, "codecs": codecs}
         create = {
             "name": "g/a",
@@ -237,7 +238,7 @@ def test_v2_comes_back_in_its_byte_order(
     create = {"name": "g/a", "shape": shape, "chunks": chunks, "dtype": dtype, "zarr_format": 2}
     create |= {"compressors": compressor, "fill_value": data.draw(scalars(dtype))}
     create |= {"filters": [shuffle] if filtered and shape else None}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         where = f"{folder}/c.n5"
         live, expected = written(N5Store(where, zarr_format=2, codecs=codecs), values, create)
         found = reopened(where, zarr_format=2, codecs=read_with)
@@ -282,7 +283,7 @@ def test_every_chain_of_codecs_comes_back(
         ]
     elif extra == "sharded" and shape:
         how["shards"] = tuple(2 * c for c in chunks)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         create = {"name": "g/a", "shape": shape, "dtype": dtype, "fill_value": fill, **how}
         array, expected = written(N5Store(f"{folder}/c.n5"), values, create)
         found = reopened(f"{folder}/c.n5")
@@ -347,7 +348,7 @@ def test_native_types_are_read_by_tensorstore_z5py_and_a_plain_decoder(
 ) -> None:
     shape, chunks = geometry
     values = data.draw(npst.arrays(dtype, shape))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         array = zarr.create_array(
             N5Store(f"{folder}/c.n5"),
             name="g/a",

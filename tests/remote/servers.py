@@ -103,6 +103,7 @@ class Proxy:
         self.refused: Callable[[Any], bool] = lambda headers: False
         self.code = ""  # what a spoiled answer of S3 says
         self.latency = 0.0
+        self.is_held, self.released = threading.Event(), threading.Event()  # of a fault "late"
         self.writing = threading.Lock()  # moto compares and writes in two steps, unlike S3
 
     def counts(self) -> dict[str, int]:
@@ -160,6 +161,9 @@ class _Passing(BaseHTTPRequestHandler):
             answer, data = self._ask(body, headers)
             if fault == "twice":
                 answer, data = self._ask(body, headers)
+        if fault == "late":
+            self.proxy.is_held.set()
+            self.proxy.released.wait(60)
         if fault == "lost":
             self._reset()
         elif fault == "lost, 500":

@@ -6,6 +6,7 @@ import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import zarr
 
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from tests.remote.conftest import S3, Place, client, on_s3
+from tests.remote.conftest import PATIENCE, S3, Place, client, on_s3
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,12 +117,19 @@ def test_an_answer_that_was_on_its_way_is_not_kept(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck=True))
     cached: Any = store.store
     array = opened(store)
-    place.proxy.fault = lambda method, path: time.sleep(0.4) if method == "GET" else None
+    proxy = place.proxy
+
+    def hold_the_first(method: str, path: str) -> str | None:
+        is_block = method == "GET" and urlsplit(path).path.endswith("/a/0")
+        return "late" if is_block and not proxy.is_held.is_set() else None
+
+    proxy.fault = hold_the_first
     with ThreadPoolExecutor(1) as threads:
         reading = threads.submit(lambda: array[:2])
-        time.sleep(0.2)
+        assert proxy.is_held.wait(PATIENCE)
         array[:2] = 7
-        reading.result()
+        proxy.released.set()
+        assert reading.result().tolist() == [1, 1]
     kept = cached._kept.get("a/0")
     assert kept is None or kept.value.endswith(b"\x07\x07")
     assert array[:2].tolist() == [7, 7]

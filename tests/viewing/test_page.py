@@ -226,9 +226,12 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         address = lines[1].split()[-1]
-        status, page, _ = get(address)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        try:
+            status, page, _ = get(address)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
     assert str(root) in lines[0]
     assert address.endswith("/view?dataset=em")
     assert status == 200

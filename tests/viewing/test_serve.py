@@ -27,11 +27,12 @@ from n5zarr.viewing.serve.protocol import PatientProtocol
 from n5zarr.viewing.serve.views import N5View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from n5zarr import Server
 
 SECRET = b"top secret"
+PATIENCE = 60.0  # seconds: a busy machine is not a fault
 JAVA = Path(__file__).parents[1] / "data/java"
 
 
@@ -78,7 +79,7 @@ def server(container: Path) -> Iterator[Server]:
 
 def ask(server: Server, path: str, method: str = "GET", **headers: str) -> HTTPResponse:
     """Send a request; the body of the answer is in `body`."""
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
     answer = connection.getresponse()
     answer.body = answer.read()  # type: ignore[attr-defined]
@@ -88,9 +89,16 @@ def ask(server: Server, path: str, method: str = "GET", **headers: str) -> HTTPR
 
 def send_raw(server: Server, request: bytes) -> bytes:
     """Send bytes, and return all that comes back."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 # ------------------------------------------------------------------------------- values
@@ -365,7 +373,7 @@ def test_names_of_other_hosts_are_refused(container: Path, host: str, status: in
 def test_every_spelling_of_this_machine_is_guarded(container: Path, host: str) -> None:
     with (
         n5zarr.serve(container, host=host) as server,
-        socket.create_connection((host.strip("[]"), server.port), timeout=10) as connection,
+        socket.create_connection((host.strip("[]"), server.port), timeout=PATIENCE) as connection,
     ):
         connection.sendall(f"GET {BLOCK} HTTP/1.1\r\nHost: evil.example\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 421 ")
@@ -400,33 +408,51 @@ def impatient(monkeypatch: pytest.MonkeyPatch, container: Path) -> Iterator[Serv
         yield running
 
 
-def test_slow_clients_are_given_up(impatient: Server, tmp_path: Path) -> None:
+def test_slow_clients_are_given_up(impatient: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+    look = PatientProtocol._look
+
+    def noted(protocol: PatientProtocol) -> None:
+        looked.append(protocol.client)
+        look(protocol)
+
+    monkeypatch.setattr(PatientProtocol, "_look", noted)
     address = ("127.0.0.1", impatient.port)
-    with socket.create_connection(address, timeout=5) as silent:
+    with socket.create_connection(address, timeout=PATIENCE) as silent:
         assert silent.recv(1) == b""
-    with socket.create_connection(address, timeout=5) as dripping:
+        assert looked.count(silent.getsockname()) == 1  # after 0.3 s by the server's clock
+    with socket.create_connection(address, timeout=PATIENCE) as dripping:
         dripping.sendall(b"GET / HTTP/1.1\r\nX: ")
         n_sent = 0
         with suppress(BrokenPipeError, ConnectionResetError):
-            while n_sent < 100:
+            while n_sent < PATIENCE / 0.05:
                 dripping.sendall(b"a")
                 n_sent += 1
                 time.sleep(0.05)
-        assert 0 < n_sent < 50
+        assert 0 < n_sent < PATIENCE / 0.05
+        assert looked.count(dripping.getsockname()) == 1
     assert ask(impatient, BLOCK).status == 200
 
 
 def test_a_client_that_takes_nothing_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lost: list[Any] = []
+    lose = PatientProtocol.connection_lost
+
+    def noted(protocol: PatientProtocol, exc: Exception | None) -> None:
+        lose(protocol, exc)
+        lost.append(protocol.client)
+
     monkeypatch.setattr(PatientProtocol, "patience", 0.3)
+    monkeypatch.setattr(PatientProtocol, "connection_lost", noted)
     (tmp_path / "c.n5").mkdir()
     (tmp_path / "c.n5/attributes.json").write_text('{"n5": "4.0.0"}')
     (tmp_path / "c.n5/large").write_bytes(bytes(50_000_000))
     with n5zarr.serve(tmp_path / "c.n5") as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as greedy:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as greedy:
             greedy.sendall(b"GET /n5/large HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            time.sleep(1.2)
+            wait_until(lambda: greedy.getsockname() in lost)
             got = b"".join(iter(lambda: greedy.recv(1 << 20), b""))  # what was on its way
             assert 0 < len(got) < 40_000_000
         taken: Any = ask(server, "/n5/large")
@@ -453,10 +479,11 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "large").write_bytes(bytes(25_000_000))
     with n5zarr.serve(tmp_path) as server:
         address = ("127.0.0.1", server.port)
-        slow = [socket.create_connection(address, timeout=10) for _ in range(10)]
+        slow = [socket.create_connection(address, timeout=PATIENCE) for _ in range(10)]
         for each in slow:
             each.sendall(b"GET /n5/large HTTP/1.0\r\nHost: localhost\r\n\r\n")
-        time.sleep(0.5)
+        wait_until(lambda: len(read) >= 3)
+        time.sleep(0.3)
         assert 3 <= len(read) <= 4  # more than the bound, and one more that is being read
         for each in slow[:5]:
             each.close()
@@ -466,15 +493,17 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(read) == 10
 
 
-def test_too_many_connections_are_refused_at_once(impatient: Server) -> None:
+def test_too_many_connections_are_refused_at_once(
+    impatient: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PatientProtocol, "patience", PATIENCE)  # those that are taken stay
     address = ("127.0.0.1", impatient.port)
-    many = [socket.create_connection(address, timeout=5) for _ in range(60)]
+    many = [socket.create_connection(address, timeout=PATIENCE) for _ in range(60)]
     refused = [each for each in many[20:] if each.recv(12) == b"HTTP/1.1 503"]
     assert len(refused) == 40
     for each in many:
         each.close()
-    time.sleep(0.2)
-    assert ask(impatient, BLOCK).status == 200
+    wait_until(lambda: ask(impatient, BLOCK).status == 200)
 
 
 def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> None:
@@ -499,12 +528,12 @@ def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
         found = {}
         for key in ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
                     "zarr/em/.zattrs", "zarr/em/s0/.zattrs"):  # fmt: skip
-            with urlopen(server.url + key, timeout=10) as answer:  # noqa: S310 - our own server
+            with urlopen(server.url + key, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
                 document = json.loads(answer.read(), parse_constant=refuse)
             found[key] = document.get("attributes", document)
         array: Any = zarr.open_array(f"{server.url}zarr/em/s0", mode="r", zarr_format=3)
         assert array[...].any()
-        with urlopen(f"{server.url}n5/em/attributes.json", timeout=10) as answer:  # noqa: S310
+        with urlopen(f"{server.url}n5/em/attributes.json", timeout=PATIENCE) as answer:  # noqa: S310
             assert answer.read() == (root / "em/attributes.json").read_bytes()
     assert {found[key]["fit"] for key in found if "s0" not in key} == {"NaN"}
     assert [found[key]["ends"] for key in found if "s0" in key] == [["-Infinity", "a NaN"]] * 2

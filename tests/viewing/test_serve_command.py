@@ -46,7 +46,7 @@ def test_it_prints_where_it_serves_and_ends_quietly(
     printed = [process.stdout.readline() for _ in range(9)]
     url = re.search(r"http://127\.0\.0\.1:[0-9]+/", printed[1])
     assert url is not None
-    with urllib.request.urlopen(f"{url[0]}n5/attributes.json", timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(f"{url[0]}n5/attributes.json", timeout=60) as answer:  # noqa: S310
         assert answer.read() == Path(SAMPLE, "attributes.json").read_bytes()
     shown = (
         "".join(printed)
@@ -55,7 +55,7 @@ def test_it_prints_where_it_serves_and_ends_quietly(
     )
     assert shown in PAGE.read_text()
     process.send_signal(number)
-    rest = process.communicate(timeout=10)
+    rest = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, ("", ""))
 
 

@@ -55,11 +55,12 @@ def test_no_task_runs_after_the_caller_has_stopped(tmp_path: Path, request: Any,
     scheduler = request.getfixturevalue("client") if kind == "dask" else kind
     results = run_tasks(partial(sleeps, tmp_path), range(100), scheduler=scheduler, n_workers=2)
     assert next(results) == 0
+    seconds = time.time() - (tmp_path / "0.out").stat().st_mtime  # many on a busy machine
     results.close()  # type: ignore[attr-defined]
     begun, ended = (sorted(path.stem for path in tmp_path.glob(f"*.{k}")) for k in ("in", "out"))
     assert begun == ended
     time.sleep(0.3)
-    assert 1 < len([*tmp_path.glob("*.in")]) == len(begun) < 10
+    assert 1 < len([*tmp_path.glob("*.in")]) == len(begun) < 10 + 2 * seconds / 0.2
 
 
 def test_tasks_that_somebody_cancels_are_told_of(client: Client) -> None:
