@@ -20,6 +20,7 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can go.
   ``dataclasses.replace`` does, takes as long as the rest of an opening. Drop it when zarr parses
   documents in less than 10 us.
 - ``async_group``: the asynchronous group inside a group; for arrays, zarr has a public name.
+- ``wrapped``: the store that a wrapper of zarr's hands its calls to.
 - ``same_data``: zarr's rule for whether two stores are the same place. Drop it when it is public.
 - ``LocalStore``: the class itself. A program may replace ``zarr.storage.LocalStore`` by a class
   that opens this package's stores; a store made here through that name would lead back here.
@@ -61,11 +62,13 @@ if TYPE_CHECKING:
 
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.abc.codec import Codec, CodecPipeline
+    from zarr.abc.store import Store
     from zarr.core import array_spec, attributes, chunk_utils, indexing
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v3
+    from zarr.storage import WrapperStore
     from zarr.types import AnyArray
 
     type ArrayMetadata = ArrayV3Metadata | ArrayV2Metadata
@@ -107,6 +110,7 @@ __all__ = [
     "spelled",
     "sync",
     "with_attributes",
+    "wrapped",
 ]
 
 PRESENT: GetResult = {"status": "present"}
@@ -173,6 +177,11 @@ def with_attributes(metadata: ArrayV3Metadata, attributes: dict[str, Any]) -> Ar
 def async_group(group: zarr.Group) -> zarr.AsyncGroup:
     """Return the asynchronous group inside a group, as ``Array.async_array`` does for arrays."""
     return group._async_group  # noqa: SLF001
+
+
+def wrapped(store: WrapperStore[Any]) -> Store:
+    """Return the store inside a wrapper, such as one that logs or waits."""
+    return store._store  # noqa: SLF001
 
 
 def spelled(document: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, ZipStore
 
+from n5zarr._zarr_private import wrapped
 from n5zarr.format.path import join
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.url import is_url
@@ -71,7 +72,7 @@ def _names(store: object, path: str) -> Iterator[str]:
         case CachingStore():
             yield from _names(store.inner, path)
         case WrapperStore():
-            yield from _names(store._store, path)  # noqa: SLF001 - zarr has no other way
+            yield from _names(wrapped(store), path)
         case LocalStore():
             yield join(str(store.root), path)
         case ZipStore():
