@@ -181,7 +181,8 @@ def async_group(group: zarr.Group) -> zarr.AsyncGroup:
 
 def wrapped(store: WrapperStore[Any]) -> Store:
     """Return the store inside a wrapper, such as one that logs or waits."""
-    return store._store  # noqa: SLF001
+    inner: Store = store._store  # noqa: SLF001
+    return inner
 
 
 def spelled(document: dict[str, Any]) -> dict[str, Any]:

@@ -94,13 +94,12 @@ def test_a_source_is_never_overwritten_by_itself(
     "location",
     [
         lambda folder: f"simplecache::file://{folder}/a.n5/em",
-        lambda folder: f"filecache::file://{folder}/a.n5",
         lambda folder: WrapperStore(LocalStore(folder / "a.n5")),
         lambda folder: n5zarr.N5Store(WrapperStore(LocalStore(folder / "a.n5"))),
         lambda folder: n5zarr.N5Store("/", fs=DirFileSystem(folder / "a.n5", LocalFileSystem())),
         lambda folder: n5zarr.N5Store(ObjectStore(obstore.store.LocalStore(folder / "a.n5"))),
     ],
-    ids=["simplecache", "filecache", "wrapper", "n5-wrapper", "dirfs", "obstore"],
+    ids=["simplecache", "wrapper", "n5-wrapper", "dirfs", "obstore"],
 )
 @pytest.mark.parametrize("destination", ["a.n5", "a.n5/em/s0"])
 def test_a_source_behind_another_store_is_never_overwritten_by_itself(

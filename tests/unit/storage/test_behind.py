@@ -1,0 +1,20 @@
+"""The places behind a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from n5zarr import N5Store
+from n5zarr.storage.behind import places_behind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])
+def test_what_a_cache_of_fsspec_reads_is_behind_it(cache: str, tmp_path: Path) -> None:
+    """Nothing is read: `filecache` fails now and then where threads read one file."""
+    store = N5Store(f"{cache}::file://{tmp_path}/a.n5", read_only=True)
+    assert str(tmp_path / "a.n5/em") in places_behind(store.storage, "em")
