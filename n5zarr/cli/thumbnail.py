@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from n5zarr.cli.common import Debug, Location, console, errors_in_one_line, storage_options
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.thumbnail import SIZES, draw_images
 
@@ -93,7 +94,7 @@ def thumbnail(
         except (ValueError, OSError) as err:  # an extension that is unknown, or cannot be written
             message = f"output: {output}: expected a name such as em.png: {err}"
             raise N5UnrepresentableError(message, kind="option") from err
-        output.write_bytes(encoded.getvalue())
+        _write(output, encoded.getvalue())
     lines = [f"Wrote {output}: {picture.width} x {picture.height} pixels."]
     if len(images) > 1 and not all_images:
         name = images[0].path or images[0].name
@@ -118,3 +119,12 @@ def _position(text: str | None) -> list[int] | dict[str, int] | None:
     except ValueError:
         message = f"expected voxels such as 20,48,64 or z=20,t=3, got {text!r}"
         raise typer.BadParameter(message, param_hint="--position") from None
+
+
+def _write(output: Path, data: bytes) -> None:
+    """Write a picture; one that is there stays until the new one is written."""
+    if output.exists() and not output.is_file():  # a pipe
+        output.write_bytes(data)
+        return
+    with FileWriter("atomic", lambda message: None) as writer:
+        writer.write(str(output.absolute()), data)

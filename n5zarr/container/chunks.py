@@ -161,8 +161,8 @@ class Chunks:
         N5BlockError
             The block is damaged or does not fit the dataset.
         """
-        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
-        if location is None or not location.in_grid:
+        location = yield from self._location_to_read(chunk)
+        if location is None:
             return None
         chunk_of = partial(self._chunk, location=location, is_copied=is_copied)
         # a block that is being written may be incomplete; Zarr's codecs would notice it too late
@@ -177,6 +177,14 @@ class Chunks:
                 pass
             (block,) = yield [Get(location.key, settled=True)]
         return None if block is None else (yield from chunk_of(memoryview(block)))
+
+    def _location_to_read(self, chunk: ChunkKey) -> Steps[BlockLocation | None]:
+        """Find the block of a chunk; None if there is no such chunk in the grid of an array."""
+        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
+        if location is not None and not location.in_grid and not self.has_stamps:
+            # who asks for it knows a larger array than this store object has read last
+            location = BlockLocation.of(chunk, (yield from self.dataset_anew(chunk.path)))
+        return location if location is not None and location.in_grid else None
 
     def _chunk(
         self, block: memoryview, *, location: BlockLocation, is_copied: bool
@@ -245,8 +253,8 @@ class Chunks:
         N5BlockError
             The block is damaged or does not fit the dataset.
         """
-        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
-        if location is not None and location.in_grid:
+        location = yield from self._location_to_read(chunk)
+        if location is not None:
             (block,) = yield [Get(location.key, settled=True)]
             if block is not None:
                 yield [Work(partial(self._check, memoryview(block), location))]
@@ -261,8 +269,8 @@ class Chunks:
 
     def exists(self, chunk: ChunkKey) -> Steps[bool]:
         """Whether a chunk has a block."""
-        location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
-        if location is None or not location.in_grid:
+        location = yield from self._location_to_read(chunk)
+        if location is None:
             return False
         (exists,) = yield [Exists(location.key)]
         return bool(exists)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import zarr
 from zarr.buffer import cpu
+from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -237,3 +238,16 @@ def test_an_old_group_object_updates_several_attributes(tmp_path: Path) -> None:
     held.attrs.update({"y": 0, "n": 7})
     found = zarr.open_group(N5Store(tmp_path / "c.n5"), mode="r")
     assert dict(found.attrs) == {"y": 0, "n": 7}
+
+
+@pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
+def test_an_array_that_was_open_before_it_shrank_and_grew_reads_what_others_wrote(how: Any) -> None:
+    """In memory nothing tells of it: this store object has last seen the small array."""
+    root = MemoryStore()
+    store = N5Store(root, **how)
+    n5zarr.create_array(store, path="a", shape=(7, 3), chunks=(3, 2), dtype="u2")
+    held: Any = zarr.open_array(store, path="a", mode="r+")
+    n5zarr.open_array(root, "r+", path="a").resize((3, 4))
+    assert zarr.open_array(store, path="a", mode="r+").shape == (3, 4)
+    n5zarr.open_array(root, "r+", path="a").append(np.full((2, 4), 5, "u2"))
+    assert held[3:5, 0].tolist() == [5, 5]

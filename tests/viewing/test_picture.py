@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -290,6 +292,24 @@ def test_the_command_writes_a_picture(tmp_path: Path) -> None:
         np.testing.assert_array_equal(
             pixels(made), pixels(n5zarr.thumbnail(SAMPLE, size=300, position={"z": 3}))
         )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "out.png"
+    file.write_bytes(b"a picture")
+    script = (
+        "import resource, signal, sys; import n5zarr.cli.app, n5zarr.viewing.thumbnail\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "n5zarr.cli.app.app()"
+    )
+    words = [sys.executable, "-c", script, "thumbnail", str(SAMPLE), "-o", str(file)]
+    done = subprocess.run(words, capture_output=True, check=False, text=True)
+    assert done.returncode != 0
+    assert "File too large" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["out.png"]
+    assert file.read_bytes() == b"a picture"
 
 
 @pytest.mark.parametrize(
