@@ -419,7 +419,7 @@ def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, 
 
 def _means_missing(err: OSError) -> bool:
     """Whether an error says that nothing is there; no file has a name that the system refuses."""
-    return err.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+    return err.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

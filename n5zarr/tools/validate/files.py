@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import TYPE_CHECKING, Protocol
 
@@ -238,8 +239,10 @@ def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
         ask(read_ends([file]))
     except N5FormatError as err:
         return finding("unreadable", path, err.message, file=file)
-    except OSError:  # nobody needs to read it
-        pass
+    except OSError as err:
+        if err.errno == errno.ELOOP:  # a link to itself
+            return finding("unreadable", path, str(err), file=file)
+        # nobody needs to read another file
     message = "a file in a group: programs of N5 do not see it"
     return finding("stray-file", path, message, file=file, severity="note")
 

@@ -554,8 +554,14 @@ def test_a_store_that_is_read_only_is_not_repaired(
     assert {p: p.read_bytes() for p in root.parent.rglob("*") if p.is_file()} == before
 
 
-@pytest.mark.parametrize("target", ["/nowhere/s1", "s1"], ids=["nowhere", "itself"])
-def test_a_link_that_leads_nowhere_is_found(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        pytest.param("/nowhere/s1", "got a link to /nowhere/s1, which does not", id="nowhere"),
+        pytest.param("s1", "Too many levels of symbolic links", id="itself"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_found(target: str, message: str, tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "c.n5", path="a/s0", shape=(3,), dtype="u1")
     (tmp_path / "c.n5/a/s1").symlink_to(target)
     (tmp_path / "c.n5/a/notes.txt").touch()
@@ -563,5 +569,5 @@ def test_a_link_that_leads_nowhere_is_found(target: str, tmp_path: Path) -> None
         ::-1
     ]
     assert (link.severity, link.kind, link.file) == ("error", "unreadable", "a/s1")
-    assert f"got a link to {target}, which does not exist" in link.message
+    assert message in link.message
     assert (file.severity, file.kind, file.file) == ("note", "stray-file", "a/notes.txt")
