@@ -32,7 +32,7 @@ PRESENTATIONS: list[dict[str, Any]] = [
 
 
 class Watched(MemoryStore):
-    """Answers after a moment, and notes what is asked for and how much at the same time."""
+    """Answers when no more requests come, and notes what is asked for and how much at the same time."""
 
     def __init__(self, contents: dict[str, Buffer] | None = None) -> None:
         super().__init__(contents)
@@ -43,7 +43,10 @@ class Watched(MemoryStore):
         self.asked.append((key, n_bytes))
         self.n_now += 1
         self.n_most = max(self.n_most, self.n_now)
-        await asyncio.sleep(0.02)  # longer than 64 take to start
+        n_before = 0
+        while len(self.asked) != n_before:  # others still start
+            n_before = len(self.asked)
+            await asyncio.sleep(0.02)
         self.n_now -= 1
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Buffer | None:
