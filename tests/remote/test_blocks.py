@@ -46,7 +46,7 @@ class Watched(MemoryStore):
         n_before = 0
         while len(self.asked) != n_before:  # others still start
             n_before = len(self.asked)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.005)
         self.n_now -= 1
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Buffer | None:
