@@ -3,9 +3,10 @@
 Folders of tests run in one process more than there are cores, as many tests wait; files and what
 is chosen by ``-k`` run in this one, and ``-n`` chooses otherwise.
 
-``N5ZARR_HYPOTHESIS=nightly`` takes long. ``N5ZARR_REQUIRE_PEERS=1``, as in CI, makes a test fail
-that would be skipped because something is missing that can be had: a peer, an extra, the compiled
-kernel. Only the skips that ``RIGHT_SKIPS`` lists remain.
+``N5ZARR_ALL=1`` runs all cases of tests that have many, of which the short form takes each n-th,
+and ``N5ZARR_HYPOTHESIS=nightly`` many more examples. ``N5ZARR_REQUIRE_PEERS=1``, as in CI, makes a
+test fail that would be skipped because something is missing that can be had: a peer, an extra, the
+compiled kernel. Only the skips that ``RIGHT_SKIPS`` lists remain.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,10 +65,14 @@ RIGHT_SKIPS = {
     "Unsupported with zarr_format=[23]": "xarray's; the test is of the other format",
     "This works on pre ZDtype Zarr-Python": "xarray's, of every Zarr store",
 }
+ALL = os.environ.get("N5ZARR_ALL", "") not in ("", "0")
 REQUIRED = os.environ.get("N5ZARR_REQUIRE_PEERS", "") not in ("", "0")
 
 settings.register_profile(
-    "default", max_examples=50, deadline=None, derandomize=True, database=None
+    "default", max_examples=24, deadline=None, derandomize=True, database=None
+)
+settings.register_profile(
+    "thorough", max_examples=50, deadline=None, derandomize=True, database=None
 )
 settings.register_profile(
     "nightly",
@@ -75,7 +81,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("N5ZARR_HYPOTHESIS", "default"))
+settings.load_profile(os.environ.get("N5ZARR_HYPOTHESIS", "thorough" if ALL else "default"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # a script that starts the tests with "&" ignores it, and so would the commands that they try
@@ -104,16 +110,41 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         gc.collect()
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Choose how many processes run the tests; 0 is this one."""
+def has_folder(config: pytest.Config) -> bool:
+    """Whether folders of tests run, and not a choice of them."""
     option = config.option
     is_part = option.keyword or option.markexpr or option.collectonly
-    has_folder = any(Path(argument).is_dir() for argument in config.args)
-    return 1 + (os.cpu_count() or 1) if has_folder and not is_part else 0
+    return not is_part and any(Path(argument).is_dir() for argument in config.args)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Do what xarray's conftest does: skip a test for some of its parameters."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Choose how many processes run the tests; 0 is this one."""
+    return 1 + (os.cpu_count() or 1) if has_folder(config) else 0
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test marked ``each_of(n)``, keep each n-th case, unless all are wanted."""
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        mark = item.get_closest_marker("each_of")
+        name = item.nodeid.partition("[")[0]
+        is_kept = mark is None or seen[name] % mark.args[0] == 0
+        seen[name] += 1
+        (kept if is_kept else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is for the long form, and do what xarray's conftest does.
+
+    That skips a test for some of its parameters.
+    """
+    if not ALL and (hasattr(config, "workerinput") or has_folder(config)):
+        leave_out(config, items)
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
         for mark in item.iter_markers("skip_if_param"):

@@ -163,6 +163,7 @@ def test_every_way_agrees(tmp_path: Path, compression: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("shuffle", "dtype"), [(0, "u2"), (1, "u1"), (1, "f4"), (2, "i8")])
 @pytest.mark.parametrize("cname", CNAMES)
 def test_every_way_agrees_on_blosc(tmp_path: Path, cname: str, shuffle: int, dtype: str) -> None:

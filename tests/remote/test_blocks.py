@@ -32,7 +32,7 @@ PRESENTATIONS: list[dict[str, Any]] = [
 
 
 class Watched(MemoryStore):
-    """Answers when no more requests come, and notes what is asked for and how much at the same time."""
+    """Answers when no more is asked for; notes what is, and how much at the same time."""
 
     def __init__(self, contents: dict[str, Buffer] | None = None) -> None:
         super().__init__(contents)
