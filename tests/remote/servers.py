@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, override
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -73,17 +73,38 @@ def static(directory: Path, *, lists: bool | HTTPStatus = True) -> Any:
     return serving(partial(handler, directory=str(directory)))
 
 
+def _one_at_a_time(app: Callable[..., Iterable[bytes]]) -> Callable[..., list[bytes]]:
+    """Answer each request whole before the next, as S3 is atomic and moto is not.
+
+    moto compares and writes in two steps, and closes the file of an object that is replaced while
+    another request reads it.
+    """
+    answering = threading.Lock()
+
+    def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        with answering:
+            return list(app(environ, start_response))
+
+    return answer
+
+
 @contextlib.contextmanager
 def s3() -> Iterator[str]:
     """Serve S3 from memory."""
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - takes a second
+    from moto.moto_server.werkzeug_app import (  # noqa: PLC0415 - takes a second
+        DomainDispatcherApplication,
+        create_backend_app,
+    )
+    from werkzeug.serving import make_server  # noqa: PLC0415 - with moto only
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    app = _one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    server = make_server(HOST, 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://{HOST}:{server.server_port}"
+    server.shutdown()
+    thread.join()
 
 
 class Proxy:
@@ -104,7 +125,6 @@ class Proxy:
         self.code = ""  # what a spoiled answer of S3 says
         self.latency = 0.0
         self.is_held, self.released = threading.Event(), threading.Event()  # of a fault "late"
-        self.writing = threading.Lock()  # moto compares and writes in two steps, unlike S3
 
     def counts(self) -> dict[str, int]:
         """Count what was asked since the last time: GET, PUT, HEAD, LIST."""
@@ -157,10 +177,9 @@ class _Passing(BaseHTTPRequestHandler):
         headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
         if "content-length" not in map(str.lower, headers) and body:
             headers["Content-Length"] = str(len(body))
-        with self.proxy.writing if self.command == "PUT" else contextlib.nullcontext():
+        answer, data = self._ask(body, headers)
+        if fault == "twice":
             answer, data = self._ask(body, headers)
-            if fault == "twice":
-                answer, data = self._ask(body, headers)
         if fault == "late":
             self.proxy.is_held.set()
             self.proxy.released.wait(60)
