@@ -66,6 +66,7 @@ typedef struct {
     void *(*zstd_new)(void);
     size_t (*zstd_free)(void *);
     size_t (*zstd_decompress)(void *, void *, size_t, const void *, size_t);
+    size_t (*zstd_frame_size)(const void *, size_t);
     void *(*zstd_writer_new)(void);
     size_t (*zstd_writer_free)(void *);
     size_t (*zstd_compress)(void *, void *, size_t, const void *, size_t, int);
@@ -538,8 +539,8 @@ static int decode(Box *box, const Block *block, const char *from, int64_t n_from
                && used == n_in;
     case ZLIB:
         return library->inflate(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n;
-    case ZSTD:
-        return is_modest(from, n_from)
+    case ZSTD: /* Python decodes payloads of more than one frame */
+        return is_modest(from, n_from) && library->zstd_frame_size(from, n_in) == n_in
                && library->zstd_decompress(box->unzstd, to, n, from, n_in) == n;
     default:
         return n_from >= BLOSC_HEADER && unblosc(library, from, n_from, to, (int64_t)n, begin, end);
@@ -1236,7 +1237,8 @@ static int open_libraries(Box *box, int to_write)
         box->inflater = library->inflate_new();
         return box->inflater != NULL;
     case ZSTD:
-        if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress)
+        if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress
+            || !library->zstd_frame_size)
             return 0;
         box->unzstd = library->zstd_new();
         if (!to_write)

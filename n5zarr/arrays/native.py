@@ -25,6 +25,7 @@ _FUNCTIONS = {
         "ZSTD_createDCtx",
         "ZSTD_freeDCtx",
         "ZSTD_decompressDCtx",
+        "ZSTD_findFrameCompressedSize",
         "ZSTD_createCCtx",
         "ZSTD_freeCCtx",
         "ZSTD_compressCCtx",

@@ -375,7 +375,7 @@ def test_without_the_libraries_functions(tmp_path: Path) -> None:
     script = """
 import sys, numpy as np
 import n5zarr.arrays.native as native
-native.addresses = lambda: (0,) * 13
+native.addresses = lambda: (0,) * 14
 import n5zarr
 from n5zarr.arrays import kernel
 from n5zarr.arrays.array import N5Array
@@ -584,7 +584,7 @@ def test_memory_that_a_codec_keeps_stays_alive(tmp_path: Path, kept: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "addresses", [(), (0,) * 12, (0,) * 14, ("x",) * 13, (0,) * 12 + (2**64,), (0,) * 12 + (None,)]
+    "addresses", [(), (0,) * 13, (0,) * 15, ("x",) * 14, (0,) * 13 + (2**64,), (0,) * 13 + (None,)]
 )
 def test_addresses_that_do_not_fit_change_nothing(
     tmp_path: Path, addresses: tuple[Any, ...]
