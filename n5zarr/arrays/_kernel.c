@@ -47,7 +47,9 @@ enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER, N_KINDS }; /* as in kernel.py */
 enum { BLOSC_HEADER = 16, MAX_SPLITS = 16, MIN_STREAM = 128 }; /* as in blosc.py */
 enum { COPIED = 2, RESERVED = 8, NOT_SPLIT = 16 };             /* flags of blosc */
 enum { SNAPPY = 2, ZSTANDARD = 4 };                            /* formats of blosc */
-enum { MAX_WINDOW = 17 << 3 };                                 /* of zstd: an exponent, 10 less */
+/* Of zstd. MAX_WINDOW is an exponent, 10 less; REPEATED a kind of block. */
+enum { MAX_WINDOW = 17 << 3, ZSTD_BLOCK = 1 << 17, REPEATED = 1 };
+static const int64_t FRAME = 0xFD2FB528; /* what it begins with */
 enum { RECENT = 20000000 }; /* nanoseconds: two writes in one tick of the clock have one time */
 enum { UNIQUE = 16 };       /* characters of the name of a file that is not yet renamed */
 enum { ATOMIC, DURABLE, OVERWRITE, N_DURABILITIES }; /* as in kernel.py */
@@ -66,7 +68,6 @@ typedef struct {
     void *(*zstd_new)(void);
     size_t (*zstd_free)(void *);
     size_t (*zstd_decompress)(void *, void *, size_t, const void *, size_t);
-    size_t (*zstd_frame_size)(const void *, size_t);
     void *(*zstd_writer_new)(void);
     size_t (*zstd_writer_free)(void *);
     size_t (*zstd_compress)(void *, void *, size_t, const void *, size_t, int);
@@ -520,11 +521,37 @@ static int unblosc(const Library *library, const char *from, int64_t n_from, cha
     return library->blosc_decompress(from, to, (size_t)n, 1) == n;
 }
 
-/* Whether streaming decoders, as Python's, take a zstd frame: it says its size, or its window has at
- * most 128 MiB; RFC 8878, 3.1.1.1. */
-static int is_modest(const char *from, int64_t n)
+/* Whether a payload is one zstd frame that streaming decoders take, as Python's and Java's: decoding
+ * at once does not look at its window, nor at the size of its blocks. RFC 8878, 3.1.1. */
+static int is_one_frame(const char *from, int64_t n)
 {
-    return n > 5 && ((from[4] & 0xE0) != 0 || (unsigned char)from[5] <= MAX_WINDOW);
+    static const int n_id[] = {0, 1, 2, 4}, n_size[] = {0, 2, 4, 8};
+    const unsigned char *frame = (const unsigned char *)from;
+    if (n < 6 || little_endian(from) != FRAME)
+        return 0;
+    int descriptor = frame[4], window = frame[5], is_single = descriptor >> 5 & 1, last = 0;
+    int n_announced = descriptor >> 6 ? n_size[descriptor >> 6] : is_single;
+    int64_t at = 6 - is_single + n_id[descriptor & 3], largest = 0;
+    if (!is_single) {
+        if (window > MAX_WINDOW && n_announced == 0)
+            return 0;
+        largest = window >> 3 > 7 ? ZSTD_BLOCK : 128 * (8 + (window & 7)) << (window >> 3);
+    } else if (at + n_announced <= n) {
+        for (int k = n_announced - 1; k >= 0 && largest < ZSTD_BLOCK; k--)
+            largest = largest << 8 | frame[at + k];
+        largest += n_announced == 2 ? 256 : 0;
+    }
+    largest = largest < ZSTD_BLOCK ? largest : ZSTD_BLOCK;
+    for (at += n_announced; !last;) {
+        if (at > n - 3)
+            return 0;
+        int header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16, size = header >> 3;
+        if (size > largest)
+            return 0;
+        last = header & 1;
+        at += 3 + ((header >> 1 & 3) == REPEATED ? 1 : size);
+    }
+    return at + 4 * (descriptor >> 2 & 1) == n;
 }
 
 /* Decode a payload to its places in `to`, at least the bytes from `begin` to `end`. */
@@ -540,7 +567,7 @@ static int decode(Box *box, const Block *block, const char *from, int64_t n_from
     case ZLIB:
         return library->inflate(box->inflater, from, n_in, to, n, &used, &made) == 0 && made == n;
     case ZSTD: /* Python decodes payloads of more than one frame */
-        return is_modest(from, n_from) && library->zstd_frame_size(from, n_in) == n_in
+        return is_one_frame(from, n_from)
                && library->zstd_decompress(box->unzstd, to, n, from, n_in) == n;
     default:
         return n_from >= BLOSC_HEADER && unblosc(library, from, n_from, to, (int64_t)n, begin, end);
@@ -1237,8 +1264,7 @@ static int open_libraries(Box *box, int to_write)
         box->inflater = library->inflate_new();
         return box->inflater != NULL;
     case ZSTD:
-        if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress
-            || !library->zstd_frame_size)
+        if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress)
             return 0;
         box->unzstd = library->zstd_new();
         if (!to_write)

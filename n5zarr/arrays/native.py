@@ -25,7 +25,6 @@ _FUNCTIONS = {
         "ZSTD_createDCtx",
         "ZSTD_freeDCtx",
         "ZSTD_decompressDCtx",
-        "ZSTD_findFrameCompressedSize",
         "ZSTD_createCCtx",
         "ZSTD_freeCCtx",
         "ZSTD_compressCCtx",

@@ -34,6 +34,7 @@ _MAGIC = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50  # to ...5F
 _LONGEST_HEADER = 18  # bytes, of a frame
 _BLOCK = 2**17  # bytes that one block decodes to, at most
+_WINDOW = 2**27  # bytes, at most, of a frame that is decoded as a stream: zstd's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +169,22 @@ def _frames(payload: memoryview) -> Iterator[_Frame]:
 
 
 def _frame(payload: memoryview, start: int) -> _Frame:
-    """Read the frame whose magic ends at ``start``; RFC 8878, section 3.1.1."""
+    """Read the frame whose magic ends at ``start``; RFC 8878, section 3.1.1.
+
+    Decoding at once, as numcodecs does, would look neither at the window nor at the size of blocks.
+    """
     descriptor = payload[start]
     announced, offset = _content_size(payload, start)
+    window = _window(payload, start, announced)
+    if announced is None and window > _WINDOW:
+        raise damaged(f"expected a zstd window of at most {_WINDOW} bytes, got {window}")
+    largest = min(window, _BLOCK)
     n_blocks, last = 0, 0
     while not last:
         header = int.from_bytes(payload[offset : offset + 3], "little")
         last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        if size > largest:
+            raise damaged(f"expected zstd blocks of at most {largest} bytes, got one of {size}")
         offset += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
         n_blocks += 1
         if offset > len(payload):
@@ -185,6 +195,14 @@ def _frame(payload: memoryview, start: int) -> _Frame:
     if end > len(payload):
         raise damaged("the checksum of the zstd frame is cut off")
     return _Frame(end, announced, n_blocks)
+
+
+def _window(payload: memoryview, start: int, announced: int | None) -> int:
+    """Read how far back a frame refers; RFC 8878, 3.1.1.1.2."""
+    if payload[start] >> 5 & 1:
+        return announced or 0
+    exponent, mantissa = divmod(payload[start + 1], 8)
+    return (8 + mantissa) << (7 + exponent)
 
 
 def _content_size(payload: memoryview, start: int) -> tuple[int | None, int]:

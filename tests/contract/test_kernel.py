@@ -375,7 +375,7 @@ def test_without_the_libraries_functions(tmp_path: Path) -> None:
     script = """
 import sys, numpy as np
 import n5zarr.arrays.native as native
-native.addresses = lambda: (0,) * 14
+native.addresses = lambda: (0,) * 13
 import n5zarr
 from n5zarr.arrays import kernel
 from n5zarr.arrays.array import N5Array
@@ -583,8 +583,54 @@ def test_memory_that_a_codec_keeps_stays_alive(tmp_path: Path, kept: str) -> Non
     assert len(views) >= 2
 
 
+def zstd_frame(start: str, *sizes: int) -> bytes:
+    """Make a frame of raw blocks of zeros."""
+    blocks = [
+        (size << 3 | (k == len(sizes) - 1)).to_bytes(3, "little") + bytes(size)
+        for k, size in enumerate(sizes)
+    ]
+    return bytes.fromhex("28b52ffd" + start) + b"".join(blocks)
+
+
 @pytest.mark.parametrize(
-    "addresses", [(), (0,) * 13, (0,) * 15, ("x",) * 14, (0,) * 13 + (2**64,), (0,) * 13 + (None,)]
+    ("payload", "is_read"),
+    [
+        (zstd_frame("00 00", 1000, 200), True),  # a window of 1 KiB
+        (zstd_frame("00 01", 1152, 48), True),  # and an eighth
+        (zstd_frame("00 00", 1025, 175), False),
+        (zstd_frame("00 88", 1200), True),  # 128 MiB
+        (zstd_frame("00 89", 1200), False),
+        (zstd_frame("40 89 b003", 1200), True),  # that announces 1200 bytes: it is no stream
+        (zstd_frame("40 00 b003", 1200), False),
+        (zstd_frame("60 b003", 1200), True),  # one segment
+        (zstd_frame("a0 b0040000", 1200), True),
+        (zstd_frame("e0 b004000000000000", 1100, 100), True),
+        (zstd_frame("e0 b004000000000000", 1201), False),
+        (zstd_frame("60 b003", 1200) + b"more", False),  # left to Python, which reads it
+        (zstd_frame("20 c8", 200) * 6, False),  # as are these
+        (zstd_frame("60 b003", 1200)[:-1], False),
+    ],
+)
+def test_the_frames_of_zstd_that_it_decodes(tmp_path: Path, payload: bytes, is_read: bool) -> None:
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="d", shape=(1200,), dtype="u1", compression={"type": "zstd"}
+    )
+    array[...] = 7
+    block = tmp_path / "c.n5" / "d" / "0"
+    block.write_bytes(block.read_bytes()[:8] + payload)
+    left: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        read_box = kernel._kernel.read_box
+        patch.setattr(kernel._kernel, "read_box", lambda *a: left.append(read_box(*a)) or left[-1])
+        found = outcome(array, ...)
+    assert left == [[] if is_read else [(0,)]]
+    with python_only():
+        assert outcome(array, ...) == found
+    assert isinstance(found, bytes) or not is_read
+
+
+@pytest.mark.parametrize(
+    "addresses", [(), (0,) * 12, (0,) * 14, ("x",) * 13, (0,) * 12 + (2**64,), (0,) * 12 + (None,)]
 )
 def test_addresses_that_do_not_fit_change_nothing(
     tmp_path: Path, addresses: tuple[Any, ...]

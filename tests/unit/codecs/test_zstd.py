@@ -75,6 +75,23 @@ def test_a_cut_checksum_is_named() -> None:
         read(CHECKED[:-1])
 
 
+def test_blocks_above_the_window_are_an_error() -> None:
+    """libzstd takes them where it decodes at once, and refuses them as a stream, as Java does."""
+    small = UNANNOUNCED[:5] + b"\x00" + UNANNOUNCED[6:]
+    assert read(small) == DATA  # a window of 1024 bytes, blocks of 1000
+    longer = UNANNOUNCED[:6] + (1 | 1025 << 3).to_bytes(3, "little") + DATA[:1025]
+    with pytest.raises(N5BlockError, match="zstd blocks of at most 1024 bytes, got one of 1025"):
+        read(longer, 1025)
+
+
+def test_a_window_above_128_mib_is_an_error() -> None:
+    largest = UNANNOUNCED[:5] + bytes([17 << 3]) + UNANNOUNCED[6:]
+    assert read(largest) == DATA
+    larger = UNANNOUNCED[:5] + bytes([17 << 3 | 1]) + UNANNOUNCED[6:]
+    with pytest.raises(N5BlockError, match="window of at most 134217728 bytes, got 150994944"):
+        read(larger)
+
+
 def test_a_wrong_checksum_is_an_error() -> None:
     broken = CHECKED[:-1] + bytes([CHECKED[-1] ^ 1])
     with pytest.raises(N5BlockError, match="expected zstd frames: "):
