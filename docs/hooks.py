@@ -29,6 +29,7 @@ _SYLLABLE = re.compile(
     r"(?<=tensor)(?=store)|(?<=Neuro)(?=glancer)|(?<=Big)(?=Data)|(?<=Data)(?=Viewer)"
 )
 LONGEST_NAME = 20  # letters that stay on one line in a table
+_RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
 _ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
 
 
@@ -54,7 +55,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """Make links lead to the pages of the site."""
+    """Make links lead to the pages of the site; let search find records of design last."""
+    if page.file.src_uri.startswith(_RECORDS):
+        page.meta["search"] = {"boost": 1e-4}  # a word in a title counts 1000 times as much
     if page.file.src_uri.startswith("../"):
         markdown = _INTO_DOCS.sub("/", markdown)
     return _NOTEBOOK.sub(r"\1.md", markdown)

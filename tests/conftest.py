@@ -3,8 +3,9 @@
 Folders of tests run in one process more than there are cores, as many tests wait; files and what
 is chosen by ``-k`` run in this one, and ``-n`` chooses otherwise.
 
-``N5ZARR_ALL=1`` runs all cases of tests that have many, of which the short form takes each n-th,
-and ``N5ZARR_HYPOTHESIS=nightly`` many more examples. ``N5ZARR_REQUIRE_PEERS=1``, as in CI, makes a
+Folders run in a short form: without tests that are marked ``long``, which ``-m long`` chooses, and
+of tests that are marked ``each_of(n)``, each n-th case. ``N5ZARR_ALL=1`` runs all of them, and
+``N5ZARR_HYPOTHESIS=nightly`` many more examples. ``N5ZARR_REQUIRE_PEERS=1``, as in CI, makes a
 test fail that would be skipped because something is missing that can be had: a peer, an extra, the
 compiled kernel. Only the skips that ``RIGHT_SKIPS`` lists remain.
 """
@@ -110,10 +111,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         gc.collect()
 
 
+def is_choice(config: pytest.Config) -> bool:
+    """Whether words or marks choose tests."""
+    return bool(config.option.keyword or config.option.markexpr)
+
+
 def has_folder(config: pytest.Config) -> bool:
     """Whether folders of tests run, and not a choice of them."""
-    option = config.option
-    is_part = option.keyword or option.markexpr or option.collectonly
+    is_part = is_choice(config) or config.option.collectonly
     return not is_part and any(Path(argument).is_dir() for argument in config.args)
 
 
@@ -123,15 +128,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test marked ``each_of(n)``, keep each n-th case, unless all are wanted."""
-    seen: Counter[str] = Counter()
+    """Leave out long tests and, of one marked ``each_of(n)``, all but each n-th case."""
+    seen: Counter[int] = Counter()
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
         mark = item.get_closest_marker("each_of")
-        name = item.nodeid.partition("[")[0]
-        is_kept = mark is None or seen[name] % mark.args[0] == 0
-        seen[name] += 1
+        is_kept = item.get_closest_marker("long") is None
+        if mark is not None:
+            is_kept = is_kept and seen[id(mark)] % mark.args[0] == 0
+            seen[id(mark)] += 1
         (kept if is_kept else left).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
@@ -139,11 +145,9 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for the long form, and do what xarray's conftest does.
-
-    That skips a test for some of its parameters.
-    """
-    if not ALL and (hasattr(config, "workerinput") or has_folder(config)):
+    """Choose the short form, and do what xarray's conftest does: skip some parameters."""
+    is_folder = hasattr(config, "workerinput") or has_folder(config)
+    if is_folder and not ALL and not is_choice(config):
         leave_out(config, items)
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})

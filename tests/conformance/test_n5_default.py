@@ -68,6 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return converted(root)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_what_n5tozarr_writes_opens(root: Path, codec: str, dtype: str, compression: str) -> None:

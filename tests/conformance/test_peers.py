@@ -71,6 +71,7 @@ def tensorstore_spec(path: Path) -> dict[str, Any]:
     return {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_peers_read_blocks_encoded_here(tmp_path: Path, dtype: str, compression: str) -> None:
@@ -82,6 +83,7 @@ def test_peers_read_blocks_encoded_here(tmp_path: Path, dtype: str, compression:
     same_bits(z5py.File(str(tmp_path / "c.n5"), "r")["data"][:], array)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_tensorstore_writes_is_read(tmp_path: Path, dtype: str, compression: str) -> None:
@@ -109,6 +111,7 @@ Z5PY: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("options", Z5PY)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_z5py_writes_is_read(tmp_path: Path, dtype: str, options: str) -> None:

@@ -64,6 +64,7 @@ def test_the_corpus_is_whole() -> None:
     assert len(EXPECTED) == 34
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("path", EXPECTED)
 def test_it_reads_as_zarr_python_2_read_it_in_every_view(path: str) -> None:
     for view in VIEWS:
@@ -192,6 +193,7 @@ def stored(folder: Path, block: str, dtype: str, n_axes: int) -> np.ndarray:
     return np.frombuffer(payload, big_endian).reshape(box[::-1])
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("path", ["bool/gzip", "float16/raw", "float16/gzip", "datetime64[s]/raw"])
 def test_chunks_are_written_as_zarr_python_2_wrote_them(

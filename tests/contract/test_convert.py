@@ -90,6 +90,7 @@ def read_without_n5zarr() -> Iterator[Callable[..., dict[str, str]]]:
         yield read
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 @pytest.mark.parametrize(
     ("to", "options"),

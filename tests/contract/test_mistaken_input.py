@@ -195,6 +195,7 @@ def test_zarr_says_itself_that_a_node_is_missing(folder: Path, name: str, way: s
     assert path in str(caught.value)
 
 
+@pytest.mark.each_of(2)
 @EVERY
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_end_with_one_line(folder: Path, name: str, command: list[str]) -> None:

@@ -210,6 +210,7 @@ def presented(root: Path, name: str, how: dict[str, Any]) -> Any:
     return n5zarr.open(root, path=name, mode="r+", **how)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
 @pytest.mark.parametrize("name", ["raw", "zstd", "single", "big"])
 @given(data=st.data())
@@ -358,6 +359,7 @@ def test_the_number_of_workers_is_zarrs(container: Path, workers: int) -> None:
 # ---------------------------------------------------------------------- writing
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("name", ["raw", "gzip", "zstd", "blosc"])
 @given(data=st.data())
@@ -389,6 +391,7 @@ def test_every_assignment(
     np.testing.assert_array_equal(theirs.T if axis_order == "C" else theirs, model)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
 @pytest.mark.parametrize("name", ["raw", "gzip"])
 @given(data=st.data())
@@ -421,6 +424,7 @@ def test_every_way_of_assigning(
     np.testing.assert_array_equal(theirs.T if c_order else theirs, model)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("dtype", ["f2", "i2", ">u2", "u4", "f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)

@@ -591,6 +591,7 @@ def run(machine: Callable[[Store], Any], make: Callable[[Path], Store], path: Pa
 
 
 # zarr warns of data types without a specification
+@pytest.mark.each_of(3)
 @pytest.mark.filterwarnings(
     "ignore:The data type .* does not have a Zarr V3 specification"
     ":zarr.errors.UnstableSpecificationWarning"
@@ -602,6 +603,7 @@ def test_hierarchies_of_groups_and_arrays_of_all_dtypes(
     run(Hierarchies, make, tmp_path)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 def test_documents_and_chunks(make: Callable[[Path], Store], tmp_path: Path) -> None:
     run(N5StoreMachine, make, tmp_path)

@@ -160,6 +160,7 @@ def test_the_example_of_the_readme_prints_what_follows_it(
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.long
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
     """As a user checks code, who has n5zarr installed."""
     for number, (kind, block, *_) in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):

@@ -54,6 +54,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {path.name: notebook for path, notebook in zip(NOTEBOOKS, made, strict=True)}
 
 
+@pytest.mark.long
 @every_notebook
 def test_a_notebook_runs_twice_and_shows_what_is_stored(
     path: Path, executed: dict[str, Any]

@@ -133,6 +133,7 @@ def test_each_page_is_in_the_navigation_once() -> None:
     assert listed == sorted({*pages, *outside, *notebooks} - {*records})
 
 
+@pytest.mark.long
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
     for address, page in pages.items():
         for each in page.loads:
@@ -229,13 +230,21 @@ def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
     from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415
 
     resize(browser, 1300, 850)
-    for words, expected in (("durability", "safety/"), ("open_bdv", "api/xarray/")):
+    for words, expected in (
+        ("durability", "safety/"),
+        ("open_bdv", "api/xarray/"),
+        ("axis order", "axis-order/"),
+        ("resize", "zarr/"),
+        ("coordinates", "xarray/"),
+    ):
         browser.get(address)
         box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
         browser.execute_script("arguments[0].focus()", box)
         box.send_keys(words)
         found = (By.CSS_SELECTOR, f".md-search-result__link[href*='{expected}']")
         WebDriverWait(browser, 30).until(expected_conditions.presence_of_element_located(found))
+        first = browser.find_element(By.CSS_SELECTOR, ".md-search-result__link")
+        assert "/design/" not in first.get_attribute("href"), words
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -254,6 +254,7 @@ def spoilt(containers: dict[str, Path], compression: str, corrupt: Corruption) -
     file.write_bytes(whole)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
 def test_a_broken_block_is_an_error_that_names_it(spoilt: Path) -> None:
     for pipeline in (BATCHED, FUSED):
@@ -265,6 +266,7 @@ def test_a_broken_block_is_an_error_that_names_it(spoilt: Path) -> None:
             np.testing.assert_array_equal(array[SOUND], VALUES[SOUND])
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
 def test_a_broken_block_is_never_shown_as_numbers(
     spoilt: Path, compression: str, request: pytest.FixtureRequest
@@ -310,6 +312,7 @@ def test_an_edge_block_is_named_in_n5_order(
         assert_located(caught.value, root, "2/1/0")
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("position", [(0, 0, 0), (2, 2, 2)], ids=["full-size", "truncated"])
@@ -336,6 +339,7 @@ def test_a_block_cut_at_any_byte_is_never_shown_as_other_numbers(
     np.testing.assert_array_equal(array[region], VALUES[region])
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])
 @pytest.mark.parametrize("compression", CHECKED)
 @pytest.mark.parametrize("position", [(0, 0, 0), (2, 2, 2)], ids=["full-size", "truncated"])
@@ -381,6 +385,7 @@ def test_trailing_bytes_do_no_harm_where_java_ignores_them(
         np.testing.assert_array_equal(array[...], VALUES)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("codecs", ["n5", "zarr", "zarr's pipeline"])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("surplus", [1, 48, 5000])

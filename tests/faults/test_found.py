@@ -42,6 +42,7 @@ def errors(root: Path, *, deep: bool) -> list[Finding]:
 WITH_BYTES = [each for each in BROKEN if not str(each.id).endswith("-header-no-bytes")]
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("compression", "corrupt"), WITH_BYTES)
 def test_a_broken_block_is_found(spoilt: Path, request: pytest.FixtureRequest) -> None:
     result = n5zarr.validate(spoilt, deep=True)

@@ -241,6 +241,7 @@ def of_block(state: Any, operation: Operation) -> Any:
     return tuple(written.get(part, value) for part, value in enumerate(state))
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("durability", [*DURABILITIES, "mixed"])
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
 def test_blocks_and_their_parts(root: Path, compression: Any, durability: Any) -> None:

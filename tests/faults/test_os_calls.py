@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no LD_PRELOAD as on Linux")
 
 
+@pytest.mark.long
 def test_all_that_the_boundary_does(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

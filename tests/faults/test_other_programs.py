@@ -140,6 +140,7 @@ def shape_of(root: Path) -> tuple[int, ...]:
 COMPRESSIONS = [{"type": "raw"}, {"type": "blosc", "clevel": 0}, {"type": "gzip", "level": 1}]
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
 @pytest.mark.parametrize("how", ["kernel", "python", "n5", "zarr"])
 def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any, how: str) -> None:
@@ -167,6 +168,7 @@ def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any
         check()
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("how", ["n5zarr.open", "n5", "zarr", "v2"])
 @pytest.mark.parametrize(
     "compression",

@@ -71,7 +71,7 @@ def interrupted(handler: Callable[[], None]) -> Iterator[list[str]]:
         threading.setprofile_all_threads(None)
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(6)
 @pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
 def test_a_handler_at_every_moment(where: Path, compression: dict[str, Any], *, fast: bool) -> None:

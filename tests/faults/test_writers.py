@@ -228,6 +228,7 @@ def test_chunks_of_dask_that_are_not_aligned_with_blocks(
         values = values[::-1].copy()
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
@@ -284,7 +285,7 @@ def test_a_killed_writer_leaves_no_lock(tmp_path: Path, durability: Durability) 
 # ------------------------------------------------------------------ on one thread
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(12)
 @pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])

@@ -55,6 +55,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, set[str
     return len(cases) - len(wrong) - skipped, wrong
 
 
+@pytest.mark.long
 def test_stores_as_objects(suite: Path) -> None:
     """Links between containers are opened by path, which leads to plain Zarr."""
     passed, wrong = run(suite, "test_store_object.py")
@@ -63,11 +64,13 @@ def test_stores_as_objects(suite: Path) -> None:
     assert passed == 92
 
 
+@pytest.mark.long
 def test_our_own_class(suite: Path) -> None:
     passed, wrong = run(suite, "test_store_object.py", HDMF_STORE_IO="n5zarr.hdmf:N5IO")
     assert (passed, wrong) == (95, set())
 
 
+@pytest.mark.long
 def test_paths_that_lead_to_n5(suite: Path) -> None:
     """Conversion to and from HDF5, and NWB."""
     routed = ("-p", "hdmf_store_plugin")

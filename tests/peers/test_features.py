@@ -19,6 +19,7 @@ RIGHT, OTHER = Found([1, 2], (), ""), Found([1, 3], (), "")
 FAILED = Found(None, ("ValueError", "Exception"), "cannot")
 
 
+@pytest.mark.long
 def test_the_readme_says_what_was_found(tmp_path: Path) -> None:
     text = README.read_text(encoding="utf-8")
     found = with_table(text, measure(tmp_path))

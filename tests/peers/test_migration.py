@@ -34,6 +34,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Verdict]]:
     return measure(LIBRARIES, tmp_path_factory.mktemp("migration"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.page)
 def test_each_call_gives_what_its_row_says(found: dict[str, list[Verdict]], library: Any) -> None:
     wrong = {v.row.old: v.problems for v in found[library.page] if v.problems}

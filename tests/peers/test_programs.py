@@ -202,6 +202,7 @@ def newest_ome_zarr(tmp_path_factory: pytest.TempPathFactory) -> str:
     return environment(folder, "ome-zarr>=0.21", *project["dependencies"])
 
 
+@pytest.mark.long
 def test_ome_zarr_reads_the_store(
     root: Path, image: list[np.ndarray], newest_ome_zarr: str
 ) -> None:

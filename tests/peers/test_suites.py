@@ -21,6 +21,7 @@ FEW = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", [DASK, DATATREE], ids=["dask", "xarray"])
 def test_a_few_of(suite: Suite) -> None:
     found = run(suite, on_n5=True, more=("-k", FEW[suite.name]))

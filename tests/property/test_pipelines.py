@@ -257,6 +257,7 @@ PRESENTATIONS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("place", ["local", "memory"])
 @pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
 @given(data=st.data())
@@ -358,6 +359,7 @@ def odd_blocks(
     }.get(kind, usual)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("place", ["local", "memory"])
 @pytest.mark.parametrize("compression", ["raw", "gzip", "zstd"])
 @given(data=st.data())

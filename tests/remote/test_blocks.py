@@ -78,6 +78,7 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng(1).integers(1, 2**16, shape, "u2")
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("how", PRESENTATIONS)
 @pytest.mark.parametrize("n", [None, 1, 5])
 def test_as_many_at_a_time_as_the_store_says(n: int | None, how: dict[str, Any]) -> None:

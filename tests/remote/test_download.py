@@ -32,6 +32,7 @@ def files(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.each_of(2)
 def test_blocks_of_a_box_and_the_documents_above(place: Place, local: Path, tmp_path: Path) -> None:
     source, target = place.open(), tmp_path / "d.n5"
     box = [slice(17, 31), slice(0, 40), slice(49, 51)]
@@ -51,6 +52,7 @@ def test_blocks_of_a_box_and_the_documents_above(place: Place, local: Path, tmp_
     assert n5zarr.geometry(target, "em/s0") == n5zarr.geometry(local, "em/s0")
 
 
+@pytest.mark.each_of(2)
 def test_whole_containers(place: Place, local: Path, tmp_path: Path) -> None:
     if "no lists" in place.name or "forbidden" in place.name or place.name == "http obstore":
         with pytest.raises(N5UnsupportedError, match="listing"):
@@ -67,6 +69,7 @@ def test_whole_containers(place: Place, local: Path, tmp_path: Path) -> None:
     assert {key for key in ours if key.startswith(f"{ODD}/")} <= theirs.keys()
 
 
+@pytest.mark.each_of(2)
 def test_an_interrupted_download_goes_on(place: Place, local: Path, tmp_path: Path) -> None:
     target = tmp_path / "d.n5"
     answered = itertools.count()
@@ -101,6 +104,7 @@ def test_an_interrupted_download_goes_on(place: Place, local: Path, tmp_path: Pa
     }
 
 
+@pytest.mark.each_of(2)
 def test_many_requests_at_a_time(place: Place, tmp_path: Path) -> None:
     lock, running, most = threading.Lock(), 0, 0
 

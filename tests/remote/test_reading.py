@@ -295,6 +295,7 @@ def test_everything_else_takes_urls(place: Place, local: Path) -> None:
     assert describe(place.open(), path="em/s1", size=False)["shape_c"] == (20, 48, 64)
 
 
+@pytest.mark.long
 def test_the_command_line_takes_urls(bucket: str, s3_server: str, local: Path) -> None:
     command = [sys.executable, "-m", "n5zarr"]
     options = [f"-o{name}={value}" for name, value in

@@ -152,6 +152,7 @@ def test_a_failed_put_is_an_error(empty: Place, monkeypatch: pytest.MonkeyPatch)
     assert patient[...].tolist() == [2] * 4
 
 
+@pytest.mark.each_of(2)
 def test_two_workers_read_and_write(empty: Place) -> None:
     values = np.random.default_rng(1).integers(0, 99, (30, 40)).astype("u2")
     with (
@@ -272,6 +273,7 @@ def write_quarters(place: Elsewhere, number: int, codecs: str) -> None:
         assert all(len(np.unique(block[quarter])) == 1 for quarter in QUARTERS)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("codecs", ["zarr", "n5"])
 def test_four_processes_write_quarters_of_one_block_of_an_array(
     s3_server: str, proxied_s3: servers.Proxy, codecs: str

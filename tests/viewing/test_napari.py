@@ -88,6 +88,7 @@ def of(found: dict[str, Any], location: Path) -> dict[str, Any]:
 # --------------------------------------------------------------------------- what napari makes
 
 
+@pytest.mark.long
 def test_npe2_finds_the_manifest_valid(found: dict[str, Any]) -> None:
     assert not found["exit_code"]
 
