@@ -5,31 +5,44 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from zarr.buffer import cpu
 
 from n5zarr import N5Store
+from tests.programs import Programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 DATASETS = json.loads((JAVA / "manifest.json").read_text())["datasets"]
 ROOTS = ("compressions.n5", "dtypes.n5", "zarr2.n5", "tensorstore.n5", "blocks.n5", "v0.n5")
 
 # Runs in a process of its own in which n5zarr cannot be imported.
-READER = """
+IMPORTS = """
 import hashlib, json, sys
 sys.modules["n5zarr"] = None
 import numpy as np, zarr
-for root, path in json.loads(sys.stdin.read()):
-    array = zarr.open_group(f"{sys.argv[1]}/{root}", mode="r")[path][...]
+"""
+READER = """
+groups = {}
+for root, path in json.loads(sys.argv[2]):
+    if root not in groups:
+        groups[root] = zarr.open_group(f"{sys.argv[1]}/{root}", mode="r")
+    array = groups[root][path][...]
     big_endian = np.ascontiguousarray(array, array.dtype.newbyteorder(">"))
     print(hashlib.sha256(big_endian.tobytes()).hexdigest())
 """
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    with Programs(IMPORTS) as started:
+        yield started
 
 
 def copy(store: N5Store, target: Path) -> None:
@@ -45,17 +58,13 @@ def copy(store: N5Store, target: Path) -> None:
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @pytest.mark.parametrize("codecs", ["zarr", "portable"])
-def test_zarr_reads_a_copy_without_n5zarr(zarr_format: Any, codecs: Any, tmp_path: Path) -> None:
+def test_zarr_reads_a_copy_without_n5zarr(
+    zarr_format: Any, codecs: Any, programs: Programs, tmp_path: Path
+) -> None:
     for root in ROOTS:
         copy(N5Store(JAVA / root, zarr_format=zarr_format, codecs=codecs), tmp_path / root)
     wanted = {(d["root"], d["path"]): d["sha256"] for d in DATASETS if d["root"] in ROOTS}
-    done = subprocess.run(
-        [sys.executable, "-c", READER, str(tmp_path)],
-        input=json.dumps([*wanted]),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = programs.run(READER, str(tmp_path), json.dumps([*wanted]))
     assert done.returncode == 0, done.stderr
     assert dict(zip(wanted, done.stdout.split(), strict=True)) == wanted
 

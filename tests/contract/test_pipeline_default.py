@@ -312,7 +312,7 @@ def test_processes(run: Run, container: str, tmp_path: Path, method: str) -> Non
         if __name__ == "__main__":
             array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
             array[...]
-            with ProcessPoolExecutor(2, mp_context=get_context(sys.argv[2])) as pool:
+            with ProcessPoolExecutor(1, mp_context=get_context(sys.argv[2])) as pool:
                 print(sorted(set(pool.map(work, [array] * 4))))
         """)
     )

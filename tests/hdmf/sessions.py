@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +23,7 @@ from pynwb.ophys import (
     TwoPhotonSeries,
 )
 
-__all__ = ["Buffers", "session"]
+__all__ = ["Buffers", "Pids", "session"]
 
 START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
 
@@ -53,6 +54,17 @@ class Buffers(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no typ
     @staticmethod
     def _from_dict(dictionary: dict[str, Any]) -> Buffers:
         return Buffers(**dictionary)
+
+
+class Pids(Buffers):
+    """Gives the number of the process in place of the values."""
+
+    def _get_data(self, selection: tuple[slice, ...]) -> np.ndarray:
+        return np.full_like(super()._get_data(selection), os.getpid())
+
+    @staticmethod
+    def _from_dict(dictionary: dict[str, Any]) -> Buffers:
+        return Pids(**dictionary)
 
 
 def session(identifier: str = "a session", *, seed: int = 7) -> NWBFile:

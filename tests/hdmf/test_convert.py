@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -36,7 +35,7 @@ from n5zarr.errors import (
 )
 from n5zarr.hdmf import NWBN5IO, convert, differences
 from n5zarr.hdmf.chunking import Meter, _Slabs
-from n5zarr.hdmf.slabs import slab_shape, slabs
+from n5zarr.hdmf.slabs import _SLAB, slab_shape, slabs
 from tests.hdmf.sessions import START, session
 from tests.programs import Programs
 
@@ -99,6 +98,12 @@ def small_n5(small: Path) -> Path:
     return target
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    with Programs("import n5zarr.hdmf\nfrom n5zarr.cli import app as cli") as found:
+        yield found
+
+
 def test_by_way_of_hdf5_every_document_is_the_same(n5: Path, back: Path, tmp_path: Path) -> None:
     convert(back, tmp_path / "b.n5", verify=False)
     first, second = documents(n5), documents(tmp_path / "b.n5")
@@ -118,27 +123,6 @@ def test_by_way_of_hdf5_every_document_is_the_same(n5: Path, back: Path, tmp_pat
 def arrays(container: Path) -> dict[str, Any]:
     members = zarr.open_group(N5Store(container), mode="r").members(max_depth=None)
     return {name: node for name, node in members if isinstance(node, zarr.Array)}
-
-
-def test_axes_have_the_names_that_hdmf_zarr_gives_them(source: Path, tmp_path: Path) -> None:
-    with (
-        NWBHDF5IO(source, mode="r") as first,
-        NWBZarrIO(str(tmp_path / "hdmf.zarr"), mode="w") as second,
-    ):
-        second.export(src_io=first, write_args={"link_data": False})
-    convert(source, tmp_path / "ours.zarr", verify=False)
-    named = axis_names(tmp_path / "hdmf.zarr")
-    assert len(named) > 60
-    # which hdmf-zarr names like any column, although it is a region
-    assert named.pop("units/electrodes") == ["dim0"]
-    ours = axis_names(tmp_path / "ours.zarr")
-    assert {path: ours[path] for path in named} == named
-
-
-def axis_names(path: Path) -> dict[str, Any]:
-    members = zarr.open_group(path, mode="r").members(max_depth=None)
-    key = "_ARRAY_DIMENSIONS"
-    return {name: node.attrs[key] for name, node in members if key in node.attrs}
 
 
 def documents(container: Path) -> dict[str, dict[str, Any]]:
@@ -407,30 +391,27 @@ def test_chunks_codecs_and_fill_values_stay(tmp_path: Path) -> None:
         assert (node.chunks, node.fill_value) == ((1024, 2), -1)
 
 
-def test_shards_stay(tmp_path: Path) -> None:
-    values = np.arange(1_500_007 * 3, dtype="i4").reshape(-1, 3)
-    options = {"chunks": (100_000, 4), "shards": (200_000, 8), "fillvalue": 7}
+def test_shards_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("n5zarr.hdmf.slabs._SLAB", 1 << 20)  # of more than one slab, but small
+    values = np.arange(93_757 * 3, dtype="i4").reshape(-1, 3)
+    options = {"chunks": (6_250, 4), "shards": (12_500, 8), "fillvalue": 7}
     with NWBZarrIO(str(tmp_path / "a.zarr"), mode="w") as io:
         io.write(new(series("t", ZarrDataIO(values, **options))))
     convert(tmp_path / "a.zarr", tmp_path / "a.n5")
     convert(tmp_path / "a.n5", tmp_path / "b.zarr")
     for opened in (N5Store(tmp_path / "a.n5"), tmp_path / "b.zarr"):
         node: Any = zarr.open_group(opened, mode="r")["acquisition/t/data"]
-        assert (node.chunks, node.shards, node.fill_value) == ((100_000, 4), (200_000, 8), 7)
+        assert (node.chunks, node.shards, node.fill_value) == ((6_250, 4), (12_500, 8), 7)
         np.testing.assert_array_equal(node[...], values)
 
 
-def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
-    script = f"""
-import resource, sys
+def test_memory_does_not_grow_with_the_data(tmp_path: Path, programs: Programs) -> None:
+    written(tmp_path / "a.nwb", new(series("t", np.zeros((1, 64), "i4"))))
+    script = """
+import resource
 import h5py, numpy as np
-from pynwb import NWBHDF5IO
-from tests.hdmf.test_convert import new, series
 from n5zarr.hdmf import convert
-path = {str(tmp_path)!r}
-with NWBHDF5IO(path + "/a.nwb", mode="w") as io:
-    io.write(new(series("t", np.zeros((1, 64), "i4"))))
-with h5py.File(path + "/a.nwb", "r+") as file:
+with h5py.File("a.nwb", "r+") as file:
     attributes = dict(file["acquisition/t/data"].attrs)
     del file["acquisition/t/data"]
     data = file["acquisition/t"].create_dataset("data", (1_000_000, 64), "i4")
@@ -440,19 +421,17 @@ with h5py.File(path + "/a.nwb", "r+") as file:
     assert data.nbytes == 256_000_000
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for source, target in (("a.nwb", "a.n5"), ("a.n5", "b.nwb")):
-    convert(path + "/" + source, path + "/" + target)
+    convert(source, target)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    done = programs.run(script, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 200e6
 
 
-def test_what_exists_is_kept(small: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_exists_is_kept(small: Path, small_n5: Path, tmp_path: Path, monkeypatch: Any) -> None:
     target = tmp_path / "a.n5"
-    convert(small, target, verify=False)
+    shutil.copytree(small_n5, target)
     before = documents(target)
     with pytest.raises(FileExistsError, match=r"a\.n5 exists"):
         convert(small, target)
@@ -495,9 +474,11 @@ def test_no_other_folder_is_replaced(small: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.n5", "films"]
 
 
-def test_no_folder_is_replaced_that_holds_the_source(small: Path, tmp_path: Path) -> None:
+def test_no_folder_is_replaced_that_holds_the_source(
+    small: Path, small_n5: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "b.n5"
-    convert(small, folder, verify=False)
+    shutil.copytree(small_n5, folder)
     shutil.copy(small, folder / "a.nwb")
     for target in (folder, folder / ".", tmp_path, tmp_path / "c" / "..", "/"):
         with pytest.raises(N5UnrepresentableError, match=r"expected a place beside .*a\.nwb"):
@@ -890,7 +871,7 @@ def test_text_that_hdf5_does_not_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_h5py_cannot_write_is_said_of_the_file(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         message = "no such type"
@@ -900,11 +881,11 @@ def test_what_h5py_cannot_write_is_said_of_the_file(
     with pytest.raises(
         N5UnrepresentableError, match=r"a\.nwb: NWBN5IO cannot write it: TypeError: no such type"
     ):
-        convert(source, tmp_path / "a.n5")
+        convert(small, tmp_path / "a.n5")
 
 
-def test_what_a_linked_object_needs_comes_too(tmp_path: Path) -> None:
-    written(tmp_path / "a.nwb", session())
+def test_what_a_linked_object_needs_comes_too(source: Path, tmp_path: Path) -> None:
+    shutil.copy(source, tmp_path)
     linked(tmp_path / "a.nwb", "frames", new(), tmp_path / "b.nwb")
     convert(tmp_path / "b.nwb", tmp_path / "b.n5")
     with NWBN5IO(tmp_path / "b.n5", mode="r") as io:
@@ -975,9 +956,8 @@ def test_contiguous_arrays_get_blocks_of_about_a_megabyte(shape: tuple[int, ...]
 
 
 def test_what_was_written_is_what_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
     write = NWBN5IO.write_builder
 
     def spoil(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -987,15 +967,16 @@ def test_what_was_written_is_what_is_compared(
 
     monkeypatch.setattr(NWBN5IO, "write_builder", spoil)
     with pytest.raises(N5Error, match="not written, as it would differ") as err:
-        convert(tmp_path / "a.nwb", tmp_path / "a.n5")
+        convert(small, tmp_path / "a.n5")
     assert err.value.kind == "differs"
     (line,) = err.value.__notes__
     assert line.startswith("/acquisition/t/data: 1 values differ, the first at (3,): ")
 
 
-def test_what_is_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
-    convert(tmp_path / "a.nwb", tmp_path / "a.n5", verify=False)
+def test_what_is_replaced_is_put_back(
+    small: Path, small_n5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(small_n5, tmp_path / "a.n5")
     (tmp_path / "a.n5" / "mark").touch()
     rename = Path.rename
 
@@ -1006,7 +987,7 @@ def test_what_is_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Path, "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        convert(tmp_path / "a.nwb", tmp_path / "a.n5", overwrite=True, verify=False)
+        convert(small, tmp_path / "a.n5", overwrite=True, verify=False)
     assert (tmp_path / "a.n5" / "mark").exists()
 
 
@@ -1120,12 +1101,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "plain" / "zarr.json").is_file()
 
 
-@pytest.fixture(scope="module")
-def programs() -> Iterator[Programs]:
-    with Programs("import n5zarr.hdmf\nfrom n5zarr.cli import app as cli") as found:
-        yield found
-
-
 def test_the_command_shows_how_far_it_is(tmp_path: Path, programs: Programs) -> None:
     values = np.random.default_rng(1).integers(0, 2**31, (300_007, 11), "int32")
     written(tmp_path / "a.nwb", new(series("t", values)))
@@ -1147,7 +1122,8 @@ cli.app()
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    values = np.random.default_rng(1).integers(0, 2**31, (3_000_017, 5), "int32")
+    values = np.random.default_rng(1).integers(0, 2**31, (1_000_017, 5), "int32")
+    assert values.nbytes > _SLAB  # is read in more than one part
     path = tmp_path_factory.mktemp("large") / "a.n5"
     with NWBN5IO(path, mode="w") as io:
         io.write(new(series("t", values)))

@@ -23,7 +23,7 @@ from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import N5IO, NWBN5IO, differences
 from n5zarr.hdmf.path_store import N5PathStore
-from tests.hdmf.sessions import START, Buffers
+from tests.hdmf.sessions import START, Buffers, Pids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,20 +91,13 @@ def test_links_of_remote_containers_are_refused() -> None:
             reader.resolve_ref({"source": "../a.n5", "path": "/acquisition/t"})
 
 
-class Pids(Buffers):
-    """Gives the number of the process in place of the values."""
-
-    def _get_data(self, selection: tuple[slice, ...]) -> np.ndarray:
-        return np.full_like(super()._get_data(selection), os.getpid())
-
-    @staticmethod
-    def _from_dict(dictionary: dict[str, Any]) -> Buffers:
-        return Pids(**dictionary)
-
-
-@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("context", "one_by_one"),
+    [("fork", True), ("spawn", False)],  # processes for each array, or for all
+    ids=["fork", "spawn"],
+)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_several_processes_write(tmp_path: Path, context: str) -> None:
+def test_several_processes_write(tmp_path: Path, context: str, one_by_one: bool) -> None:
     data = np.random.default_rng(3).integers(0, 9999, (503, 7), "int32")
     shapes: dict[str, Any] = {"chunk_shape": (20, 7), "buffer_shape": (100, 7)}
     sharded = ZarrDataIO(Buffers(data, **shapes), chunks=(10, 7), shards=(100, 7))
@@ -114,6 +107,7 @@ def test_several_processes_write(tmp_path: Path, context: str) -> None:
             new(*(series(name, values) for name, values in written.items())),
             number_of_jobs=2,
             multiprocessing_context=context,
+            exhaust_dci=one_by_one,
         )
     with NWBN5IO(tmp_path / "a.n5", mode="r") as io:
         file = io.read()

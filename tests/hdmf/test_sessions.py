@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 import tensorstore
 import xarray as xr
 import z5py
+import zarr
 from hdmf.testing import TestCase
 from hdmf_zarr import NWBZarrIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.hdmf import N5IO, NWBN5IO, differences
+from n5zarr.hdmf import N5IO, NWBN5IO, convert, differences
 from tests.hdmf.sessions import START, session
 
 if TYPE_CHECKING:
@@ -56,13 +58,20 @@ def test_containers_are_equal_as_hdmf_compares_them(folder: Path, name: str) -> 
         TestCase().assertContainerEqual(first.read(), second.read(), ignore_hdmf_attrs=True)
 
 
-@pytest.mark.parametrize("by_store", [True, False])
-def test_what_was_written_is_read(tmp_path: Path, by_store: bool) -> None:
-    """Against the arrays that were given, not against another file."""
-    path = tmp_path / "s.n5"
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NWBFile]:
+    """The session as `s.n5`, and the arrays from which that was written."""
+    path = tmp_path_factory.mktemp("given") / "s.n5"
     written = session()
     with NWBN5IO(str(path), mode="w") as io:
         io.write(written)
+    return path, written
+
+
+@pytest.mark.parametrize("by_store", [True, False])
+def test_what_was_written_is_read(given: tuple[Path, NWBFile], by_store: bool) -> None:
+    """Against the arrays that were given, not against another file."""
+    path, written = given
     # hdmf-zarr's own class takes the store
     io = NWBZarrIO(path=N5Store(path), mode="r") if by_store else NWBN5IO(path, mode="r")
     with io:
@@ -74,9 +83,9 @@ def test_what_was_written_is_read(tmp_path: Path, by_store: bool) -> None:
         np.testing.assert_array_equal(found, raw)
         assert isinstance(written.acquisition["half"].data, np.ndarray)
         for name in ("half", "empty", *(n for n in written.acquisition if n.startswith("of_"))):
-            given, found = written.acquisition[name].data, file.acquisition[name].data[:]
-            assert found.dtype == given.dtype, name
-            assert found.tobytes() == given.tobytes(), name
+            expected, found = written.acquisition[name].data, file.acquisition[name].data[:]
+            assert found.dtype == expected.dtype, name
+            assert found.tobytes() == expected.tobytes(), name
         assert file.acquisition["clock"].data[0] == -(2**62)
         trials = file.trials
         assert trials["correct"].data.dtype == bool
@@ -153,6 +162,23 @@ def test_axes_have_names_in_xarray(folder: Path) -> None:
     assert shown["data"].dtype == "uint16"
 
 
+@pytest.mark.filterwarnings("ignore:/acquisition/video. '..avi' is looked for:n5zarr.N5Warning")
+def test_axes_have_the_names_that_hdmf_zarr_gives_them(folder: Path, tmp_path: Path) -> None:
+    convert(folder / "a.nwb", tmp_path / "ours.zarr", verify=False)
+    named = axis_names(folder / "a.zarr")
+    assert len(named) > 60
+    # which hdmf-zarr names like any column, although it is a region
+    assert named.pop("units/electrodes") == ["dim0"]
+    ours = axis_names(tmp_path / "ours.zarr")
+    assert {path: ours[path] for path in named} == named
+
+
+def axis_names(path: Path) -> dict[str, Any]:
+    members = zarr.open_group(path, mode="r").members(max_depth=None)
+    key = "_ARRAY_DIMENSIONS"
+    return {name: node.attrs[key] for name, node in members if key in node.attrs}
+
+
 def small(identifier: str) -> NWBFile:
     file = NWBFile(session_description="x", identifier=identifier, session_start_time=START)
     file.add_acquisition(TimeSeries(name="t", data=np.arange(15).reshape(5, 3), unit="V", rate=1.0))
@@ -161,11 +187,18 @@ def small(identifier: str) -> NWBFile:
     return file
 
 
-@pytest.mark.parametrize("mode", ["r+", "a"])
-def test_appended_rows_are_there_on_reopening(tmp_path: Path, mode: str) -> None:
-    path = tmp_path / "s.n5"
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("short") / "s.n5"
     with NWBN5IO(path, mode="w") as io:
         io.write(small("a"))
+    return path
+
+
+@pytest.mark.parametrize("mode", ["r+", "a"])
+def test_appended_rows_are_there_on_reopening(short: Path, tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "s.n5"
+    shutil.copytree(short, path)
     with NWBN5IO(path, mode=mode) as io:
         file = io.read()
         file.acquisition["t"].data.append(np.array([[15, 16, 17]]))
