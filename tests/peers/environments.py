@@ -20,9 +20,10 @@ def environment(folder: Path, *packages: str) -> str:
     if uv is None:
         pytest.skip("uv is not installed, which makes an environment with other packages")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    fresh = ("--refresh-package", "n5zarr")  # uv keeps what it built of older Python code
     for command in (
         ["venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)],
-        ["pip", "install", "--quiet", "--python", str(python), *packages],
+        ["pip", "install", "--quiet", *fresh, "--python", str(python), *packages],
     ):
         done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
         if done.returncode:
