@@ -202,6 +202,7 @@ def test_the_path_of_a_dataset_opens_whatever_is_beside_it(tmp_path: Path) -> No
     assert set(zarr.open_group(store, path="em", mode="r").group_keys()) == {"raw", "labels"}
 
 
+@pytest.mark.long
 def test_axes_too_long_for_xarray_are_left_without_positions(tmp_path: Path) -> None:
     n5zarr.create_array(
         tmp_path / "a", shape=(10**9, 3), chunks=(64, 64), dtype="u1", axes="yx",

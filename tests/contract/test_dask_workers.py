@@ -71,6 +71,7 @@ def test_they_convert(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read[...], values)
 
 
+@pytest.mark.long
 def test_they_build_a_pyramid(client: Any, tmp_path: Path) -> None:
     data = np.random.default_rng(11).integers(0, 60000, (67, 131, 149), "u2")
     written: list[dict[str, bytes]] = []

@@ -104,6 +104,7 @@ def programs() -> Iterator[Programs]:
         yield found
 
 
+@pytest.mark.long
 def test_by_way_of_hdf5_every_document_is_the_same(n5: Path, back: Path, tmp_path: Path) -> None:
     convert(back, tmp_path / "b.n5", verify=False)
     first, second = documents(n5), documents(tmp_path / "b.n5")
@@ -405,6 +406,7 @@ def test_shards_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(node[...], values)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_data(tmp_path: Path, programs: Programs) -> None:
     written(tmp_path / "a.nwb", new(series("t", np.zeros((1, 64), "i4"))))
     script = """
@@ -559,6 +561,7 @@ def test_everything_stays_as_it_is(tmp_path: Path) -> None:
 OLD = Path(__file__).parents[1] / "data" / "pynwb" / "back_compat-4.2.0.tar.xz"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings(
     "ignore:No cached namespaces found:UserWarning",  # in files of old versions of pynwb
     "ignore:Schema conflict:UserWarning",  # an extension that the core has overtaken

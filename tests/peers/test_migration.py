@@ -41,6 +41,7 @@ def test_each_call_gives_what_its_row_says(found: dict[str, list[Verdict]], libr
     assert wrong == {}
 
 
+@pytest.mark.long
 def test_the_pages_say_what_was_found(found: dict[str, list[Verdict]]) -> None:
     for file, text in pages(found).items():
         assert file.read_text(encoding="utf-8") == text, f"{file}: python -m tests.peers.migration"

@@ -233,6 +233,7 @@ def found(folder: Path, server: str) -> dict[tuple[str, str], dict[str, Any]]:
 PROGRAMS = ["pybdv", "rhapso", "gunpowder", "cellmap_flow", "s3", "blocks"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("reader", WHO)
 @pytest.mark.parametrize("writer", WHO)
@@ -278,6 +279,7 @@ def same(one: Any, other: Any) -> None:
         assert one == other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writer", WHO)
 def test_the_values_are_those_written(
     found: dict[tuple[str, str], dict[str, Any]], writer: str
@@ -298,6 +300,7 @@ def test_the_values_are_those_written(
         np.testing.assert_array_equal(block, old.block_of(dtype, shape))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("found")
 @pytest.mark.parametrize(
     "path",
@@ -319,6 +322,7 @@ def test_the_documents_say_the_same(folder: Path, path: str) -> None:
     assert ours["compression"]["type"] == theirs["compression"]["type"] == "gzip"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("found")
 def test_the_version_that_rhapso_sets_is_in_the_root(folder: Path) -> None:
     for who in ("zarr2", "n5zarr"):

@@ -46,6 +46,7 @@ def reader_options(url: str) -> dict[str, Any]:
     return {"key": "a", "secret": "b", "endpoint_url": url, "asynchronous": True}
 
 
+@pytest.mark.long
 def test_references_on_s3_and_to_odd_names_read_right(
     s3_server: str, java: str, bucket: str, tmp_path: Path
 ) -> None:

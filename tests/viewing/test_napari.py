@@ -93,17 +93,20 @@ def test_npe2_finds_the_manifest_valid(found: dict[str, Any]) -> None:
     assert not found["exit_code"]
 
 
+@pytest.mark.long
 def test_napari_asks_the_reader_by_the_name(found: dict[str, Any]) -> None:
     refused = {name for name, is_asked in found["asked"].items() if not is_asked}
     assert refused == {"https://server/data.zarr", "/somewhere/image.tif"}
     assert len(found["asked"]) == 10
 
 
+@pytest.mark.long
 def test_the_sample_opens(found: dict[str, Any]) -> None:
     layers = [(layer["type"], layer["name"], len(layer["levels"])) for layer in found["sample"]]
     assert layers == [("Image", "sample.n5: em", 3), ("Labels", "sample.n5: labels", 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda truth: truth["path"])
 def test_layers_are_where_java_says(truth: dict[str, Any], found: dict[str, Any]) -> None:
     """Of each convention: where the first and the last element of the finest level are."""
@@ -135,6 +138,7 @@ def by_tensorstore(path: Path) -> np.ndarray[Any, Any] | None:
     return values
 
 
+@pytest.mark.long
 def test_values_are_those_of_tensorstore(found: dict[str, Any], container: Path) -> None:
     compared = set()
     for root in (JAVA / "metadata.n5", container):
@@ -155,6 +159,7 @@ def test_values_are_those_of_tensorstore(found: dict[str, Any], container: Path)
     assert len(compared) > 25
 
 
+@pytest.mark.long
 def test_channels_are_layers(found: dict[str, Any], container: Path) -> None:
     layers = of(found, container)
     for name, color in zip("abc", ([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1]), strict=True):
@@ -166,6 +171,7 @@ def test_channels_are_layers(found: dict[str, Any], container: Path) -> None:
     assert (spectrum["axes"], spectrum["levels"][0].shape) == (("c", "y", "x"), (17, 3, 5))
 
 
+@pytest.mark.long
 def test_labels_are_layers_of_integers(found: dict[str, Any], container: Path) -> None:
     cells = of(found, container)["some.n5: labels/cells"]
     assert (cells["type"], cells["levels"][0].dtype) == ("Labels", np.dtype("u4"))
@@ -173,6 +179,7 @@ def test_labels_are_layers_of_integers(found: dict[str, Any], container: Path) -
     assert {layer["type"] for layer in of_paintera.values()} == {"Labels"}
 
 
+@pytest.mark.long
 def test_views_of_bigstitcher_are_where_the_project_puts_them(
     found: dict[str, Any], project: Path
 ) -> None:
