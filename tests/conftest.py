@@ -66,6 +66,7 @@ RIGHT_SKIPS = {
     "Unsupported with zarr_format=[23]": "xarray's; the test is of the other format",
     "This works on pre ZDtype Zarr-Python": "xarray's, of every Zarr store",
 }
+FAST = ("tests/unit/", "n5zarr/")  # are last, so that all processes end at one time
 ALL = os.environ.get("N5ZARR_ALL", "") not in ("", "0")
 REQUIRED = os.environ.get("N5ZARR_REQUIRE_PEERS", "") not in ("", "0")
 
@@ -149,6 +150,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     is_folder = hasattr(config, "workerinput") or has_folder(config)
     if is_folder and not ALL and not is_choice(config):
         leave_out(config, items)
+    items.sort(key=lambda item: item.nodeid.startswith(FAST))
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
         for mark in item.iter_markers("skip_if_param"):

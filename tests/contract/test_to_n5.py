@@ -177,6 +177,7 @@ def test_a_part_keeps_its_scale_for_other_tools(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- elements
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize(
     "values",
     [
@@ -634,6 +635,7 @@ TREES: dict[str, dict[str, xr.Dataset]] = {
 }
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_trees_come_back(tmp_path: Path, name: str, convention: Any) -> None:
@@ -673,6 +675,7 @@ def series(values: Any, **how: Any) -> xr.Dataset:
     return found
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
 @pytest.mark.parametrize(
     ("stored", "given"),
@@ -748,6 +751,7 @@ def test_packed_variables_are_rounded_and_not_wrapped(tmp_path: Path, lazy: bool
         n5zarr.to_n5(series([-1.0]), tmp_path / "d.n5", append_dim="t")
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("dtype", ["c8", "U3", "bool", "f2"])
 def test_dimensions_of_what_n5_has_no_type_for(tmp_path: Path, convention: Any, dtype: str) -> None:

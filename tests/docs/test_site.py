@@ -88,6 +88,9 @@ class Page(HTMLParser):
             self.loads += [values[name] for name in ("src", "srcset", "data") if values.get(name)]
 
 
+pytestmark = pytest.mark.long  # the site is built, which takes half of the time
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site, as ``mkdocs build --strict`` does."""
@@ -133,7 +136,6 @@ def test_each_page_is_in_the_navigation_once() -> None:
     assert listed == sorted({*pages, *outside, *notebooks} - {*records})
 
 
-@pytest.mark.long
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
     for address, page in pages.items():
         for each in page.loads:

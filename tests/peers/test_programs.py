@@ -28,13 +28,16 @@ VALUES = np.arange(7 * 11 * 13, dtype="u2").reshape(SHAPE)
 SCALE, OFFSET = (40, 8, 4), (80, 16, 12)  # in nm; z, y, x
 
 pytestmark = [
-    pytest.mark.filterwarnings(message)
-    for message in (
-        "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning",  # anndata
-        "ignore:zarr v3 will become the only option:DeprecationWarning",  # anndata
-        "ignore:This setting will be removed in 0.14:DeprecationWarning",  # anndata
-        "ignore:using axis names to define which axes are channels:DeprecationWarning",  # funlib
-    )
+    pytest.mark.long,
+    *(
+        pytest.mark.filterwarnings(message)
+        for message in (
+            "ignore:The 'future.infer_string' option is deprecated:DeprecationWarning",  # anndata
+            "ignore:zarr v3 will become the only option:DeprecationWarning",  # anndata
+            "ignore:This setting will be removed in 0.14:DeprecationWarning",  # anndata
+            "ignore:using axis names to define which axes are ch:DeprecationWarning",  # funlib
+        )
+    ),
 ]
 
 
@@ -202,7 +205,6 @@ def newest_ome_zarr(tmp_path_factory: pytest.TempPathFactory) -> str:
     return environment(folder, "ome-zarr>=0.21", *project["dependencies"])
 
 
-@pytest.mark.long
 def test_ome_zarr_reads_the_store(
     root: Path, image: list[np.ndarray], newest_ome_zarr: str
 ) -> None:

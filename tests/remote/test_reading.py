@@ -34,6 +34,7 @@ def array(store: N5Store, path: str, mode: Any = "r") -> Any:
     return zarr.open_array(store, path=path, mode=mode)
 
 
+@pytest.mark.each_of(2)
 def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
     for codecs in ("n5", "zarr"):
         store = place.open(codecs=codecs)
@@ -274,6 +275,7 @@ def test_other_stores(local: Path, tmp_path: Path, bucket: str, s3_server: str) 
         assert sorted(zarr.open_group(store, path="em", mode="r")) == ["s0", "s1", "s2"], name
 
 
+@pytest.mark.each_of(2)
 def test_everything_else_takes_urls(place: Place, local: Path) -> None:
     expected = np.asarray(array(N5Store(local), "em/s1")[...])
     if "backend" in place.options:  # goes with the store
