@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
@@ -42,6 +43,7 @@ class _Frame:
     end: int
     content_size: int | None  # bytes; None when not announced
     n_blocks: int
+    is_empty: bool  # as its headers say, which announce nothing that is to be checked
 
 
 class ZstdCodec(Codec[Zstd]):
@@ -53,20 +55,13 @@ class ZstdCodec(Codec[Zstd]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
         """Decompress as many frames as hold ``n_bytes``."""
-        end, known, is_known = 0, 0, True
-        for frame in _frames(payload):
-            end = frame.end
-            known += frame.content_size or 0
-            is_known = is_known and frame.content_size is not None
-            if known >= n_bytes:
-                break
-        if known > max_unpacked(n_bytes):
-            raise damaged(f"expected frames of {n_bytes} bytes, got frames of {known}")
-        if end == 0:
-            raise damaged("expected a zstd frame, got none")
+        end, parts, is_known = _needed(payload, n_bytes)
+        if not parts:
+            return b""
         try:
             if not is_known:  # a few bytes may repeat one for ever
-                return read_streams(zstd.ZstdDecompressor, payload[:end], n_bytes)
+                streams = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+                return read_streams(zstd.ZstdDecompressor, streams, n_bytes)
             unpacked: bytes = library.decompress(payload[:end])
         except (RuntimeError, ValueError, zstd.ZstdError) as err:
             raise damaged(f"expected zstd frames: {str(err).lower()}") from err
@@ -145,12 +140,34 @@ def _clamp_level(level: int) -> int:
 def _end_of_only_frame(payload: memoryview, n_bytes: int) -> int | None:
     """Return the end of a payload's only frame; None unless it may decode to ``n_bytes``."""
     try:
-        frames = list(_frames(payload))
+        frames = list(islice(_frames(payload), 2))
     except N5BlockError:
         return None
     if len(frames) != 1 or frames[0].content_size not in (None, n_bytes):
         return None
     return frames[0].end
+
+
+def _needed(payload: memoryview, n_bytes: int) -> tuple[int, list[memoryview], bool]:
+    """Find the frames that hold ``n_bytes``: their end, those not empty, whether all say a size.
+
+    A decompressor for each of many empty frames would take long.
+    """
+    end, known, is_known = 0, 0, True
+    parts = []
+    for frame in _frames(payload):
+        if not frame.is_empty:
+            parts.append(payload[end : frame.end])
+        end = frame.end
+        known += frame.content_size or 0
+        is_known = is_known and frame.content_size is not None
+        if known >= n_bytes:
+            break
+    if known > max_unpacked(n_bytes):
+        raise damaged(f"expected frames of {n_bytes} bytes, got frames of {known}")
+    if end == 0:
+        raise damaged("expected a zstd frame, got none")
+    return end, parts, is_known
 
 
 def _frames(payload: memoryview) -> Iterator[_Frame]:
@@ -179,12 +196,13 @@ def _frame(payload: memoryview, start: int) -> _Frame:
     if announced is None and window > _WINDOW:
         raise damaged(f"expected a zstd window of at most {_WINDOW} bytes, got {window}")
     largest = min(window, _BLOCK)
-    n_blocks, last = 0, 0
+    n_blocks, last, is_empty = 0, 0, descriptor == 0
     while not last:
         header = int.from_bytes(payload[offset : offset + 3], "little")
         last, kind, size = header & 1, header >> 1 & 3, header >> 3
         if size > largest:
             raise damaged(f"expected zstd blocks of at most {largest} bytes, got one of {size}")
+        is_empty = is_empty and size == 0 and kind < 2  # 2 is compressed, 3 is damaged
         offset += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
         n_blocks += 1
         if offset > len(payload):
@@ -194,7 +212,7 @@ def _frame(payload: memoryview, start: int) -> _Frame:
     end = offset + 4 * (descriptor >> 2 & 1)
     if end > len(payload):
         raise damaged("the checksum of the zstd frame is cut off")
-    return _Frame(end, announced, n_blocks)
+    return _Frame(end, announced, n_blocks, is_empty)
 
 
 def _window(payload: memoryview, start: int, announced: int | None) -> int:

@@ -438,5 +438,5 @@ def _leads_up(link: Path, directory: Path) -> bool:
     """Whether a link points to its own directory or to one above it."""
     try:
         return directory.resolve().is_relative_to(link.resolve())
-    except (OSError, RuntimeError):  # a link to itself
-        return True
+    except (OSError, RuntimeError):  # a link to itself, before Python 3.13
+        return False

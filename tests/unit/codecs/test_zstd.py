@@ -12,6 +12,7 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
 
 # none of these has types
+zstd_codec: Any = importlib.import_module("n5zarr.codecs.zstd")
 numcodecs: Any = importlib.import_module("numcodecs")
 
 DATA = bytes(range(250)) * 8
@@ -24,7 +25,12 @@ UNANNOUNCED = bytes.fromhex("28b52ffd 00 00") + b"".join(
     ((start == 1000) | 1000 << 3).to_bytes(3, "little") + DATA[start : start + 1000]
     for start in (0, 1000)
 )
+EMPTY = bytes.fromhex("28b52ffd 00 58 010000")  # with a window of 2 MiB
 REPEATED = bytes.fromhex("28b52ffd 00 00") + (1 | 1 << 1 | 1000 << 3).to_bytes(3, "little") + b"z"
+
+
+def unannounced(data: bytes) -> bytes:
+    return bytes.fromhex("28b52ffd 00 08") + (1 | len(data) << 3).to_bytes(3, "little") + data
 
 
 def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
@@ -49,11 +55,33 @@ def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
         pytest.param(UNANNOUNCED + b"junk", id="junk-after-no-content-size"),
         pytest.param(numcodecs.Zstd().encode(DATA + b"surplus"), id="surplus"),
         pytest.param(FRAME + FRAME, id="surplus-frame"),
+        pytest.param(EMPTY + SKIPPED + EMPTY + FRAME, id="empty-frames-in-front"),
+        pytest.param(2 * EMPTY + UNANNOUNCED + EMPTY, id="empty-around-no-content-size"),
+        pytest.param(
+            EMPTY.join([b"", *map(unannounced, HALVES), SKIPPED]),
+            id="empty-between-no-content-size",
+        ),
         pytest.param(bytes(store(DATA, Zstd())), id="raw-blocks"),
     ],
 )
 def test_what_java_reads_is_read(payload: bytes) -> None:
     assert read(payload) == DATA
+
+
+def test_empty_frames_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would take a decompressor and memory for its window."""
+    made: list[Any] = []
+    new = zstd_codec.zstd.ZstdDecompressor
+
+    def counted() -> Any:
+        made.append(new())
+        return made[-1]
+
+    monkeypatch.setattr(zstd_codec.zstd, "ZstdDecompressor", counted)
+    assert read(1000 * EMPTY + UNANNOUNCED + 1000 * EMPTY) == DATA
+    with pytest.raises(N5BlockError, match="expected 10 bytes, got 0"):
+        read(1000 * EMPTY, 10)
+    assert len(made) == 1
 
 
 def test_blocks_that_repeat_one_byte_are_read() -> None:
