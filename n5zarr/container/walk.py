@@ -125,6 +125,8 @@ class Walk:
         Runs a flow.
     selection : Selection, optional
         Where to walk; everywhere by default.
+    leave_out : callable, optional
+        Called with the path of each link that is not followed, and why.
     """
 
     def __init__(
@@ -132,11 +134,13 @@ class Walk:
         nodes: Nodes,
         ask: Callable[[Steps[None]], None],
         selection: Selection | None = None,
+        leave_out: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         self._nodes = nodes
         self._ask = ask
         self._selection = selection or Selection()
         self._depth = self._selection.depth
+        self._leave_out = leave_out
         self._pending: list[Found] = []  # the next one last
 
     def run(self, path: str, node: Node | Broken) -> Iterator[tuple[Found, bool]]:
@@ -206,6 +210,8 @@ class Walk:
         for found, node in zip(unread, nodes, strict=True):
             is_left_out = found.is_nested_link and isinstance(node, GroupAttributes)
             found.node, found.is_read = None if is_left_out else node, True
+            if is_left_out:
+                self._leave_out(found.path, "a group behind a link that is behind another link")
             if node is None and not found.is_nested_link:
                 bare.append(found)
         # without a document, it is a group if there is anything in it: its listing tells both
@@ -232,6 +238,8 @@ class Walk:
         level = group.level + 1
         selected, n_more = self._selection.of(names, level)
         nested = {entry.name for entry in entries if entry.is_nested_link}
+        for name in self._selection.of([e.name for e in entries if e.is_dead_link], level)[0]:
+            self._leave_out(join(group.path, name), "a link to nothing")
         group.children = [
             Found(join(group.path, name), level, None, is_nested_link=name in nested)
             for name in selected

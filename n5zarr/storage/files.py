@@ -392,8 +392,10 @@ def prune(path: Path, *, keep_top: bool = False) -> None:
                 Path(directory).rmdir()
 
 
-def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, bool, bool]] | None:
-    """List a directory: names, whether each is a directory, and whether it is a link below a link.
+def scan(
+    root: Path, path: str, *, unfinished: bool = False
+) -> list[tuple[str, bool, bool, bool]] | None:
+    """List a directory: what :class:`~n5zarr.storage.requests.Entry` says of each name.
 
     N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
     a directory counts as one; here, links that lead back up are left out, and so are files of
@@ -406,6 +408,7 @@ def scan(root: Path, path: str, *, unfinished: bool = False) -> list[tuple[str, 
                     entry.name,
                     _is_dir(entry),
                     entry.is_symlink() and _is_below_link(root, path),
+                    entry.is_symlink() and not os.path.exists(entry.path),
                 )
                 for entry in entries
                 if (unfinished or not is_unfinished(entry.name))

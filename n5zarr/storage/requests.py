@@ -196,11 +196,14 @@ class Entry(NamedTuple):
     is_nested_link : bool, optional
         Whether it is a link in a directory that is reached by a link. A group there is left out, so
         that links to each other are not followed without end.
+    is_dead_link : bool, optional
+        Whether it is a link to nothing; nobody knows what it was.
     """
 
     name: str
     is_dir: bool | None
     is_nested_link: bool = False
+    is_dead_link: bool = False
 
 
 type Request = (

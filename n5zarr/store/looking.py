@@ -1,14 +1,15 @@
-"""Look what is there, when a node was not found or was of the other kind: for error messages."""
+"""Look what is there and tell it: for errors, and for warnings of what is left out."""
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
-from n5zarr.errors import N5Error, N5FormatError
+from n5zarr.errors import N5Error, N5FormatError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError, listed, similar
@@ -17,10 +18,12 @@ from n5zarr.store.roots import root_message
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from n5zarr.container.memory import Node
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["check_group", "datasets_below", "not_found"]
+__all__ = ["check_group", "datasets_below", "not_found", "warn_of_links"]
 
 _DATASETS = 4  # that a message names
 _NODES = 1000  # that are looked at for them
@@ -94,6 +97,21 @@ def datasets_below(opened: N5Store, path: str) -> str:
             if len(paths) > _DATASETS:
                 break
     return ", ".join(paths[:_DATASETS]) + (", ..." if len(paths) > _DATASETS else "")
+
+
+def warn_of_links(opened: N5Store) -> Callable[[str, str], None]:
+    """Make the function that warns of links that a walk does not follow.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    """
+
+    def warn(path: str, why: str) -> None:
+        warnings.warn(f"{opened}: /{path}: left out, as it is {why}", N5Warning, stacklevel=2)
+
+    return warn
 
 
 def check_group(opened: N5Store, path: str) -> None:

@@ -11,6 +11,7 @@ import lzma
 import os
 import resource
 import sys
+import warnings
 import zlib
 from contextlib import nullcontext
 from functools import cache, partial
@@ -343,6 +344,32 @@ def test_links_to_each_other_are_followed_once(tmp_path: Path) -> None:
     assert len(keys_of(root)) == 1 + n + n * (n - 1)
     assert len(zarr.open_group(N5Store(root), mode="r").members(max_depth=None)) == n * n
     assert n5zarr.validate(root).n_groups == 1 + n * n
+
+
+def test_links_that_are_not_followed_are_named(small: Path, tmp_path: Path) -> None:
+    """A link to nothing may be a dataset on a disk that is not there."""
+    for name in "gh":
+        zarr.create_group(N5Store(small), path=name)
+    (small / "linked").symlink_to("a")
+    (small / "g/gone").symlink_to("/a/disk/that/is/not/there")
+    (small / "g/h").symlink_to("../h")
+    (small / "h/g").symlink_to("../g")
+    named = [
+        f"{small}: /g/gone: left out, as it is a link to nothing",
+        f"{small}: /g/h/g: left out, as it is a group behind a link that is behind another link",
+        f"{small}: /h/g/gone: left out, as it is a link to nothing",
+        f"{small}: /h/g/h: left out, as it is a group behind a link that is behind another link",
+    ]
+    target = str(tmp_path / "out.zarr")
+    for run in (
+        lambda: n5zarr.convert(small, target, dry_run=True),
+        lambda: n5zarr.convert(small, target, dry_run=True, coords=True),
+        lambda: n5zarr.download(small, tmp_path / "part.n5"),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run()
+        assert sorted(str(each.message) for each in caught) == named
 
 
 def test_groups_are_listed_to_a_depth(tmp_path: Path) -> None:

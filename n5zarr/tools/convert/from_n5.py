@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.format.path import join
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.looking import not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.source import ArraySource, N5Blocks, SourceTree
@@ -59,7 +60,8 @@ def n5_tree(
         raise not_found(opened, path)
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
-    for found, _ in Walk(shown.container.nodes, shown.ask).run(path, node):
+    walk = Walk(shown.container.nodes, shown.ask, leave_out=warn_of_links(opened))
+    for found, _ in walk.run(path, node):
         below = found.path.removeprefix(path).lstrip("/")
         if isinstance(found.node, Broken | Unreadable):
             refused[below] = found.node.error
@@ -89,8 +91,12 @@ def coords_tree(
         The container or node does not exist.
     """
     opened, path = open_container(location, storage_options=storage_options, read_only=True)
-    if opened.node(path) is None:
+    node = opened.node(path)
+    if node is None:
         raise not_found(opened, path)
+    if opened.storage.root is not None:  # zarr says nothing of links
+        walk = Walk(opened.container.nodes, opened.ask, leave_out=warn_of_links(opened))
+        deque(walk.run(path, node), maxlen=0)
     store = N5Store(opened.storage.store, codecs="portable", coords=True)
     tree = zarr_tree(StorePath(store, path), store.storage)
     return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})

@@ -29,7 +29,7 @@ from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.requests import put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.looking import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.download.boxes import block_positions, boxes_of
 from n5zarr.tools.jobs import incomplete
@@ -231,7 +231,8 @@ def _datasets(
         found = source.node(top)
         if found is None:
             raise not_found(source, top)
-        for below, _ in Walk(source.container.nodes, source.ask).run(top, found):
+        walk = Walk(source.container.nodes, source.ask, leave_out=warn_of_links(source))
+        for below, _ in walk.run(top, found):
             name = below.path.removeprefix(node).strip("/")
             is_selected = select is None or fnmatchcase(name, select)
             if is_selected and isinstance(below.node, DatasetView):
