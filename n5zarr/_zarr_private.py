@@ -191,7 +191,8 @@ def spelled(document: dict[str, Any]) -> dict[str, Any]:
 
 
 REFUSALS = (
-    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError,
+    ValueError,
 )  # fmt: skip
 """What zarr, numcodecs and numpy raise for documents that make no sense."""
 

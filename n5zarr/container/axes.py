@@ -20,7 +20,7 @@ from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import LEVELS_KEYS, Node
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
-from n5zarr.format.path import join
+from n5zarr.format.path import is_name, join
 from n5zarr.storage.requests import FileThatNames, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -363,8 +363,8 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
     """
     distinct: list[str] = []
     for i, name in enumerate(names):
-        usable = name not in (None, "", ".", "..", *distinct) and "/" not in str(name)
-        distinct.append(name if name and usable else f"dim_{i}")
+        is_usable = name is not None and name not in distinct and is_name(name)
+        distinct.append(name if name is not None and is_usable else f"dim_{i}")
     return tuple(distinct)
 
 

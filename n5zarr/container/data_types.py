@@ -114,6 +114,8 @@ def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object
         return scalar
     try:
         scalar = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
+        if np.ndim(cast("Any", scalar)):  # a list of truth values
+            raise TypeError
     except REFUSALS as err:
         message = f"fill_value: expected one of {zdtype.to_native_dtype()}, got {fill_value!r:.80}"
         raise N5UnrepresentableError(message, kind="data-type") from err

@@ -108,6 +108,9 @@ def _transform(
     """Apply the transforms of the dataset, then those of the image, in the order of the lists."""
     scale, translation = (1.0,) * node.ndim, (0.0,) * node.ndim
     if "coordinateTransformations" not in entry and node.first_level is not None:
+        if len(node.first_level) != node.ndim:
+            message = f"expected {node.ndim} axes, as this level has, got {len(node.first_level)}"
+            raise MisfitError(f"multiscales: the first level: {message}")
         ratios = zip(node.first_level, node.dimensions, strict=True)
         scale = _ordered([round(a / b) if b else 1.0 for a, b in ratios], in_c=in_c)
     for transforms in (

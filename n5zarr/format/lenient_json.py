@@ -8,20 +8,21 @@ order mark, repeated names (the last one wins) and an empty file (``null``). Con
 document, missing or surplus commas and more than 255 levels are errors, in Java and here. Where a
 number or a boolean is expected, one in quotes is taken too.
 
-:mod:`json` parses standard documents; the parser of this module parses those that :mod:`json`
-refuses.
+:mod:`json` parses standard documents. Of those that it refuses, each token is spelled as the
+standard has it, and :mod:`json` parses the result: in Python alone, megabytes take many seconds.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from n5zarr.errors import N5AttributesError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["JSON", "MAX_DEPTH", "as_boolean", "as_integer", "parse_json", "parse_members"]
 
@@ -30,24 +31,53 @@ type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | Non
 MAX_DEPTH = 255
 """Java: Gson's limit on nested arrays and objects."""
 
+_REMEMBERED = 2**23  # characters
+
 _QUOTED_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 # `++` and `*+` never go back, so that they need no memory for each character
 _SKIP = re.compile(r"(?:[\s\ufeff]++|/\*.*?\*/|//[^\n]*+|#[^\n]*+)*+", re.DOTALL)
-_BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']+")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']++")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STRING = {
     quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in ('"', "'")
 }
+# what is standard JSON comes first, as long as possible; `other` is what no token begins with
+_TOKEN = re.compile(
+    rf"""
+    (?P<standard> (?: [\[\]{{}},:\ \t\r\n] | "[^"\\\x00-\x1f]*+"
+                    | {_NUMBER.pattern} (?= [\ \t\r\n]*+ [,\]}}] ) )++ )
+    | (?P<space> [\s\ufeff]++ | /\*.*?\*/ | //[^\n]*+ | \#[^\n]*+ )
+    | (?P<string> "{_STRING['"'].pattern} | '{_STRING["'"].pattern} )
+    | (?P<name> {_BARE.pattern} (?= {_SKIP.pattern.replace("#", "[#]")} [:=] ) )
+    | (?P<word> {_BARE.pattern} )
+    | (?P<colon> =>? )
+    | (?P<comma> ; )
+    | (?P<other> . )
+    """,
+    re.DOTALL | re.VERBOSE,
+)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_WORDS: dict[str, JSON] = {
-    "null": None,
-    "true": True,
-    "false": False,
-    "NaN": float("nan"),
-    "Infinity": float("inf"),
-    "-Infinity": float("-inf"),
+_WORDS = {"null", "true", "false", "NaN", "Infinity", "-Infinity"}
+_SPELLED = {"space": " ", "colon": ":", "comma": ",", "other": "\0"}  # which JSON has nowhere
+_STANDARD_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_EXPECTED = {
+    "Expecting value": "a value",
+    "Expecting property name enclosed in double quotes": "a name",
+    "Expecting ':' delimiter": "':'",
+    "Extra data": "the end of the document",
 }
+"""What is expected where :mod:`json` has a message."""
+
+
+def _remembered[T](function: Callable[..., T]) -> Callable[..., T]:
+    """Remember what a function finds out about a few documents: some are read a dozen times."""
+    remembering = lru_cache(maxsize=4)(function)
+
+    def call(text: str, *args: int) -> T:
+        return (remembering if len(text) < _REMEMBERED else function)(text, *args)
+
+    return call
 
 
 def _refuse(token: str) -> JSON:
@@ -133,21 +163,49 @@ def parse_json(data: bytes) -> JSON:
             f"not JSON: expected UTF-8, got byte {data[err.start]:#04x} at {err.start}"
         ) from err
     try:
-        document = cast("JSON", _STANDARD.decode(text))
-    except json.JSONDecodeError:
-        pass
-    except (RecursionError, ValueError) as err:  # too deep; an integer of thousands of digits
-        raise _error(f"not JSON: {str(err).lower()}") from err
-    else:
-        if text.count("[") + text.count("{") > MAX_DEPTH:  # fewer cannot be too deep
-            _check_depth(document)
-        return document
-    try:
-        return _Lenient(text).document()
-    except (RecursionError, ValueError) as err:
+        document = _decoded(text)
+    except RecursionError as err:
+        raise _too_deep() from err
+    except ValueError as err:
         if isinstance(err, N5AttributesError):
             raise
-        raise _error(f"not JSON: {str(err).lower()}") from err
+        raise _error(f"not JSON: {str(err).lower()}") from err  # an integer of thousands of digits
+    if text.count("[") + text.count("{") > MAX_DEPTH:  # fewer cannot be too deep
+        _check_depth(document)
+    return document
+
+
+def _decoded(text: str) -> JSON:
+    try:
+        return cast("JSON", _STANDARD.decode(text))
+    except json.JSONDecodeError:
+        pass
+    spelled = _spelled(text)
+    if not spelled.strip():
+        return None
+    try:
+        return cast("JSON", _STANDARD.decode(spelled))
+    except json.JSONDecodeError as err:
+        raise _refusal(text, spelled, err) from None
+
+
+@_remembered
+def _spelled(text: str) -> str:
+    """Spell the tokens of a document as standard JSON does."""
+    return _TOKEN.sub(_standard, text)
+
+
+def _standard(token: re.Match[str]) -> str:
+    """Spell a token as standard JSON does."""
+    text, kind = token.group(), token.lastgroup
+    if kind == "standard" or (kind == "word" and (text in _WORDS or _NUMBER.fullmatch(text))):
+        return text
+    if kind in ("name", "word"):
+        return f'"{text}"'
+    if kind == "string":
+        is_plain = "\\" not in text and '"' not in text[1:-1]
+        return f'"{text[1:-1]}"' if is_plain else json.dumps(_unquoted(text))
+    return _SPELLED[kind or "other"]
 
 
 def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
@@ -177,12 +235,55 @@ def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
     document = parse_json(data)
     if not isinstance(document, dict):
         return {}
-    texts = _Lenient(data.decode("utf-8-sig")).spelled()
+    texts = _Members(data.decode("utf-8-sig")).spelled()
     return {name: (value, texts[name]) for name, value in document.items()}
 
 
 def _error(message: str) -> N5AttributesError:
     return N5AttributesError([Problem((), message, "json")])
+
+
+def _too_deep() -> N5AttributesError:
+    return _error(f"not JSON: expected at most {MAX_DEPTH} levels of nesting, got more")
+
+
+def _refusal(text: str, spelled: str, err: json.JSONDecodeError) -> N5AttributesError:
+    """Say where a document is wrong, from what is wrong with the spelling of its tokens."""
+    at = err.pos
+    if err.msg.startswith("Illegal trailing comma"):  # Python 3.13
+        at += 1 + len(spelled[at + 1 :]) - len(spelled[at + 1 :].lstrip())
+        expected = "a value" if spelled[at] == "]" else "a name"
+    elif err.msg == "Expecting ',' delimiter":
+        expected = f"',' or {_end_of_container(spelled[:at])!r}"
+    else:
+        expected = _EXPECTED[err.msg]
+    pos = _source(text, at)
+    if expected in ("a value", "a name") and text[pos : pos + 1] in ("'", '"'):
+        expected = "the end of a string that begins"
+    got = repr(text[pos]) if pos < len(text) else "the end"
+    line, column = text.count("\n", 0, pos) + 1, pos - text.rfind("\n", 0, pos)
+    return _error(f"not JSON: expected {expected} at line {line}, column {column}, got {got}")
+
+
+def _end_of_container(spelled: str) -> str:
+    """Return the bracket that ends the innermost array or object at the end of a part."""
+    depth = 0
+    for bracket in reversed(re.findall(r"[\[\]{}]", _STANDARD_STRING.sub("", spelled))):
+        depth += 1 if bracket in "]}" else -1
+        if depth < 0:
+            return "]" if bracket == "[" else "}"
+    raise AssertionError(spelled)
+
+
+@_remembered
+def _source(text: str, at: int) -> int:
+    """Return where the token begins that is spelled at a position."""
+    for token in _TOKEN.finditer(text):
+        length = len(_standard(token))
+        if at < length:
+            return token.start() + (at if token.lastgroup == "standard" else 0)
+        at -= length
+    return len(text)
 
 
 def _check_depth(document: JSON) -> None:
@@ -192,7 +293,7 @@ def _check_depth(document: JSON) -> None:
         level = _containers(child for value in level for child in _children(value))
         if not level:
             return
-    raise _error(f"not JSON: expected at most {MAX_DEPTH} levels of nesting, got more")
+    raise _too_deep()
 
 
 def _containers(values: Iterable[JSON]) -> list[JSON]:
@@ -205,25 +306,31 @@ def _children(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
-class _Lenient:
-    """Recursive descent parser of Gson's lenient grammar; ``pos`` is the next character."""
+class _Members:
+    """Finds the members of a document that is an object; ``pos`` is the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.pos = 0
-        self.depth = 0
 
-    def document(self) -> JSON:
-        value = None if self.peek() == "" else self.value()
-        if self.peek() != "":
-            raise self.unexpected("the end of the document")
-        return value
+    def spelled(self) -> dict[str, str | None]:
+        """Return the text of each member of the document, None where it is not standard JSON."""
+        texts: dict[str, str | None] = {}
+        self.take("{")
+        while not self.take("}"):
+            name = self.name()
+            self.take(":", "=>", "=")
+            texts[name] = self.strict()
+            if texts[name] is None:
+                self.skip()
+            self.take(",", ";")
+        return texts
 
     def peek(self) -> str:
-        """Skip space and comments; return the next character, ``""`` at the end."""
+        """Skip space and comments; return the next character."""
         skipped = _SKIP.match(self.text, self.pos)
         self.pos = skipped.end() if skipped else self.pos
-        return self.text[self.pos : self.pos + 1]
+        return self.text[self.pos]
 
     def take(self, *options: str) -> bool:
         """Consume the first option that the text continues with; return whether there is one."""
@@ -234,58 +341,13 @@ class _Lenient:
                 return True
         return False
 
-    def unexpected(self, expected: str) -> N5AttributesError:
-        got = repr(self.text[self.pos]) if self.pos < len(self.text) else "the end"
-        line = self.text.count("\n", 0, self.pos) + 1
-        column = self.pos - self.text.rfind("\n", 0, self.pos)
-        return _error(f"not JSON: expected {expected} at line {line}, column {column}, got {got}")
-
-    def value(self) -> JSON:
-        match self.peek():
-            case "{":
-                return self.nested(self.object)
-            case "[":
-                return self.nested(self.array)
-            case '"' | "'":
-                return self.string()
-            case _:
-                return self.bare()
-
-    def nested[T](self, parse: Callable[[], T]) -> T:
-        self.pos += 1
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _error(f"not JSON: expected at most {MAX_DEPTH} levels of nesting, got more")
-        parsed = parse()
-        self.depth -= 1
-        return parsed
-
-    def object(self) -> dict[str, JSON]:
-        return {name: self.value() for name in self.names()}
-
-    def names(self) -> Iterator[str]:
-        """Yield the names of an object; the caller parses each value before it asks for more."""
-        if self.take("}"):
-            return
-        while True:
-            name = self.string() if self.peek() in ('"', "'") else self.word("a name")
-            if not self.take(":", "=>", "="):
-                raise self.unexpected("':'")
-            yield name
-            if self.take("}"):
-                return
-            if not self.take(",", ";"):
-                raise self.unexpected("',' or '}'")
-
-    def spelled(self) -> dict[str, str | None]:
-        """Return the text of each member of the document, None where it is not standard JSON."""
-        texts: dict[str, str | None] = {}
-        self.take("{")
-        for name in self.names():
-            texts[name] = self.strict()
-            if texts[name] is None:
-                self.value()
-        return texts
+    def name(self) -> str:
+        quote, start = self.peek(), self.pos
+        if quote in _STRING:
+            self.pos = _end(_STRING[quote].match(self.text, start + 1))
+            return _unquoted(self.text[start : self.pos])
+        self.pos = _end(_BARE.match(self.text, start))
+        return self.text[start : self.pos]
 
     def strict(self) -> str | None:
         """Consume a value if it is standard JSON, and return its text; else None."""
@@ -301,41 +363,30 @@ class _Lenient:
         self.pos = start  # `12` of the unquoted string `12abc`
         return None
 
-    def array(self) -> list[JSON]:
-        items: list[JSON] = []
-        if self.take("]"):
-            return items
+    def skip(self) -> None:
+        """Consume a value."""
+        depth = 0
         while True:
-            items.append(self.value())
-            if self.take("]"):
-                return items
-            if not self.take(",", ";"):
-                raise self.unexpected("',' or ']'")
+            character = self.peek()
+            if depth == 0 and character in (",", ";", "}"):
+                return
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(character, 0)
+            if character in _STRING or _BARE.match(character):
+                self.name()
+            else:
+                self.pos += 1
 
-    def string(self) -> str:
-        match = _STRING[self.text[self.pos]].match(self.text, self.pos + 1)
-        if match is None:
-            raise self.unexpected("the end of a string that begins")
-        self.pos = match.end()
-        plain = _ESCAPE.sub(_unescape, match.group()[:-1])
-        # a character beyond 16 bits is two escapes: \ud83d\ude00
-        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
-    def word(self, expected: str) -> str:
-        match = _BARE.match(self.text, self.pos)
-        if match is None:
-            raise self.unexpected(expected)
-        self.pos = match.end()
-        return match.group()
+def _end(found: re.Match[str] | None) -> int:
+    assert found is not None  # noqa: S101 - the document has been parsed
+    return found.end()
 
-    def bare(self) -> JSON:
-        word = self.word("a value")
-        if word in _WORDS:
-            return _WORDS[word]
-        number = _NUMBER.fullmatch(word)
-        if number is None:
-            return word
-        return float(word) if any(number.groups()) else int(word)
+
+def _unquoted(quoted: str) -> str:
+    """Return the value of a string in quotes."""
+    plain = _ESCAPE.sub(_unescape, quoted[1:-1]) if "\\" in quoted else quoted[1:-1]
+    # a character beyond 16 bits is two escapes: \ud83d\ude00
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _unescape(escape: re.Match[str]) -> str:

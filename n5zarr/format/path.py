@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from n5zarr.errors import N5UnrepresentableError
 
-__all__ = ["check_key", "join", "local_path", "normalize_path"]
+__all__ = ["check_key", "is_name", "join", "local_path", "normalize_path"]
 
 _NO_NAME = re.compile(r"[\\\0\ud800-\udfff]")
 
@@ -47,6 +47,17 @@ def normalize_path(path: str) -> str:
     'em/s0'
     """
     return check_key("/".join(name for name in path.split("/") if name))
+
+
+def is_name(text: str) -> bool:
+    """Whether a node can have a name, such as that of an axis, which anybody may have written."""
+    if not text or "/" in text:
+        return False
+    try:
+        check_key(text)
+    except N5UnrepresentableError:
+        return False
+    return True
 
 
 def check_key(key: str) -> str:

@@ -324,6 +324,31 @@ def test_replacing_a_file_keeps_its_mode_and_its_link(
     assert document.stat().st_mode & 0o777 == 0o660
 
 
+@pytest.mark.parametrize("name", ["../../outside", "\0", "a/b", ".."])
+def test_an_axis_whose_name_no_node_has(tmp_path: Path, name: str) -> None:
+    """A dataset of that name beside it would hold its positions."""
+    n5zarr.create_array(tmp_path / "outside", path="", data=np.arange(7) / 2)
+    n5zarr.create_array(tmp_path / "c.n5", path="g/a", data=np.zeros((5, 7), "u1"))
+    document = {"axes": [name, "y"], "units": ["nm", "nm"], "resolution": [4, 8]}
+    file = tmp_path / "c.n5/g/a/attributes.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | document))
+    assert "uint8" in str(n5zarr.open(tmp_path / "c.n5", path="g/a").info)
+    assert n5zarr.geometry(tmp_path / "c.n5", "g/a").names == ("y", "dim_1")
+    opened = xr.open_dataset(tmp_path / "c.n5", group="g", engine="n5")
+    assert opened["a"]["dim_1"].values.tolist() == [4.0 * n for n in range(7)]
+
+
+def test_a_fill_value_of_many_elements(tmp_path: Path) -> None:
+    """Zarr takes a list as a truth value, and fails when it fills a chunk."""
+    zarr.create_array(N5Store(tmp_path / "c.n5"), name="a", shape=(5, 7), dtype=bool)
+    file = tmp_path / "c.n5/a/attributes.json"
+    document = json.loads(file.read_bytes())
+    document["zarr"]["fill_value"] = [False, True]
+    file.write_text(json.dumps(document))
+    with pytest.raises(N5Error, match=r"fill_value: expected one of bool, got \[False, True\]"):
+        n5zarr.open(tmp_path / "c.n5", path="a")
+
+
 # ------------------------------------------------------------------ listings
 
 

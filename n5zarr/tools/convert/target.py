@@ -21,7 +21,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Zstd
 from n5zarr.format.path import join
-from n5zarr.storage.requests import RemoveTree, Steps, Update, put_each
+from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
@@ -172,6 +172,7 @@ class Destination(ABC):
             Something is there (``kind="option"``).
         """
         is_free = overwrite or sync(self.store.is_empty(self.path))
+        is_free = is_free or ask_storage(self.storage, _has_unfinished_only(self.path))
         if not is_free and read_incomplete(self.store, self.path) is None:
             message = (
                 f"{self}: expected a destination that does not exist, got one; overwrite=True "
@@ -205,6 +206,12 @@ class Destination(ABC):
             is_own = node == self.path or not self.path or node.startswith(f"{self.path}/")
             put = put_each([(key, value)]) if is_own else _put_if_missing(key, value)
             ask_storage(self.storage, put)
+
+
+def _has_unfinished_only(path: str) -> Steps[bool]:
+    """Whether a run was killed while it wrote its first file, which listings leave out."""
+    (entries,) = yield [List(path)]
+    return isinstance(entries, list) and not entries
 
 
 def _remove(path: str) -> Steps[None]:

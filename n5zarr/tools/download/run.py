@@ -26,6 +26,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.behind import overlap, places_behind
+from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
@@ -282,7 +283,8 @@ def _check_target(
     """Raise if something else is in the directory than a part of the same container."""
     root = target.root
     before = _read_source(root)
-    if before is None and root.is_dir() and any(root.iterdir()):
+    others = root.is_dir() and any(not is_unfinished(file.name) for file in root.iterdir())
+    if before is None and others:
         message = "expected a new directory, or one of an earlier download, got other files"
         raise N5UnrepresentableError(message, kind="option", where=str(root))
     if before not in (None, source) and not overwrite:  # sizes do not tell other blocks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,23 @@ def test_what_java_refuses_names_the_place(text: str, expected: str, found: str)
     assert message.startswith("not JSON: expected ")
     assert expected in message
     assert message.endswith(f"got {found}")
+
+
+@pytest.mark.parametrize(
+    "item", ["1,", "a,", "[],", "'',", "/**/1,", r"'\\',", "[2, {a: b}],"], ids=repr
+)
+@pytest.mark.parametrize("end", ["0] #", "", "] ]"], ids=["whole", "cut", "surplus"])
+def test_large_documents_take_little_time(item: str, end: str) -> None:
+    """Commands parse a document up to 14 times; in Python alone that took 30 seconds a megabyte."""
+    text = f"[{item * (10**5 // len(item))}{end}".encode()
+    start = time.process_time()
+    for _ in range(14):
+        if end == "0] #":
+            parse_json(text)
+        else:
+            with pytest.raises(N5AttributesError, match="not JSON"):
+                parse_json(text)
+    assert time.process_time() - start < 1
 
 
 def test_cut_documents_are_errors_at_every_byte() -> None:
