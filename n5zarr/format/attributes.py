@@ -50,6 +50,8 @@ ZARR_KEY = "zarr"
 # N5 spec, "File-system specification", item 4; `compressionType`: N5 1.x, `codecs`: Java N5 4
 DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
 
+_MAX_EXTENT = 2**31 - 1  # elements of a block along an axis: N5 says int32
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAttributes:
@@ -279,9 +281,9 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
     problems: list[Problem] = []
     dimensions = _integers(document, "dimensions", 0, 2**63 - 1, problems)
     if "blockSize" in document:
-        block_size = _integers(document, "blockSize", 1, 2**31 - 1, problems)
+        block_size = _integers(document, "blockSize", 1, _MAX_EXTENT, problems)
     else:
-        block_size = N5Tuple(tuple(max(d, 1) for d in dimensions))
+        block_size = _one_block(dimensions, problems)
     if not problems and len(dimensions) != len(block_size):
         message = f"expected {len(dimensions)} entries, one per dimension, got {len(block_size)}"
         problems.append(Problem(("blockSize",), message))
@@ -299,6 +301,18 @@ def _parse_dataset(document: Mapping[str, JSON]) -> DatasetAttributes:
         has_block_size="blockSize" in document,
         numpy_type=dtype,
     )
+
+
+def _one_block(dimensions: N5Tuple, problems: list[Problem]) -> N5Tuple:
+    """Return the block size of a dataset that names none, as n5 before 4.0 writes: one block."""
+    largest = max(dimensions, default=0)
+    if largest > _MAX_EXTENT:
+        message = (
+            f"expected a list, as the dimension {largest} is more than the {_MAX_EXTENT} elements "
+            f"that a block can have, got none"
+        )
+        problems.append(Problem(("blockSize",), message))
+    return N5Tuple(tuple(max(d, 1) for d in dimensions))
 
 
 def _integers(

@@ -170,6 +170,18 @@ def test_without_block_size_an_empty_axis_has_blocks_of_one() -> None:
     assert parsed.grid == (0, 1)
 
 
+def test_without_block_size_the_dimensions_are_those_that_a_block_can_have() -> None:
+    parsed = parse_attributes({**without("blockSize"), "dimensions": [2**31 - 1, 7]})
+    assert isinstance(parsed, DatasetAttributes)
+    assert parsed.block_size == (2**31 - 1, 7)
+    with pytest.raises(N5AttributesError) as caught:
+        parse_attributes({**without("blockSize"), "dimensions": [7, 2**31]})
+    assert str(caught.value) == (
+        "blockSize: expected a list, as the dimension 2147483648 is more than the 2147483647 "
+        "elements that a block can have, got none"
+    )
+
+
 def test_an_axis_may_have_no_extent() -> None:
     assert dataset(dimensions=[5, 0, 11]).grid == (3, 0, 3)
 
