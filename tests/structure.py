@@ -97,6 +97,18 @@ class Module:
         """The source, parsed."""
         return ast.parse(self.text)
 
+    @cached_property
+    def imports(self) -> set[tuple[str, bool]]:
+        """All names that it imports, and whether a function does so."""
+        inner = {
+            name
+            for function in ast.walk(self.tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for name in imported_names(function)
+        }
+        outer = set(_imports_outside_functions(self.tree))
+        return {(name, True) for name in inner} | {(name, False) for name in outer}
+
     @property
     def n_lines(self) -> int:
         """Count all lines, empty ones and comments too."""
@@ -157,15 +169,7 @@ def _known(name: str, names: Iterable[str]) -> str | None:
 
 def imports_of(module: Module, modules: Mapping[str, Module]) -> set[Import]:
     """Give a module's imports of other modules of the package, those for types too."""
-    inner = {
-        name
-        for function in ast.walk(module.tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for name in imported_names(function)
-    }
-    outer = set(_imports_outside_functions(module.tree))
-    every = {(name, True) for name in inner} | {(name, False) for name in outer}
-    known = {(_known(name, modules), in_function) for name, in_function in every}
+    known = {(_known(name, modules), in_function) for name, in_function in module.imports}
     return {Import(target, inside) for target, inside in known if target not in (None, module.name)}
 
 

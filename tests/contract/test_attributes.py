@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tensorstore as ts
 import zarr
-from typer.testing import CliRunner
 from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,12 +13,12 @@ import fsspec
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.conventions.bdv import parse_xml
 from n5zarr.store.bdv_xml import XmlFile
+from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
 

@@ -72,6 +72,7 @@ def content(group: Path) -> dict[str, bytes]:
 # ------------------------------------------------------------------------------------- values
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("memory", [2**14, 2**28])
 @pytest.mark.parametrize("method", ["mean", "mode", "median", "stride"])
 def test_levels_are_what_tensorstore_makes_of_the_one_before(

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import tensorstore as ts
 import zarr
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
+from tests.command import CliRunner
 
 SAMPLE = Path(n5zarr.sample_path())
 JAVA = Path(__file__).parents[1] / "data" / "java"

@@ -24,7 +24,6 @@ import tensorstore as ts
 import tifffile
 import xarray as xr
 import zarr
-from typer.testing import CliRunner
 from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
 
 import n5zarr
@@ -37,6 +36,7 @@ from n5zarr.errors import (
     N5Warning,
 )
 from n5zarr.tools.convert.target import ZarrTarget
+from tests.command import CliRunner
 from tests.programs import Programs
 
 if TYPE_CHECKING:
@@ -229,6 +229,7 @@ def test_chunks_of_zarr_are_passed_through_into_n5(codec: Any, tmp_path: Path) -
     np.testing.assert_array_equal(tensorstore_values(tmp_path / "out.n5/v"), values)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize(
     "dtype", ["u1", "<i4", ">f8", "bool", "complex64", "f2", "M8[ns]", "U5", "V3"], ids=str
@@ -392,6 +393,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize(
     ("suffix", "options"),
     [
@@ -573,6 +575,7 @@ def test_datasets_get_other_blocks_in_place(mine: Path) -> None:
     assert [f.name for f in mine.parent.iterdir()] == ["mine.n5"]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("n_renames", range(5))
 def test_a_killed_rechunk_loses_nothing(
     n_renames: int, mine: Path, monkeypatch: pytest.MonkeyPatch

@@ -332,6 +332,7 @@ def mine(tmp_path: Path) -> Path:
     return Path(shutil.copytree(SAMPLE, tmp_path / "mine.n5"))
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("path", "options"), [("em", {"chunks": 8}), ("labels", {"chunks": 9, "resume": True})], ids=str
 )

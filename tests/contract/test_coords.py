@@ -31,6 +31,7 @@ def opened(store: Any, **options: Any) -> xr.Dataset:
     return found
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 def test_open_zarr_finds_names_positions_and_units(truth: dict[str, Any], axis_order: Any) -> None:

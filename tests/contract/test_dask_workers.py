@@ -59,6 +59,7 @@ def test_they_read_and_write_for_xarray(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again["s0"], raw)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("client")
 def test_they_convert(tmp_path: Path) -> None:
     values = np.random.default_rng(3).integers(0, 60000, (67, 101, 131), "u2")

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
+from tests.command import CliRunner
 
 SAMPLE = Path(n5zarr.sample_path())
 JAVA = Path(__file__).parents[1] / "data" / "java"

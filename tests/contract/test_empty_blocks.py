@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import tensorstore as ts
 import zarr
-from typer.testing import CliRunner
 from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
+from tests.command import CliRunner
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 SHAPE = (7, 11, 13)

@@ -224,7 +224,7 @@ def test_broken_neighbours_do_not_keep_a_dataset_from_being_opened(tmp_path: Pat
     assert len(warned) == 1
 
 
-@pytest.mark.each_of(6)
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize("lazy_coords", [False, True])
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])

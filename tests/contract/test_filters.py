@@ -57,7 +57,7 @@ def through(
     return np.asarray(opened[...])
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize(("zarr_format", "name", "dtype"), CASES)
 def test_filters(tmp_path: Path, zarr_format: Literal[2, 3], name: str, dtype: str) -> None:
     values = (np.arange(7 * 11).reshape(7, 11) * 3 % 101).astype(dtype)

@@ -78,7 +78,7 @@ def test_the_functions_of_the_libraries_are_found() -> None:
     assert all(addresses())
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
 @given(data=st.data())
 def test_it_writes_the_same_files_and_reads_the_same_numbers(
@@ -131,7 +131,7 @@ def outcome(array: Any, box: Any) -> Any:
         return type(err), err.kind, str(err)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
 @given(data=st.data())
 def test_blocks_that_are_damaged_or_odd(

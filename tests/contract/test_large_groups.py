@@ -70,6 +70,7 @@ ALL: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("way", ALL)
 def test_each_document_is_read_once(root: Path, counts: Counter[str], way: str) -> None:
     assert len(ALL[way](root)) == N

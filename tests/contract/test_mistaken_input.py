@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from typer.testing import CliRunner
 from zarr.errors import ArrayNotFoundError, ContainsArrayError, GroupNotFoundError
 
 import n5zarr
@@ -33,6 +32,7 @@ from n5zarr.errors import (
     N5UnrepresentableError,
     N5Warning,
 )
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,7 +195,7 @@ def test_zarr_says_itself_that_a_node_is_missing(folder: Path, name: str, way: s
     assert path in str(caught.value)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @EVERY
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_end_with_one_line(folder: Path, name: str, command: list[str]) -> None:
@@ -406,6 +406,7 @@ REMOTE = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("name", REMOTE)
 def test_servers(memory: Any, name: str) -> None:
     for store, zarr_format in {"g3.zarr": 3, "g3.n5": 3, "g2.n5": 2}.items():

@@ -15,11 +15,11 @@ import yaozarrs
 import zarr
 from ome_zarr.io import parse_url
 from ome_zarr.reader import Reader
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
+from tests.command import CliRunner
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
 from tests.contract.viewers import Seen, n5_universe, neuroglancer

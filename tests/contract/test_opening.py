@@ -92,7 +92,7 @@ def described(node: Any) -> dict[str, Any]:
     return seen | {"metadata": node.metadata.to_dict()}
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.relative_to(DATA).as_posix())
 @pytest.mark.parametrize(("axis_order", "mode"), [("C", "r"), ("F", "r"), ("C", "r+")])
 def test_a_node_is_what_zarr_opens(path: Path, axis_order: Any, mode: Any) -> None:

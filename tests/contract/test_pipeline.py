@@ -340,6 +340,7 @@ def read_sum(array: Any) -> int:
     return int(array[1:12].astype("u8").sum())
 
 
+@pytest.mark.each_of(2)
 def test_threads_and_processes(container: Path) -> None:
     array: Any = n5zarr.open(container, path="blosc")
     total = int(expected("blosc")[1:12].astype("u8").sum())
@@ -359,7 +360,7 @@ def test_the_number_of_workers_is_zarrs(container: Path, workers: int) -> None:
 # ---------------------------------------------------------------------- writing
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("name", ["raw", "gzip", "zstd", "blosc"])
 @given(data=st.data())

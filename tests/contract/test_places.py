@@ -15,7 +15,6 @@ import xarray as xr
 import zarr
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
-from typer.testing import CliRunner
 from upath import UPath
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
@@ -23,6 +22,7 @@ import n5zarr
 from n5zarr import N5FSStore, N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

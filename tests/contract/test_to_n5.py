@@ -316,6 +316,7 @@ def test_a_level_is_put_beside_others_whose_group_stays(tmp_path: Path) -> None:
     xr.testing.assert_identical(opened(tmp_path / "c.n5", "em/s1"), first)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_appending(tmp_path: Path, convention: Any, lazy: bool) -> None:
@@ -344,6 +345,7 @@ def test_appending_along_coordinates_that_are_datasets(tmp_path: Path) -> None:
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_regions(tmp_path: Path, convention: Any, lazy: bool) -> None:
@@ -911,6 +913,7 @@ def test_a_tree_of_which_not_all_can_be_levels(tmp_path: Path) -> None:
     xr.testing.assert_identical(xr.open_datatree(tmp_path / "c.n5", engine="n5").load(), tree)
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("chunks", [None, {}], ids=["lazy", "dask"])
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("group", ["", "em", "em/s0"])

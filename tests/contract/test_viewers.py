@@ -113,6 +113,7 @@ def test_n5_universe_reads_as_its_parsers_did() -> None:
             assert seen.unit == line["unit"]
 
 
+@pytest.mark.each_of(3)
 def test_n5_universe_finds_all_levels_in_place(root: Path, how: str, unit: str) -> None:
     # the names that NGFF and, for Neuroglancer, `pixelResolution` need
     spelled = {"ngff": UNITS[unit][0], "n5viewer": SYMBOLS[unit]}.get(how, unit)
@@ -125,6 +126,7 @@ def test_n5_universe_finds_all_levels_in_place(root: Path, how: str, unit: str) 
         assert alone == replace(wanted, unit=SYMBOLS[unit] if how == "n5viewer" else unit)
 
 
+@pytest.mark.each_of(3)
 def test_n5_viewer_finds_all_levels_in_place(root: Path, how: str, unit: str) -> None:
     levels = n5_universe(root / "em", is_viewer=True)
     for k, by in enumerate(FACTORS):
@@ -134,6 +136,7 @@ def test_n5_viewer_finds_all_levels_in_place(root: Path, how: str, unit: str) ->
         assert (seen.scale, seen.translation) == (wanted.scale, wanted.translation)
 
 
+@pytest.mark.each_of(3)
 def test_neuroglancer_opens_the_pyramid_from_its_group(root: Path, unit: str) -> None:
     space = neuroglancer(root, root / "em")
     size = UNITS[unit][1]
@@ -150,6 +153,7 @@ def test_neuroglancer_opens_the_pyramid_from_its_group(root: Path, unit: str) ->
         np.testing.assert_allclose(voxel, wanted.scale, rtol=1e-12)
 
 
+@pytest.mark.each_of(3)
 def test_tensorstore_finds_scale_and_unit(root: Path, how: str, unit: str) -> None:
     for k, by in enumerate(FACTORS):
         kvstore = {"driver": "file", "path": str(root / "em" / f"s{k}")}

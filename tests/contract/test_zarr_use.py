@@ -588,6 +588,7 @@ def test_stores_are_equal_where_they_hold_one_container(tmp_path: Path) -> None:
     assert url != N5Store("memory://bucket/d.n5")
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("compression", [{"type": "gzip"}, {"type": "raw"}, {"type": "blosc"}])
 def test_nothing_outside_carries_the_own_codec(

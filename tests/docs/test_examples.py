@@ -24,10 +24,10 @@ from typing import Any
 import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
+from tests.command import CliRunner
 from tests.contract.bigstitcher import write_project
 
 ROOT = Path(__file__).parents[2]

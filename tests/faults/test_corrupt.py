@@ -254,7 +254,7 @@ def spoilt(containers: dict[str, Path], compression: str, corrupt: Corruption) -
     file.write_bytes(whole)
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
 def test_a_broken_block_is_an_error_that_names_it(spoilt: Path) -> None:
     for pipeline in (BATCHED, FUSED):
@@ -266,7 +266,7 @@ def test_a_broken_block_is_an_error_that_names_it(spoilt: Path) -> None:
             np.testing.assert_array_equal(array[SOUND], VALUES[SOUND])
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
 def test_a_broken_block_is_never_shown_as_numbers(
     spoilt: Path, compression: str, request: pytest.FixtureRequest
@@ -339,7 +339,7 @@ def test_a_block_cut_at_any_byte_is_never_shown_as_other_numbers(
     np.testing.assert_array_equal(array[region], VALUES[region])
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])
 @pytest.mark.parametrize("compression", CHECKED)
 @pytest.mark.parametrize("position", [(0, 0, 0), (2, 2, 2)], ids=["full-size", "truncated"])

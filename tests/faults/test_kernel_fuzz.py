@@ -108,7 +108,7 @@ def written(array: Any, box: Any, value: Any, root: Path, key: str) -> Any:
     return files(root)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
 def test_damaged_blocks(tmp_path: Path, compression: dict[str, Any]) -> None:
     for seed, rng in seeds(SHARE):

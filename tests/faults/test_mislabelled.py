@@ -73,7 +73,7 @@ def parts(array: Any) -> list[Any]:
     return [np.s_[:n, :m], np.s_[0, :m], np.s_[1, 1:3], np.s_[2:3, 0], np.s_[:n, 1]]
 
 
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("length", "stream"), CASES)
 def test_a_stream_under_the_name_raw(

@@ -155,7 +155,7 @@ def made(root: Path, dtype: str, compression: dict[str, Any]) -> bytes:
     return (root / "c.n5" / "a" / "0" / "0").read_bytes()
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: "-".join(map(str, c.values())))
 def test_every_way_agrees(tmp_path: Path, compression: dict[str, Any]) -> None:
@@ -164,7 +164,7 @@ def test_every_way_agrees(tmp_path: Path, compression: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
-@pytest.mark.each_of(6)
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize(("shuffle", "dtype"), [(0, "u2"), (1, "u1"), (1, "f4"), (2, "i8")])
 @pytest.mark.parametrize("cname", CNAMES)
 def test_every_way_agrees_on_blosc(tmp_path: Path, cname: str, shuffle: int, dtype: str) -> None:

@@ -99,8 +99,12 @@ def _streams(
                 raise
             part, rest = read(piece, most)
         data += part
-        at += len(piece) - len(rest)
+        stream = piece[: len(piece) - len(rest)]
+        at += len(stream)
         n_streams += 1
+        while not part and stream and payload.startswith(stream, at):  # there may be 10^5 of them
+            at += len(stream)
+            n_streams += 1
     plain = n_streams == 1 and at == len(payload) and len(data) == n_bytes
     return Payload(data[:n_bytes], plain=plain, is_longer=len(data) > n_bytes)
 

@@ -22,7 +22,6 @@ from hdmf.common import DynamicTable
 from hdmf_zarr import NWBZarrIO, ZarrDataIO
 from pynwb import NWBHDF5IO, NWBFile, TimeSeries, get_manager
 from pynwb.image import ImageSeries
-from typer.testing import CliRunner
 
 from n5zarr import N5Store
 from n5zarr.cli.app import app
@@ -36,6 +35,7 @@ from n5zarr.errors import (
 from n5zarr.hdmf import NWBN5IO, convert, differences
 from n5zarr.hdmf.chunking import Meter, _Slabs
 from n5zarr.hdmf.slabs import _SLAB, slab_shape, slabs
+from tests.command import CliRunner
 from tests.hdmf.sessions import START, session
 from tests.programs import Programs
 
@@ -281,6 +281,7 @@ ROUNDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutations", ROUNDS, ids=["most", "others", "group"])
 def test_every_difference_is_found(
     source: Path, n5: Path, tmp_path: Path, mutations: list[str]
@@ -331,6 +332,7 @@ def test_parts_cover_an_array_once(shape: tuple[int, ...], chunks: tuple[int, ..
 # ---------------------------------------------------------------------- convert
 
 
+@pytest.mark.long
 def test_chunks_and_progress(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     big = random.integers(0, 99, (300_007, 11), "int16")
@@ -392,6 +394,7 @@ def test_chunks_codecs_and_fill_values_stay(tmp_path: Path) -> None:
         assert (node.chunks, node.fill_value) == ((1024, 2), -1)
 
 
+@pytest.mark.long
 def test_shards_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("n5zarr.hdmf.slabs._SLAB", 1 << 20)  # of more than one slab, but small
     values = np.arange(93_757 * 3, dtype="i4").reshape(-1, 3)
@@ -522,6 +525,7 @@ def test_what_appears_in_the_meantime_is_kept(small: Path, tmp_path: Path) -> No
     assert (tmp_path / "a.n5" / "precious").exists()
 
 
+@pytest.mark.long
 def test_everything_stays_as_it_is(tmp_path: Path) -> None:
     """Also what the schema does not know, and what is of another version of it."""
     written(tmp_path / "a.nwb", new(series("t", np.arange(5)), series("u", np.arange(3))))
@@ -887,6 +891,7 @@ def test_what_h5py_cannot_write_is_said_of_the_file(
         convert(small, tmp_path / "a.n5")
 
 
+@pytest.mark.long
 def test_what_a_linked_object_needs_comes_too(source: Path, tmp_path: Path) -> None:
     shutil.copy(source, tmp_path)
     linked(tmp_path / "a.nwb", "frames", new(), tmp_path / "b.nwb")
@@ -920,6 +925,7 @@ def linked(source: Path, name: str, file: NWBFile, target: Path) -> None:
             io.write(file, link_data=True)
 
 
+@pytest.mark.long
 def test_a_table_of_many_rows(tmp_path: Path) -> None:
     """Text and compounds are read by parts, not by rows."""
     file = new()
@@ -1027,6 +1033,7 @@ def test_what_is_linked_in_other_files_is_copied(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found.stimulus["t"].data[:], ramp)
 
 
+@pytest.mark.long
 def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
     video = ImageSeries(
         name="video",

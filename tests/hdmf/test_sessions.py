@@ -116,6 +116,7 @@ def test_text_may_hold_what_c_strings_cannot(tmp_path: Path) -> None:
         assert list(found.scratch["texts"].data[:]) == ["\0", "", "x\0", "\0\0y"]
 
 
+@pytest.mark.long
 def test_pynwb_validates_it_as_it_does_zarr(folder: Path) -> None:
     errors = {}
     for name in ("a.n5", "a.zarr"):
@@ -162,6 +163,7 @@ def test_axes_have_names_in_xarray(folder: Path) -> None:
     assert shown["data"].dtype == "uint16"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:/acquisition/video. '..avi' is looked for:n5zarr.N5Warning")
 def test_axes_have_the_names_that_hdmf_zarr_gives_them(folder: Path, tmp_path: Path) -> None:
     convert(folder / "a.nwb", tmp_path / "ours.zarr", verify=False)

@@ -29,6 +29,7 @@ PIPELINES = [
 ]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=["ours", "zarrs"])
 @settings(suppress_health_check=list(HealthCheck))

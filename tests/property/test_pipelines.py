@@ -257,7 +257,7 @@ PRESENTATIONS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("place", ["local", "memory"])
 @pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
 @given(data=st.data())
@@ -293,6 +293,7 @@ def test_numbers(
     work_on(data, twins, folder)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("place", ["local", "memory"])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @given(data=st.data())
@@ -359,7 +360,7 @@ def odd_blocks(
     }.get(kind, usual)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("place", ["local", "memory"])
 @pytest.mark.parametrize("compression", ["raw", "gzip", "zstd"])
 @given(data=st.data())

@@ -162,7 +162,7 @@ EXAMPLES = settings(
 )
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @EXAMPLES
 @given(st.data(), geometry(), st.sampled_from([3, 2]), st.sampled_from(["C", "F"]))
 @pytest.mark.parametrize("dtype", [*NATIVE, *OTHERS, *STRUCTS, *TEXT], ids=str)
@@ -218,7 +218,7 @@ IN_EVERY_ORDER += [
 ALL_CODECS = ["zarr", "n5", "portable"]
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @EXAMPLES
 @given(
     st.data(), geometry(2), st.sampled_from(ALL_CODECS), st.sampled_from(ALL_CODECS), st.booleans()
@@ -259,7 +259,7 @@ def test_v2_comes_back_in_its_byte_order(
         assert same(reopened(where, zarr_format=3)[...], expected)
 
 
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(9)
 @EXAMPLES
 @given(st.data(), geometry(), st.sampled_from(NATIVE))
 @pytest.mark.parametrize("compressor", COMPRESSORS)

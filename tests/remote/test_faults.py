@@ -22,7 +22,7 @@ CASES = [(fault, codecs) for fault in SPOILED for codecs in ("n5", "zarr")]
 CASES += [(fault, "n5") for fault in FAILED]
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize(("fault", "codecs"), CASES)
 def test_a_request_that_fails_is_an_error(
     place: Place, fault: str, codecs: Any, local: Path, monkeypatch: pytest.MonkeyPatch

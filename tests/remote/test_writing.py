@@ -152,7 +152,7 @@ def test_a_failed_put_is_an_error(empty: Place, monkeypatch: pytest.MonkeyPatch)
     assert patient[...].tolist() == [2] * 4
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.long
 def test_two_workers_read_and_write(empty: Place) -> None:
     values = np.random.default_rng(1).integers(0, 99, (30, 40)).astype("u2")
     with (

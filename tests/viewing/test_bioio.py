@@ -34,6 +34,7 @@ def document(truth: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     ("container", "truth"),
     [

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pytest
 import tensorstore
 from PIL import Image as Pillow
-from typer.testing import CliRunner
 from zarr.storage import LocalStore, WrapperStore
 
 import n5zarr
@@ -24,6 +23,7 @@ from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import blend, label_colours, scale_bar_text, with_scale_bar
 from n5zarr.viewing.picture_slices import check_size, plan_slices
 from n5zarr.viewing.thumbnail import draw_images, read_slices, thumbnail_png
+from tests.command import CliRunner
 from tests.contract.bigstitcher import TIMEPOINTS, elements, write_project
 
 if TYPE_CHECKING:

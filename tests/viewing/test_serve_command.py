@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import zarr
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli import serve
 from n5zarr.cli.app import app
 from n5zarr.cli.common import console
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

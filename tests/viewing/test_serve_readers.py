@@ -63,6 +63,7 @@ def test_each_compression_of_java_is_here() -> None:
     assert kinds == {"raw", "gzip", "bzip2", "xz", "lz4", "blosc", "zstd"}
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_zarr_reads_the_right_values(server: Server, zarr_format: Any) -> None:
     for dataset in DATASETS:
@@ -87,6 +88,7 @@ def test_zarr_reads_the_right_values_as_ome_zarr(server: Server) -> None:
 
 
 # of N5, tensorstore has no lz4, and takes no members that Java writes for blosc and zlib
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize(("view", "driver"), [("n5", "n5"), ("zarr", "zarr3"), ("zarr", "zarr")])
 def test_tensorstore_reads_the_right_values(server: Server, view: str, driver: str) -> None:
     for dataset in DATASETS:

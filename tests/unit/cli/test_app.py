@@ -12,13 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.__main__ import main
 from n5zarr.cli.app import app
 from n5zarr.cli.common import console
 from n5zarr.store.inspect import Described
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Warning
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli.app import app
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from pathlib import Path

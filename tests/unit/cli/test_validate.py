@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr.cli import findings
 from n5zarr.cli.app import app
 from n5zarr.cli.findings import print_validation
 from n5zarr.cli.statistics import histogram_lines
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from typer.testing import Result

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SHAPE = (7, 11, 13)
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("dtype", ["u1", "i8", "u8", "f4", "f8", "c8"])
 @pytest.mark.parametrize("max_box_bytes", [1, 2**10, 2**25])
 def test_it_finds_what_numpy_finds(tmp_path: Path, dtype: str, max_box_bytes: int) -> None:
