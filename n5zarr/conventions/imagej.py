@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief
+from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, numbers
 
 __all__ = ["KEYS", "read"]
 
@@ -21,10 +21,11 @@ def read(node: Node) -> Geometry | None:
 
     def number(key: str, default: float) -> float:
         value = attributes.get(key, default)
-        if not isinstance(value, int | float):
+        found = numbers([value])
+        if found is None:
             message = f"{key}: expected a number, got {brief(value)}"
             raise MisfitError(message)
-        return float(value)
+        return found[0]
 
     def scale(name: str) -> float:
         given = number(_SCALE[name], 1) if name in _SCALE else 1.0

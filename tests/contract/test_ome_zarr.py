@@ -19,6 +19,7 @@ from ome_zarr.reader import Reader
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.viewing.images import find_images
 from tests.command import CliRunner
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
@@ -350,6 +351,25 @@ def test_what_is_no_image_is_said(tmp_path: Path) -> None:
     assert isinstance(root["volume"], zarr.Array)
     with pytest.raises(N5UnrepresentableError, match="expected Zarr v3 as destination"):
         n5zarr.convert(source, tmp_path / "out2.zarr", to="zarr2", ome=True)
+
+
+def test_a_group_whose_levels_do_not_fit_is_no_image(tmp_path: Path) -> None:
+    """Its datasets are images of their own, and nothing names levels that are not there."""
+    source = tmp_path / "in.n5"
+    shutil.copytree(JAVA / "metadata.n5" / "ngff-0.5-n5order", source / "g")
+    n5zarr.create_array(source / "g" / "s1", data=np.zeros((4, 2, 3, 4), "u1"), overwrite=True)
+    with (
+        pytest.warns(N5Warning, match="/g: its multiscales are left out, as its datasets are no"),
+        pytest.warns(N5Warning, match="/g/s1: multiscales: axes: expected 4 of them"),
+    ):
+        n5zarr.convert(source, tmp_path / "out.zarr", ome=True)
+    root = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert "ome" not in root["g"].attrs
+    assert ome_of(tmp_path / "out.zarr" / "OME")["series"] == ["g/s0", "g/s1"]
+    for name, scale in {"g/s0": [1.5, 0.25, 0.25], "g/s1": [1.0] * 4}.items():
+        assert placed(tmp_path / "out.zarr" / name)[0][0] == scale
+    with pytest.warns(N5Warning):
+        assert [image.path for image in find_images(source)] == ["g/s0", "g/s1"]
 
 
 def test_the_command_says_what_it_does(tmp_path: Path) -> None:

@@ -254,7 +254,10 @@ class _Planner:
         self._images = {image.path for image in found.images}
 
     def plan(self) -> Plan:
-        groups: dict[str, Mapping[str, JSON]] = dict(self._found.groups)
+        groups: dict[str, Mapping[str, JSON]] = {
+            path: own if path in self._images else self._of_no_image(path, own)
+            for path, own in self._found.groups.items()
+        }
         arrays = [
             ArrayPlan(
                 destination=path,
@@ -280,6 +283,18 @@ class _Planner:
             groups=dict(sorted(groups.items())),
             notes=tuple(dict.fromkeys(self._found.notes)),
         )
+
+    def _of_no_image(self, path: str, own: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Leave out what calls a group an image whose datasets do not fit: readers believe it."""
+        is_image = "multiscales" in mapping(own.get("ome"))
+        left_out = {"multiscales", "ome"} if is_image else {"multiscales"}
+        if left_out.isdisjoint(own):
+            return own
+        where = join(self._top, path)
+        self._found.notes.append(
+            f"/{where}: its multiscales are left out, as its datasets are no levels of one image"
+        )
+        return {key: value for key, value in own.items() if key not in left_out}
 
     def _place(self, path: str) -> str:
         """Return where an image goes: `labels` below an image holds label images, and is none."""

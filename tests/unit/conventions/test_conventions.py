@@ -210,6 +210,11 @@ def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
             (),
             "transform.axes: expected 3 strings",
         ),
+        (
+            {"pixelWidth": 10**400, "pixelUnit": "um", "numSlices": 2},
+            (),
+            "pixelWidth: expected a number, got 1000",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_said(
