@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SHAPE = (181, 181)
 VALUES = np.arange(181 * 181, dtype="u2").reshape(SHAPE)
 BLOCK = VALUES.astype(">u2").tobytes()
-LARGE = 2**28  # bytes that a payload decodes to
+LARGE = 2**27  # bytes that a payload decodes to
 ALLOWED = 2**26 + 4 * len(BLOCK)  # bytes of memory for reading it
 
 

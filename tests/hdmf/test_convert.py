@@ -634,6 +634,7 @@ def _same(in_a: Any, in_b: Any, a: Any, b: Any) -> bool:
     return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
 
 
+@pytest.mark.long
 def test_nothing_is_lost_that_hdmf_reads(source: Path, back: Path) -> None:
     assert lost(source, back) == []
 
