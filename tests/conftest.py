@@ -71,7 +71,7 @@ ALL = os.environ.get("N5ZARR_ALL", "") not in ("", "0")
 REQUIRED = os.environ.get("N5ZARR_REQUIRE_PEERS", "") not in ("", "0")
 
 settings.register_profile(
-    "default", max_examples=16, deadline=None, derandomize=True, database=None
+    "default", max_examples=12, deadline=None, derandomize=True, database=None
 )
 settings.register_profile(
     "thorough", max_examples=50, deadline=None, derandomize=True, database=None

@@ -34,6 +34,7 @@ def test_expected():
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("required", "outcome"),
     [

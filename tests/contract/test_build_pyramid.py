@@ -322,6 +322,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarray, P
     return data, group, time.perf_counter() - start
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("turn", range(KILLS))
 def test_a_killed_run_is_resumed_and_no_finished_block_is_touched(

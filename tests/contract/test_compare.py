@@ -39,7 +39,7 @@ def copied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return path
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.long
 def test_copies_are_equal_in_either_order(copied: Path) -> None:
     for sides in ((SAMPLE, copied), (copied, SAMPLE), (copied, copied)):
         found = n5zarr.compare(*sides)

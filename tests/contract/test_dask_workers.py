@@ -39,6 +39,7 @@ def client() -> Iterator[Any]:
         assert len(workers) == 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("client")
 def test_they_read_and_write_for_xarray(tmp_path: Path) -> None:
     raw = np.asarray(zarr.open_array(N5Store(SAMPLE), path="em/s0")[...])

@@ -340,7 +340,7 @@ def read_sum(array: Any) -> int:
     return int(array[1:12].astype("u8").sum())
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.long
 def test_threads_and_processes(container: Path) -> None:
     array: Any = n5zarr.open(container, path="blosc")
     total = int(expected("blosc")[1:12].astype("u8").sum())

@@ -295,6 +295,7 @@ def test_pickles_are_loaded_anywhere(run: Run, pickles: str, switch: str) -> Non
     assert found == [False, 21, 595, 9 + 16 + 23, OURS if switch == "1" else ZARRS]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("method", get_all_start_methods())
 def test_processes(run: Run, container: str, tmp_path: Path, method: str) -> None:
     (tmp_path / "program.py").write_text(

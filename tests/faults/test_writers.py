@@ -285,7 +285,7 @@ def test_a_killed_writer_leaves_no_lock(tmp_path: Path, durability: Durability) 
 # ------------------------------------------------------------------ on one thread
 
 
-@pytest.mark.each_of(12)
+@pytest.mark.each_of(23)
 @pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])

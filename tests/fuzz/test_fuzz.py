@@ -166,6 +166,7 @@ class Hostile:
         return 64 * 10**6
 
 
+@pytest.mark.long
 @pytest.mark.skipif(HAS_ASAN, reason=NO_LIMITS)
 def test_what_harms_a_process_is_noted() -> None:
     total = Report()

@@ -365,6 +365,7 @@ def test_chunks_and_progress(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.n5", "a.nwb", "sub"]
 
 
+@pytest.mark.long
 def test_chunks_codecs_and_fill_values_stay(tmp_path: Path) -> None:
     values = np.arange(5 * 3, dtype="i4").reshape(5, 3)
     whole = H5DataIO(values, chunks=(1024, 2), maxshape=(None, 3), fillvalue=-1, compression="gzip")
@@ -665,6 +666,7 @@ def make_unusual(g: h5py.Group) -> None:
     g.file["link in the root"] = h5py.SoftLink("/acquisition/t/data")
 
 
+@pytest.mark.long
 def test_what_is_unusual_is_not_lost(tmp_path: Path) -> None:
     written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
     with h5py.File(tmp_path / "a.nwb", "r+") as file:

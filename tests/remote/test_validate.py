@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.remote.conftest import Place
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 def test_the_findings_are_those_of_the_files(place: Place, local: Path) -> None:
     if place.name not in (*S3, "lists"):
         with pytest.raises(N5UnsupportedError, match="listing: ") as refused:

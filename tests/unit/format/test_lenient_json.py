@@ -121,6 +121,7 @@ def test_what_java_refuses_names_the_place(text: str, expected: str, found: str)
     assert message.endswith(f"got {found}")
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     "item", ["1,", "a,", "[],", "'',", "/**/1,", r"'\\',", "[2, {a: b}],"], ids=repr
 )
