@@ -121,6 +121,7 @@ def _new(rng: random.Random, mark: str, other: Any, tokens: dict[str, str]) -> A
             "[" * n + "]" * n, '{"a":' * n + "1" + "}" * n, '"' + "x" * n + '"', "[" * n,
             "[" + "1," * n + "1]", "{" + ",".join(f'"k{k}":{k}' for k in range(n // 9)) + "}",
             "'" + "\\'" * n + "'", "/*" + "*" * n + "*/1",
+            "[" + "a/*," * n, '"' + '\\"' * n, "'" + "\\'" * n,  # no comment, no string ends
         ))  # fmt: skip
     return mark
 

@@ -209,6 +209,13 @@ def test_long_unquoted_runs_parse_in_linear_time(tail: bytes) -> None:
         parse_json(b"{a: '" + b"\\" * 200_001 + tail)
 
 
+@pytest.mark.parametrize("pump", ["a/*,", r"\"", r"'\'"])
+def test_ends_that_never_come_are_looked_for_once(pump: str) -> None:
+    # to look for the end of each comment or string would take an hour here
+    with pytest.raises(N5AttributesError, match="line 1, column"):
+        parse_json(f"{{a: ['\\'', {pump * 300_000}".encode())
+
+
 def test_a_real_document_with_a_comment_in_front_is_read() -> None:
     attributes = Path(__file__).parents[2] / "data" / "attributes"
     parsed = parse_json((attributes / "16-bdv-setup.json-with-comment-header.txt").read_bytes())
