@@ -41,8 +41,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STRING = {
     quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in ('"', "'")
 }
-# what is standard JSON comes first, as long as possible; `other` is all from where no token begins, as
-# to look for the end of each further string or comment would take quadratic time
+# what is standard JSON comes first, as long as possible; `other` is all from where no token begins:
+# to look for the end of each further string or comment takes quadratic time
 _TOKEN = re.compile(
     rf"""
     (?P<standard> (?: [\[\]{{}},:\ \t\r\n] | "[^"\\\x00-\x1f]*+"
