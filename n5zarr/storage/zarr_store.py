@@ -68,6 +68,7 @@ class ZarrStorage(Storage):
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._is_open = False
         self._locks = _KeyLocks()
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
@@ -150,6 +151,7 @@ class ZarrStorage(Storage):
     @override
     async def open(self, *, read_only: bool) -> None:
         await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
+        self._is_open = True
 
     @override
     def close(self) -> None:
@@ -240,6 +242,8 @@ class ZarrStorage(Storage):
 
     async def _ask(self, request: Request, warn: Callable[[str], None]) -> object:
         """Ask the store; see :meth:`answer`."""
+        if not self._is_open:  # not every store opens itself when it is asked
+            await self.open(read_only=self.read_only)
         match request:
             case Get(key, _, part):
                 value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))

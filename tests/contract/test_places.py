@@ -16,7 +16,7 @@ import zarr
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from upath import UPath
-from zarr.storage import LocalStore, MemoryStore, StorePath
+from zarr.storage import LocalStore, MemoryStore, StorePath, WrapperStore
 
 import n5zarr
 from n5zarr import N5FSStore, N5Store
@@ -25,7 +25,7 @@ from n5zarr.errors import N5UnrepresentableError
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 store: Any = N5Store  # with arguments that their types refuse
 fs_store: Any = N5FSStore
@@ -172,6 +172,40 @@ def test_the_calls_of_zarr_2(tmp_path: Path) -> None:
     found: Any = zarr.open(N5FSStore(str(tmp_path / "a.n5"), mode="r", dimension_separator="."))
     np.testing.assert_array_equal(found["x"][...], VALUES)
     assert (tmp_path / "a.n5/x/0/0").exists()
+
+
+class OpenedFirst(WrapperStore[LocalStore]):
+    """A store that answers once it was opened, as zarr 3.4.1's ``ZipStore``."""
+
+    _supports_sync_io = False
+
+    async def get(self, *args: Any, **kwargs: Any) -> Any:
+        assert self._is_open
+        return await super().get(*args, **kwargs)
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        assert self._is_open
+        async for name in super().list_dir(prefix):
+            yield name
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda given, _: n5zarr.validate(given),
+        lambda given, to: n5zarr.convert(given, to, to="zarr"),
+        n5zarr.download,
+        lambda given, _: n5zarr.compare(given, given),
+        lambda given, _: n5zarr.get_attribute(given, "em/s0", "dimensions"),
+        lambda given, _: n5zarr.read_block(given, "em/s0", (0, 0)),
+        lambda given, _: list(zarr.open_group(N5Store(given), mode="r").members(max_depth=None)),
+    ],
+    ids=["validate", "convert", "download", "compare", "get_attribute", "read_block", "zarr"],
+)
+def test_stores_are_opened_before_they_are_asked(
+    root: str, tmp_path: Path, use: Callable[[Any, Path], Any]
+) -> None:
+    assert use(OpenedFirst(LocalStore(root, read_only=True)), tmp_path / "to")
 
 
 @pytest.mark.parametrize(
