@@ -150,7 +150,8 @@ class ZarrStorage(Storage):
 
     @override
     async def open(self, *, read_only: bool) -> None:
-        await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
+        async with self._locks.of(""):  # a store refuses to be opened while it is opened
+            await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
     @override

@@ -244,6 +244,19 @@ def test_the_nearest_file_that_names_a_directory_is_found(tmp_path: Path) -> Non
     assert ZarrStorage(MemoryStore()).run(each(wanted), print) == [None]
 
 
+class OpenedSlowly(MemoryStore):
+    """A store that takes a while to open, as one that connects to a server."""
+
+    async def _open(self) -> None:
+        await asyncio.sleep(0.01)
+        await super()._open()
+
+
+def test_requests_of_the_same_moment_open_a_store_once() -> None:
+    wanted = read_each([f"{i}" for i in range(7)])
+    assert asyncio.run(ZarrStorage(OpenedSlowly()).run_async(wanted, print)) == [None] * 7
+
+
 def test_storage_is_chosen_by_what_the_user_gives(tmp_path: Path) -> None:
     assert isinstance(open_storage(tmp_path), LocalFiles)
     assert isinstance(open_storage(LocalStore(tmp_path)), LocalFiles)
