@@ -286,7 +286,7 @@ class _Check:
         for path, dataset in self.datasets.items():
             positions: list[N5Tuple] = []
             is_first = True
-            for each in blocks_of(ask, path, dataset.grid):
+            for each in blocks_of(ask, path, dataset.grid, go_on=True):
                 if isinstance(each, Finding):
                     self.found.append(each)
                     continue

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import re
+from itertools import batched
 from typing import TYPE_CHECKING, Protocol
 
-from n5zarr.errors import N5FormatError, N5UnsupportedError
+from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.foreign import ZARR_DOCUMENTS
@@ -14,6 +15,7 @@ from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, List, Steps
+from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.running import ask_storage
@@ -22,7 +24,7 @@ from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Location
@@ -35,9 +37,11 @@ __all__ = [
     "ask_quietly",
     "blocks_of",
     "check_group_files",
+    "each_or_error",
     "open_to_check",
     "open_to_repair",
     "read_ends",
+    "reason",
 ]
 
 _LISTINGS = 64  # directories that are listed together
@@ -51,6 +55,26 @@ class Ask(Protocol):
 
     def __call__[T](self, steps: Steps[T], /) -> T:
         """Return the result of the flow."""
+
+
+def each_or_error[T](
+    ask: Callable[[Sequence[str]], Sequence[T]], keys: Sequence[str]
+) -> list[T | Exception]:
+    """Ask for keys together; in the place of one that cannot be read comes its error."""
+    try:
+        return list(ask(keys))
+    except Exception as err:
+        if not (isinstance(err, N5Error) or is_of_one_key(err)):
+            raise
+        if len(keys) == 1:
+            return [err]
+        half = len(keys) // 2
+        return each_or_error(ask, keys[:half]) + each_or_error(ask, keys[half:])
+
+
+def reason(err: Exception) -> str:
+    """Say why something cannot be read."""
+    return err.message if isinstance(err, N5Error) else f"{type(err).__name__}: {err}"
 
 
 def _list(paths: Sequence[str]) -> Steps[Sequence[Sequence[Entry] | None]]:
@@ -122,7 +146,9 @@ def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
 # ---------------------------------------------------------------------- datasets
 
 
-def blocks_of(ask: Ask, path: str, grid: N5Tuple) -> Iterator[N5Tuple | Finding]:
+def blocks_of(
+    ask: Ask, path: str, grid: N5Tuple, *, go_on: bool = False
+) -> Iterator[N5Tuple | Finding]:
     """Yield the grid positions of the stored blocks of a dataset in order, and all stray files.
 
     N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
@@ -135,6 +161,8 @@ def blocks_of(ask: Ask, path: str, grid: N5Tuple) -> Iterator[N5Tuple | Finding]
         The dataset.
     grid : tuple of int
         Number of blocks along each axis, N5 order.
+    go_on : bool
+        Whether a directory that storage refuses to list is a finding, and no error.
 
     Yields
     ------
@@ -145,20 +173,34 @@ def blocks_of(ask: Ask, path: str, grid: N5Tuple) -> Iterator[N5Tuple | Finding]
     for level in range(max(1, len(grid))):
         is_last = level == max(1, len(grid)) - 1
         below: list[str] = []
-        for start in range(0, len(folders), _LISTINGS):
-            some = folders[start : start + _LISTINGS]
-            listings = ask(_list([join(path, folder) for folder in some]))
-            for folder, entries in zip(some, listings, strict=True):
-                names = _block_names(entries or (), is_last=is_last)
-                for entry in entries or ():
-                    if entry.name not in names:
-                        yield from _stray(path, folder, entry, is_last=is_last)
-                inside = [join(folder, name) for name in sorted(names, key=_index)]
-                if is_last:
-                    yield from _positions(path, inside, grid)
-                else:
-                    below += inside
+        for folder, entries in _listed(ask, path, folders, go_on=go_on):
+            if isinstance(entries, Exception):
+                yield finding("unreadable", path, reason(entries), file=join(path, folder))
+                continue
+            names = _block_names(entries or (), is_last=is_last)
+            for entry in entries or ():
+                if entry.name not in names:
+                    yield from _stray(path, folder, entry, is_last=is_last)
+            inside = [join(folder, name) for name in sorted(names, key=_index)]
+            if is_last:
+                yield from _positions(path, inside, grid)
+            else:
+                below += inside
         folders = below
+
+
+def _listed(
+    ask: Ask, path: str, folders: Sequence[str], *, go_on: bool
+) -> Iterator[tuple[str, Sequence[Entry] | Exception | None]]:
+    """List directories in a dataset, some at a time."""
+
+    def list_them(paths: Sequence[str]) -> Sequence[Sequence[Entry] | None]:
+        return ask(_list(paths))
+
+    for some in batched(folders, _LISTINGS):
+        paths = [join(path, folder) for folder in some]
+        listings = each_or_error(list_them, paths) if go_on else list_them(paths)
+        yield from zip(some, listings, strict=True)
 
 
 def _index(name: str) -> tuple[int, str]:
@@ -249,12 +291,14 @@ def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
 
 def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
     """Tell whether a file is a block, by its header: the rank is that of its path, or higher."""
+    (ends,) = each_or_error(lambda keys: ask(read_ends(keys)), [file])
+    if isinstance(ends, Exception) and not isinstance(ends, N5FormatError):
+        yield finding("unreadable", join(*file.split("/")[:-1]), reason(ends), file=file)
+    if ends is None or isinstance(ends, Exception):
+        return
     try:
-        (ends,) = ask(read_ends([file]))
-        if ends is None:
-            return
         header = BlockHeader.from_bytes(ends[1])
-    except N5FormatError:  # no block, or no file
+    except N5FormatError:  # no block
         return
     n_dims = len(header.block_shape)
     names = file.split("/")

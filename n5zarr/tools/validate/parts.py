@@ -9,7 +9,7 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.codecs.block import decode_numeric
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_extent, block_path
@@ -24,7 +24,7 @@ from n5zarr.tools.validate.blocks import (
     whole,
 )
 from n5zarr.tools.validate.documents import check_dataset
-from n5zarr.tools.validate.files import ask_quietly, read_ends
+from n5zarr.tools.validate.files import ask_quietly, each_or_error, read_ends, reason
 from n5zarr.tools.validate.findings import Finding, finding
 
 if TYPE_CHECKING:
@@ -143,9 +143,10 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
     odd: list[N5Tuple] = []
     n_usual = n_blocks = n_bytes = 0
     for position, block in _read(opened, part, deep=deep):
-        if isinstance(block, N5Error):
-            kind: KindOfFinding = "payload" if block.kind == "payload" else "unreadable"
-            findings.append(finding(kind, part.path, block.message, block=position))
+        if isinstance(block, Exception):
+            is_payload = getattr(block, "kind", None) == "payload"
+            kind: KindOfFinding = "payload" if is_payload else "unreadable"
+            findings.append(finding(kind, part.path, reason(block), block=position))
             continue
         form: Form | None = "padded"
         if not part.outside:
@@ -180,7 +181,7 @@ def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
 
 def _read(
     opened: N5Store, part: Part, *, deep: bool
-) -> Iterator[tuple[N5Tuple, StoredBlock | N5Error]]:
+) -> Iterator[tuple[N5Tuple, StoredBlock | Exception]]:
     """Read blocks as far as they are needed; leave out those that are removed meanwhile.
 
     In the place of a file that cannot be read comes the error.
@@ -188,15 +189,7 @@ def _read(
     read = _read_blocks if deep or part.outside else _read_ends
     for positions in batched(part.positions, _AT_A_TIME):
         keys = [join(part.path, block_path(position)) for position in positions]
-        found: list[StoredBlock | N5Error | None] = []
-        try:
-            found += read(opened, keys)
-        except N5Error:  # of which of them?
-            for key in keys:
-                try:
-                    found += read(opened, [key])
-                except N5Error as err:
-                    found.append(err)
+        found = each_or_error(partial(read, opened), keys)
         for position, block in zip(positions, found, strict=True):
             if block is not None:
                 yield position, block

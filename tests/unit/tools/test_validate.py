@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorstore as ts
 from zarr.buffer import cpu
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
@@ -23,7 +23,7 @@ from n5zarr.tools.validate.state import open_state
 from tests.contract.bigstitcher import write_project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from n5zarr.tools.validate.findings import KindOfFinding
 
@@ -571,3 +571,58 @@ def test_a_link_that_leads_nowhere_is_found(target: str, message: str, tmp_path:
     assert (link.severity, link.kind, link.file) == ("error", "unreadable", "a/s1")
     assert message in link.message
     assert (file.severity, file.kind, file.file) == ("note", "stray-file", "a/notes.txt")
+
+
+class Refusing(WrapperStore[LocalStore]):
+    """A store that refuses some keys and listings."""
+
+    _supports_sync_io = False
+
+    def __init__(self, root: Path, keys: set[str], error: OSError) -> None:
+        super().__init__(LocalStore(root))
+        self.keys, self.error = keys, error
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        if key in self.keys:
+            raise self.error
+        return await super().get(key, *args, **kwargs)
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        if prefix.strip("/") in self.keys:
+            raise self.error
+        async for name in super().list_dir(prefix):
+            yield name
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["ends", "deep"])
+@pytest.mark.parametrize("error", [PermissionError(13, "no"), OSError(5, "bad disk")], ids=str)
+def test_what_storage_refuses_is_found_and_the_rest_is_checked(
+    root: Path, error: OSError, deep: bool
+) -> None:
+    n_blocks = n5zarr.validate(root).n_blocks
+    write(root, "g/attributes.json", b"{}")
+    write(root, "g/7", b"")
+    write(root, "em/s0/1/1/1", b"no block")
+    keys = {"em/s0/2", "em/s1/1/1/1", "em/s2/attributes.json", "g/7"}
+    result = n5zarr.validate(Refusing(root, keys, error), deep=deep)
+    refused = [f for f in result.findings if f.kind == "unreadable"]
+    assert sorted(f.path for f in refused) == [
+        "em/s0",
+        "em/s1",
+        "em/s2",
+        "g",
+        "g/7",
+    ]  # block or node
+    assert all(f"{type(error).__name__}: {error}" in f.message for f in refused)
+    assert ("em/s0", (1, 1, 1)) in {(f.path, f.block) for f in result.findings}
+    assert result.n_blocks == n_blocks - 9 - 1 - 1  # of a directory of s0, of s1 and of s2
+
+
+def test_edges_are_not_repaired_where_storage_refuses_to_list(root: Path) -> None:
+    with pytest.raises(PermissionError):
+        n5zarr.repair_edges(Refusing(root, {"em/s0/2"}, PermissionError(13, "no")), to="pad")
+
+
+def test_a_lost_connection_ends_the_check(root: Path) -> None:
+    with pytest.raises(ConnectionError, match="lost"):
+        n5zarr.validate(Refusing(root, {"em/s1/1/1/1"}, ConnectionError("lost")))
