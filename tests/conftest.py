@@ -46,6 +46,7 @@ RIGHT_SKIPS = {
     "no locks of open files here": "the system has none",
     "locks that exclude Java's": "they are Linux's",
     "there are no such (locks|signals|limits)": "the system is Windows",
+    "the system is not Windows": "`-p tests.windows` runs them in a step of .ci/run",
     "no LD_PRELOAD as on Linux|the file systems and limits are Linux's": "others have none",
     "this user may not mount": "containers of CI may forbid it",
     "Linux counts what is read": "other systems do not",

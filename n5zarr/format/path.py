@@ -11,11 +11,10 @@ container. Here these are errors.
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
 
 from n5zarr.errors import N5UnrepresentableError
 
-__all__ = ["check_key", "is_name", "join", "local_path", "normalize_path"]
+__all__ = ["check_key", "is_name", "join", "normalize_path"]
 
 _NO_NAME = re.compile(r"[\\\0\ud800-\udfff]")
 
@@ -91,18 +90,6 @@ def check_key(key: str) -> str:
         "names are relative to the container and hold no backslash, NUL or what is not Unicode text"
     )
     raise N5UnrepresentableError(message, kind="path")
-
-
-def local_path(location: str) -> str:
-    """Convert a path or ``file://`` URL into a path on the local file system.
-
-    Examples
-    --------
-    >>> local_path("file:///data/we%20ird.n5"), local_path("we%20ird.n5")
-    ('/data/we ird.n5', 'we%20ird.n5')
-    """
-    url = re.fullmatch(r"file://(?:localhost)?(/.*)", location, re.DOTALL)
-    return unquote(url.group(1)) if url else location.removeprefix("file://")
 
 
 def join(*parts: str) -> str:

@@ -24,7 +24,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.parallel import write_through_store
-from n5zarr.storage.files import remove
+from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES

@@ -26,7 +26,6 @@ from pynwb import NWBHDF5IO
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.path import local_path
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
 from n5zarr.hdmf.chunking import Format, Meter, Progress, wrap
 from n5zarr.hdmf.comparison import differences
@@ -41,7 +40,7 @@ from n5zarr.hdmf.file_contents import (
 from n5zarr.hdmf.hdf5 import unreadable
 from n5zarr.hdmf.schema import dimension_names
 from n5zarr.hdmf.slabs import is_array, n_bytes
-from n5zarr.storage.url import is_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ behind a cache. Who removes or replaces files asks here whether something else r
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, ZipStore
@@ -14,7 +15,7 @@ from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, Zip
 from n5zarr._zarr_private import wrapped
 from n5zarr.format.path import join
 from n5zarr.storage.cache import CachingStore
-from n5zarr.storage.url import is_url
+from n5zarr.storage.url import is_url, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,7 +64,9 @@ def overlap(some: Iterable[str], others: Iterable[str]) -> tuple[str, str] | Non
 
 def real_name(name: str) -> str:
     """Return the name of a place in the one form that all of its names share."""
-    return name.rstrip("/") if is_url(name) else os.path.realpath(name.removeprefix("file://"))
+    if is_url(name):
+        return name.rstrip("/")
+    return Path(os.path.realpath(local_path(name))).as_posix()
 
 
 def _names(store: object, path: str) -> Iterator[str]:

@@ -49,7 +49,7 @@ def is_confined(root: str, key: str) -> bool:
         try:
             mode = os.lstat(path).st_mode
             if stat.S_ISLNK(mode):
-                if not os.path.realpath(path).startswith(f"{root.rstrip('/')}/"):
+                if Path(root) not in Path(os.path.realpath(path)).parents:
                     return False
                 mode = Path(path).stat().st_mode
         except (FileNotFoundError, NotADirectoryError):

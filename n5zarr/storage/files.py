@@ -1,9 +1,9 @@
-"""Local files: read, list and remove.
+"""Local files: read and list.
 
 N5 spec, "File-system specification", items 1, 2 and 5: groups are directories, and
 ``attributes.json`` and each block are files in them.
 
-:mod:`n5zarr.storage.writing` writes files.
+:mod:`n5zarr.storage.writing` writes files, :mod:`n5zarr.storage.removing` removes them.
 
 Read: Java truncates and rewrites documents and blocks in place, under a lock on the file, and so
 does n5zarr if it is asked to. Reading takes a shared lock on a file that is, or may be, being
@@ -12,11 +12,9 @@ written: see :func:`_read_with`.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
-import shutil
 import stat
 import time
 from pathlib import Path
@@ -25,7 +23,6 @@ from typing import TYPE_CHECKING
 from n5zarr.codecs.block import check_stored_size
 from n5zarr.codecs.buffers import REUSED
 from n5zarr.errors import N5BlockError, N5FormatError
-from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, reading
 
@@ -37,16 +34,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CREATE",
     "UPDATE",
+    "HeldFile",
     "check_is_file",
     "check_no_dangling_link",
     "is_coming",
     "is_unfinished",
-    "prune",
+    "patiently",
     "read",
     "read_ends",
     "read_part",
-    "remove",
-    "remove_tree",
     "scan",
     "stamp",
     "unfinished_name",
@@ -58,6 +54,46 @@ _LARGE = 2**26  # bytes; a smaller file is read whatever it is
 _RECENT = 20_000_000  # nanoseconds: two writes within one tick of the clock have the same time
 _COMING = 1_000_000_000  # nanoseconds that a writer has to lock and write a file it has created
 _TRIES = 100
+_PATIENCE = 5  # seconds for others to close a file, on Windows
+
+
+def patiently[T](do: Callable[..., T], *arguments: object) -> T:
+    """Open, replace or remove a file; on Windows, wait for those who keep it from that.
+
+    Windows replaces and removes no file that is open, and opens none while it is being replaced.
+    """
+    end = time.monotonic() + _PATIENCE
+    while os.name == "nt" and time.monotonic() < end:
+        try:
+            return do(*arguments)
+        except PermissionError:
+            time.sleep(PAUSE)
+    return do(*arguments)
+
+
+class HeldFile:
+    """An open file whose lock this thread holds.
+
+    Parameters
+    ----------
+    file : int
+        Its descriptor.
+    """
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._is_open = True
+
+    def close(self) -> None:
+        """Close it, unless it is closed."""
+        if self._is_open:
+            self._is_open = False
+            os.close(self.file)
+
+    def before_it_goes(self) -> None:
+        """Close it on Windows, which replaces and removes no open file; its lock is not on it."""
+        if os.name == "nt":
+            self.close()
 
 
 def is_unfinished(name: str) -> bool:
@@ -179,12 +215,8 @@ def _read_with[T](
     BlockingIOError
         The file still changes after many attempts: another program writes without a lock.
     """
-    try:
-        file = os.open(path, _READ)
-    except OSError as err:
-        if not _means_missing(err):
-            raise
-        check_no_dangling_link(path)
+    file = _opened(path)
+    if file is None:
         return None
     try:
         before = os.fstat(file)
@@ -210,6 +242,19 @@ def _read_with[T](
         os.close(file)
     message = "another program goes on writing into the file without a lock; read it later"
     raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
+
+
+def _opened(path: Path | str) -> int | None:
+    """Open a file to read it; None where it is missing."""
+    if os.name == "nt" and os.path.isdir(path):
+        return None  # Windows refuses to open it
+    try:
+        return patiently(os.open, path, _READ)
+    except OSError as err:
+        if not _means_missing(err):
+            raise
+        check_no_dangling_link(path)
+        return None
 
 
 def check_no_dangling_link(path: Path | str) -> None:
@@ -302,107 +347,18 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
     return found if abs(now - status.st_mtime_ns) >= _RECENT else (*found, now)
 
 
-def remove(path: Path | str) -> None:
-    """Remove a file; do nothing where it is missing or a directory.
-
-    N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be removed.
-    """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        os.remove(path)
-
-
-def remove_tree(
-    path: Path, *, keep_top: bool = False, sync: Callable[[set[str]], None] | None = None
-) -> None:
-    """Remove a directory and everything in it; links are removed, not followed.
-
-    N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
-    It gets the name of an unfinished file first: others see all of it or nothing, also where this
-    is interrupted, and never a dataset that has lost blocks, or its document, which would be a
-    group.
-
-    Parameters
-    ----------
-    path : Path
-        The directory.
-    keep_top : bool
-        Whether to remove only what is in it.
-    sync : callable, optional
-        Takes directories in which names have changed, before anything in them is removed.
-    """
-    hidden, changed = list[tuple[str, str]](), set[str]()
-    tops = [path] if not keep_top else list(path.iterdir()) if path.is_dir() else []
-    for top in tops:
-        if top.is_dir() and not top.is_symlink():
-            with contextlib.suppress(FileNotFoundError):
-                hidden.append((os.fspath(top), _hidden(top)))
-                moved = hidden[-1][0] != hidden[-1][1]
-                changed |= {os.fspath(top.parent)} if moved else _remove_documents(top)
-        elif keep_top or top.is_symlink():
-            remove(top)
-    if sync is not None:
-        try:
-            sync(changed)
-        except OSError:  # the old names may be on the disk: nothing of them may be lost
-            for name, moved_to in hidden:
-                with contextlib.suppress(OSError):  # others may have made it anew
-                    os.rename(moved_to, name)
-            raise
-    for _, name in hidden:
-        _remove_hidden(name)
-
-
-def _remove_hidden(name: str) -> None:
-    """Remove a directory with all in it; once more if that fails, since no one would find it."""
-    try:
-        shutil.rmtree(name)
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(name)
-
-
-def _remove_documents(path: Path) -> set[str]:
-    """Remove all documents below a directory; return the directories in which there was one."""
-    found: set[str] = set()
-    for directory, _, names in os.walk(path):
-        if ATTRIBUTES_JSON in names:
-            remove(os.path.join(directory, ATTRIBUTES_JSON))
-            found.add(directory)
-    return found
-
-
-def _hidden(path: Path) -> str:
-    """Rename a directory so that no reader sees it; return its name, the old one if it stays."""
-    name = os.fspath(path)
-    if is_unfinished(path.name):
-        return name
-    hidden = unfinished_name(name)
-    try:
-        os.rename(name, hidden)
-    except OSError:  # a mount point, or one may not write into the directory above
-        return hidden if os.path.lexists(hidden) else name  # file systems of networks err
-    return hidden
-
-
-def prune(path: Path, *, keep_top: bool = False) -> None:
-    """Remove a directory's empty subdirectories, and the directory itself if it is then empty."""
-    for directory, _, _ in os.walk(path, topdown=False):
-        if not (keep_top and Path(directory) == path):
-            with contextlib.suppress(OSError):  # not empty, or gone
-                Path(directory).rmdir()
-
-
 def scan(
-    root: Path, path: str, *, unfinished: bool = False
+    root: str, path: str, *, unfinished: bool = False
 ) -> list[tuple[str, bool, bool, bool]] | None:
     """List a directory: what :class:`~n5zarr.storage.requests.Entry` says of each name.
 
     N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
     a directory counts as one; here, links that lead back up are left out, and so are files of
-    unfinished writes unless they are asked for. None where the directory is missing.
+    unfinished writes unless they are asked for. None where the directory is missing. ``root`` ends
+    with a slash.
     """
     try:
-        with os.scandir(os.path.join(root, path)) as entries:  # a Path takes twice as long
+        with os.scandir(root + path) as entries:  # a Path takes twice as long
             return [
                 (
                     entry.name,
@@ -412,7 +368,7 @@ def scan(
                 )
                 for entry in entries
                 if (unfinished or not is_unfinished(entry.name))
-                and not (entry.is_symlink() and _leads_up(Path(entry.path), root / path))
+                and not (entry.is_symlink() and _leads_up(Path(entry.path), Path(root + path)))
             ]
     except OSError as err:
         if not _means_missing(err):
@@ -432,9 +388,9 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_below_link(root: Path, path: str) -> bool:
+def _is_below_link(root: str, path: str) -> bool:
     """Whether a link leads from the root of a container to a directory in it."""
-    return (root / path).resolve() != root.resolve() / path
+    return Path(root + path).resolve() != Path(root).resolve() / path
 
 
 def _leads_up(link: Path, directory: Path) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, assert_never, override
 
 from n5zarr._zarr_private import LocalStore
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.storage import files
+from n5zarr.storage import files, removing
 from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.not_found import check_local_root
 from n5zarr.storage.requests import (
@@ -37,7 +38,6 @@ from n5zarr.storage.writing import FileWriter, sync_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from zarr.abc.store import Store
 
@@ -173,7 +173,7 @@ class LocalFiles(Storage):
             case Exists(key):
                 return os.path.isfile(self._prefix + key)
             case List(path, _, unfinished):
-                entries = files.scan(self._root, path, unfinished=unfinished)
+                entries = files.scan(self._prefix, path, unfinished=unfinished)
                 return None if entries is None else [Entry(*entry) for entry in entries]
             case FileThatNames(path, pattern, named):
                 return self._file_that_names(path, pattern, named)
@@ -199,13 +199,14 @@ class LocalFiles(Storage):
                 case Remove(key, prune):
                     writer.remove(self._prefix + key)
                     if prune:
-                        directory = (self._root / key).parent
-                        files.prune(directory, keep_top="/" not in key)
+                        directory = Path(self._prefix + key).parent
+                        removing.prune(directory, keep_top="/" not in key)
                         writer.note_directory(str(directory.parent))
                 case RemoveTree(path):
                     sync = sync_directories if durability == "durable" else None
-                    files.remove_tree(self._root / path, keep_top=not path, sync=sync)
-                    writer.note_directory(str((self._root / path).parent if path else self._root))
+                    directory = Path(self._prefix + path)  # "/" would follow a name such as C:
+                    removing.remove_tree(directory, keep_top=not path, sync=sync)
+                    writer.note_directory(str(directory.parent if path else self._root))
         return None
 
     def _file_that_names(

@@ -31,9 +31,10 @@ except ImportError:  # Windows: locks exclude the threads of this process, not o
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["PAUSE", "alone", "changing", "reading", "writing"]
+__all__ = ["PAUSE", "alone", "changing", "in_turn", "reading", "writing"]
 
 _log = logging.getLogger(__name__)
 
@@ -207,6 +208,11 @@ def writing(
         if hasattr(fcntl, "flock") and not hasattr(fcntl, "F_OFD_SETLK"):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def in_turn() -> AbstractContextManager[object]:
+    """Let one thread at a time open files to write: Windows replaces none that another has open."""
+    return _IN_PROCESS if os.name == "nt" else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

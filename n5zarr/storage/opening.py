@@ -11,12 +11,11 @@ from zarr.storage import FsspecStore
 
 from n5zarr._zarr_private import LocalStore
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.path import local_path
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.place import Place, place_of
-from n5zarr.storage.url import Backend, is_url, store_of_url, tolerant
+from n5zarr.storage.url import Backend, is_url, local_path, store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from zarr.storage import FsspecStore, ObjectStore, ZipStore
 
@@ -28,6 +29,7 @@ __all__ = [
     "is_chain",
     "is_of_one_key",
     "is_url",
+    "local_path",
     "says_missing",
     "store_of_url",
     "tolerant",
@@ -55,6 +57,22 @@ def is_url(location: object) -> bool:
     if "://" not in location:  # with "::": a chain to a local file, or a local path
         return not Path(location).exists()
     return not location.lower().startswith("file://")
+
+
+def local_path(location: str) -> str:
+    """Convert a path or ``file://`` URL into a path on the local file system.
+
+    Examples
+    --------
+    >>> local_path("file:///data/we%20ird.n5"), local_path("we%20ird.n5")
+    ('/data/we ird.n5', 'we%20ird.n5')
+    """
+    url = re.fullmatch(r"file://(?:localhost)?(/.*)", location, re.DOTALL)
+    if url is None:
+        return location.removeprefix("file://")
+    path = unquote(url.group(1))
+    is_of_drive = os.name == "nt" and re.match("/[A-Za-z]:", path) is not None
+    return path[1:] if is_of_drive else path
 
 
 def is_chain(url: str) -> bool:

@@ -28,12 +28,14 @@ from typing import TYPE_CHECKING, Self
 from n5zarr.storage.files import (
     CREATE,
     UPDATE,
+    HeldFile,
     check_is_file,
     check_no_dangling_link,
     is_coming,
+    patiently,
     unfinished_name,
 )
-from n5zarr.storage.locks import PAUSE, changing, writing
+from n5zarr.storage.locks import PAUSE, changing, in_turn, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,11 +112,11 @@ class FileWriter:
     def _overwrite_or_create(
         self, path: str, parts: tuple[BufferLike, ...], check: Callable[[bytes], None] | None
     ) -> bool:
-        with self._held(path) as file:
-            if file is None:
+        with self._held(path) as held:
+            if held is None:
                 return self._create(path, parts)
-            _check(file, check)
-            self._overwrite(file, parts)
+            _check(held.file, check)
+            self._overwrite(held.file, parts)
         return True
 
     def _rename(
@@ -122,12 +124,13 @@ class FileWriter:
     ) -> bool:
         """Give a new file its name; False where another writer created the file meanwhile."""
         try:
-            with self._held(path, replaces=True) as file:
-                if file is None:
+            with self._held(path, replaces=True) as held:
+                if held is None:
                     return self._link(unfinished, path)
-                _check(file, check)
+                _check(held.file, check)
+                held.before_it_goes()
                 _replace(unfinished, path)
-        except PermissionError:  # no lock for those who may not write the file; or Windows
+        except PermissionError:  # no lock for those who may not write the file
             _replace(unfinished, path)
         self._note(path)
         return True
@@ -151,40 +154,42 @@ class FileWriter:
         """
         path = _target(path)
         while True:
-            with self._held(path) as file:
-                old = None if file is None else _read(file)
-                if file is None or old or not is_coming(os.fstat(file)):
+            with self._held(path) as held:
+                old = None if held is None else _read(held.file)
+                if held is None or old or not is_coming(os.fstat(held.file)):
                     new = change(old)
                     if new == old:
-                        self._keep(path, file)
+                        self._keep(path, held)
                         return new
-                    if self._put(path, file, new):
+                    if self._put(path, held, new):
                         return new
             if old == b"":
                 time.sleep(PAUSE)  # another writer has created it, and will write
 
-    def _put(self, path: str, file: int | None, new: bytes | None) -> bool:
+    def _put(self, path: str, held: HeldFile | None, new: bytes | None) -> bool:
         """Write what an update makes; False where another writer created the file meanwhile."""
-        if file is None:
+        if held is None:
             return self._create(path, (new or b"",))
         if new is None:
-            os.remove(path)
+            held.before_it_goes()
+            patiently(os.remove, path)
         elif self._durability == "overwrite":
-            self._overwrite(file, (new,))
+            self._overwrite(held.file, (new,))
             return True
         else:
             unfinished = self._write_unfinished(path, (new,))
             try:
+                held.before_it_goes()
                 _replace(unfinished, path)
             finally:
                 _remove(unfinished)
         self._note(path)
         return True
 
-    def _keep(self, path: str, file: int | None) -> None:
+    def _keep(self, path: str, held: HeldFile | None) -> None:
         """Sync what an update leaves as it is: its writer may have been killed before it did."""
-        if self._durability == "durable" and file is not None:
-            os.fsync(file)
+        if self._durability == "durable" and held is not None:
+            os.fsync(held.file)
             self._note(path)
 
     def remove(self, path: str, *, check: Callable[[bytes], None] | None = None) -> None:
@@ -197,35 +202,37 @@ class FileWriter:
             try:
                 # of a link, the link goes and not the file
                 if not os.path.islink(path):
-                    with self._held(path, replaces=True) as file:
-                        if file is not None:
-                            _check(file, check)
-                            os.remove(path)
+                    with self._held(path, replaces=True) as held:
+                        if held is not None:
+                            _check(held.file, check)
+                            held.before_it_goes()
+                            patiently(os.remove, path)
                 else:
                     os.remove(path)
-            except PermissionError:  # no lock for those who may not write the file; or Windows
+            except PermissionError:  # no lock for those who may not write the file
                 os.remove(path)
             self._note(path)
 
     @contextlib.contextmanager
-    def _held(self, path: str, *, replaces: bool = False) -> Iterator[int | None]:
-        """Hold the lock of a file, and give its descriptor; None where it is missing."""
+    def _held(self, path: str, *, replaces: bool = False) -> Iterator[HeldFile | None]:
+        """Hold the lock of a file, and open it; None where it is missing."""
         while True:
-            try:
-                file = os.open(path, UPDATE)
-            except (FileNotFoundError, NotADirectoryError):
-                check_no_dangling_link(path)
-                yield None
-                return
-            try:
-                check_is_file(file, path)
-                warn = _ignore if replaces else self._warn
-                with writing(file, path, warn, gives_way=replaces):
-                    if _is_current(file, path):
-                        yield file
-                        return
-            finally:
-                os.close(file)
+            with in_turn():
+                try:
+                    held = HeldFile(patiently(os.open, path, UPDATE))
+                except (FileNotFoundError, NotADirectoryError):
+                    check_no_dangling_link(path)
+                    yield None
+                    return
+                try:
+                    check_is_file(held.file, path)
+                    warn = _ignore if replaces else self._warn
+                    with writing(held.file, path, warn, gives_way=replaces):
+                        if _is_current(held.file, path):
+                            yield held
+                            return
+                finally:
+                    held.close()
 
     def _create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
         """Create a file with all of its content; False if another writer created it first."""
@@ -383,7 +390,7 @@ def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
 
 def _remove(unfinished: str) -> None:
     with contextlib.suppress(FileNotFoundError):
-        os.remove(unfinished)
+        patiently(os.remove, unfinished)
 
 
 def _target(path: str) -> str:
@@ -403,7 +410,7 @@ def _replace(unfinished: str, path: str) -> None:
                 os.chown(unfinished, old.st_uid, old.st_gid)
         if old.st_mode != new.st_mode:
             os.chmod(unfinished, stat.S_IMODE(old.st_mode))
-    os.replace(unfinished, path)
+    patiently(os.replace, unfinished, path)
 
 
 def _is_current(file: int, path: str) -> bool:

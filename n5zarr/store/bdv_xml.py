@@ -14,11 +14,10 @@ from n5zarr.conventions.bdv import parse_xml, problem_of
 from n5zarr.conventions.bdv_settings import parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.path import local_path
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Update, read_key
-from n5zarr.storage.url import is_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.storage.url_store import without_secrets
 from n5zarr.store.n5_store import N5Store
 

@@ -17,9 +17,9 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
 )
-from n5zarr.format.path import join, local_path, normalize_path
+from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.place import place_of
-from n5zarr.storage.url import is_chain, is_url, store_of_url, tolerant
+from n5zarr.storage.url import is_chain, is_url, local_path, store_of_url, tolerant
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:

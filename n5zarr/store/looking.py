@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import suppress
 from itertools import islice
@@ -54,7 +55,7 @@ def _message(opened: N5Store, path: str, expected: str) -> str:
     if opened.node("") is None:
         return root_message(opened.container, opened.storage, opened.ask)
     message = f"{opened}: /{path}: expected {expected}, got nothing"
-    name = str(opened).rstrip("/").rpartition("/")[2]
+    name = str(opened).replace(os.sep, "/").rstrip("/").rpartition("/")[2]
     if path.partition("/")[0] == name:
         return f"{message}; {name} is given twice"
     above, node = _nearest(opened, path)

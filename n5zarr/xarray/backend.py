@@ -37,8 +37,9 @@ from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
-from n5zarr.format.path import join, local_path
+from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, each_once
+from n5zarr.storage.url import local_path
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -365,6 +366,7 @@ def test_a_killed_rechunk_is_finished_before_another_one(
     assert [file.name for file in mine.parent.iterdir()] == ["mine.n5"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 def test_two_runs_of_rechunk_in_one_container_do_not_disturb_each_other(mine: Path) -> None:
     refused: list[str] = []
 

@@ -34,7 +34,7 @@ FLOW = ("store", "storage", "container")
 EVERYWHERE = re.compile(
     r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*"
     r"|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.is_told"
-    r"|storage\.files\.(_.*|check_.*|is_unfinished|is_coming|unfinished_name)"
+    r"|storage\.files\.(_.*|check_.*|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
     r"|storage\.writing\.(_.*|sync_directories|FileWriter\.(_.*|note_directory)))"
 )
 

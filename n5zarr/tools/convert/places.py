@@ -13,11 +13,11 @@ from zarr.storage import StorePath
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import ZARR_DOCUMENTS
-from n5zarr.format.path import join, local_path, normalize_path
+from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Get
-from n5zarr.storage.url import is_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
@@ -100,7 +100,7 @@ def _zarr_node(
         return None
     if isinstance(place.location, Store):
         storage = open_storage(place.location, storage_options=place.storage_options)
-    elif any(name.endswith(".n5") for name in os.fspath(place.location).split("/")):
+    elif any(name.endswith(".n5") for name in _names(os.fspath(place.location))):
         return None
     else:
         options = place.storage_options
@@ -160,13 +160,18 @@ def _split(
     text = os.fspath(place.location)
     if not is_url(text):
         text = str(Path(local_path(text)).expanduser().absolute())
-    names = text.split("/")
+    names = _names(text)
     zarr = [n for n, name in enumerate(names, 1) if name.endswith(".zarr")]
     n5 = [n for n, name in enumerate(names, 1) if name.endswith(".n5")]
     ends = sorted([*zarr, *n5]) if to is None else [*zarr, *n5]
     n_root = ends[0] if ends else len(names)
     inner = normalize_path("/".join(names[n_root:]))
     return "/".join(names[:n_root]), join(inner, place.path), place.storage_options
+
+
+def _names(place: str) -> list[str]:
+    """Return the names in a URL or path, which Windows separates by backslashes."""
+    return place.replace(os.sep, "/").split("/")
 
 
 def _format(root: object, path: str) -> Format:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.validate.parts import Done
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping
 
     from n5zarr.format.lenient_json import JSON
@@ -65,7 +65,11 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
             lines.flush()
 
         yield State(done, note)
-    path.unlink(missing_ok=True)  # another run of the same check may be done first
+    try:
+        path.unlink(missing_ok=True)  # another run of the same check may be done first
+    except PermissionError:
+        if os.name != "nt":  # Windows keeps it while another run has it open, which removes it
+            raise
 
 
 def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, Done]:

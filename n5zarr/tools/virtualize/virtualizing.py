@@ -11,8 +11,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.path import local_path
-from n5zarr.storage.url import is_url, store_of_url, tolerant
+from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.store.location import open_container
 from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup

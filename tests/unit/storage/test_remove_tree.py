@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from n5zarr.storage.files import remove_tree
+from n5zarr.storage.removing import remove_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

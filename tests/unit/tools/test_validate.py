@@ -393,10 +393,10 @@ def test_a_state_that_is_no_text_is_refused(root: Path) -> None:
 
 
 def test_two_runs_of_a_check_may_share_a_state(tmp_path: Path) -> None:
-    with open_state(tmp_path / "state", {"container": "c"}):
-        with open_state(tmp_path / "state", {"container": "c"}):
-            pass
-        assert not (tmp_path / "state").exists()
+    state, job = tmp_path / "state", {"container": "c"}
+    with open_state(state, job), open_state(state, job):
+        pass
+    assert not (tmp_path / "state").exists()
 
 
 def test_findings_survive_json() -> None:

@@ -1,0 +1,107 @@
+"""Local files: remove single ones, whole nodes, and directories that became empty."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.files import is_unfinished, patiently, unfinished_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["prune", "remove", "remove_tree"]
+
+
+def remove(path: Path | str) -> None:
+    """Remove a file; do nothing where it is missing or a directory.
+
+    N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be removed.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        patiently(os.remove, path)
+
+
+def remove_tree(
+    path: Path, *, keep_top: bool = False, sync: Callable[[set[str]], None] | None = None
+) -> None:
+    """Remove a directory and everything in it; links are removed, not followed.
+
+    N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
+    It gets the name of an unfinished file first: others see all of it or nothing, also where this
+    is interrupted, and never a dataset that has lost blocks, or its document, which would be a
+    group.
+
+    Parameters
+    ----------
+    path : Path
+        The directory.
+    keep_top : bool
+        Whether to remove only what is in it.
+    sync : callable, optional
+        Takes directories in which names have changed, before anything in them is removed.
+    """
+    hidden, changed = list[tuple[str, str]](), set[str]()
+    tops = [path] if not keep_top else list(path.iterdir()) if path.is_dir() else []
+    for top in tops:
+        if top.is_dir() and not top.is_symlink():
+            with contextlib.suppress(FileNotFoundError):
+                hidden.append((os.fspath(top), _hidden(top)))
+                moved = hidden[-1][0] != hidden[-1][1]
+                changed |= {os.fspath(top.parent)} if moved else _remove_documents(top)
+        elif keep_top or top.is_symlink():
+            remove(top)
+    if sync is not None:
+        try:
+            sync(changed)
+        except OSError:  # the old names may be on the disk: nothing of them may be lost
+            for name, moved_to in hidden:
+                with contextlib.suppress(OSError):  # others may have made it anew
+                    os.rename(moved_to, name)
+            raise
+    for _, name in hidden:
+        _remove_hidden(name)
+
+
+def _remove_hidden(name: str) -> None:
+    """Remove a directory with all in it; once more if that fails, since no one would find it."""
+    try:
+        shutil.rmtree(name)
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            patiently(shutil.rmtree, name)
+
+
+def _remove_documents(path: Path) -> set[str]:
+    """Remove all documents below a directory; return the directories in which there was one."""
+    found: set[str] = set()
+    for directory, _, names in os.walk(path):
+        if ATTRIBUTES_JSON in names:
+            remove(os.path.join(directory, ATTRIBUTES_JSON))
+            found.add(directory)
+    return found
+
+
+def _hidden(path: Path) -> str:
+    """Rename a directory so that no reader sees it; return its name, the old one if it stays."""
+    name = os.fspath(path)
+    if is_unfinished(path.name):
+        return name
+    hidden = unfinished_name(name)
+    try:
+        os.rename(name, hidden)
+    except OSError:  # a mount point, or one may not write into the directory above
+        return hidden if os.path.lexists(hidden) else name  # file systems of networks err
+    return hidden
+
+
+def prune(path: Path, *, keep_top: bool = False) -> None:
+    """Remove a directory's empty subdirectories, and the directory itself if it is then empty."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        if not (keep_top and Path(directory) == path):
+            with contextlib.suppress(OSError):  # not empty, or gone
+                Path(directory).rmdir()
