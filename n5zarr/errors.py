@@ -90,7 +90,7 @@ class N5Error(Exception):
         return _rebuild, (type(self), self.__dict__.copy())
 
     def located(self, where: str) -> Self:
-        """Set where the error happened, unless that is known already.
+        """Set where the error happened, unless it is already known.
 
         Parameters
         ----------

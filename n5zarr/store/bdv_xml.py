@@ -155,7 +155,7 @@ def xml_file(
     location : path, URL or zarr store
         Any location; only its name decides.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     """
     place = place_of(location, storage_options)
     if place.path or not isinstance(place.location, str | os.PathLike):

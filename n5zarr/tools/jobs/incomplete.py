@@ -64,7 +64,7 @@ def begin(
     job : mapping
         What is done, and how: an interrupted run is resumed by the same job only.
     resume : bool
-        Whether to go on with an interrupted run.
+        Whether to continue an interrupted run.
     run : str, optional
         A name of this run, which :func:`confirm` asks for.
 

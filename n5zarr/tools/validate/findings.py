@@ -249,17 +249,17 @@ class Finding:
     severity : {"error", "warning", "note"}
         See :data:`Severity`.
     kind : str
-        See :data:`KINDS`, also for what each means and what to do.
+        See :data:`KINDS` for the meaning of each kind and what to do.
     path : str
-        Of the group or dataset, below the root of the container.
+        Path of the group or dataset, below the root of the container.
     message : str
-        What was expected, what was found, and the way out.
+        What was expected, what is stored, and what to do.
     block : tuple of int, optional
-        Position of the block in the grid, N5 order (x first).
+        Grid position of the block, N5 order (x first).
     file : str, optional
         The file, below the root of the container.
     repair : {"clean", "quarantine"}, optional
-        Which repair takes care of it: ``clean_leftovers`` or ``quarantine_blocks``.
+        The repair for it: ``clean_leftovers`` or ``quarantine_blocks``.
     """
 
     severity: Severity
@@ -292,7 +292,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Finding:
-        """Make a finding of what :meth:`to_json` returned."""
+        """Create a finding from the result of :meth:`to_json`."""
         block = members.get("block")
         return cls(**{**members, "block": None if block is None else tuple(block)})
 
@@ -328,15 +328,15 @@ class Validation:
     container : str
         The container.
     path : str
-        The node below its root from which on it was checked.
+        The node below the root at which the check began.
     findings : tuple of Finding
         All problems, in no particular order of blocks.
     n_groups, n_datasets, n_blocks : int
-        How much was checked.
+        Numbers of nodes and blocks that were checked.
     n_bytes : int
         Size of the blocks as stored.
     seconds : float
-        How long it took, without what an interrupted check had done before.
+        Duration of the check, without the earlier part of an interrupted check.
     deep : bool
         Whether every block was decoded.
     """

@@ -42,7 +42,7 @@ def members_of(
     Raises
     ------
     FileNotFoundError
-        No node is at the path.
+        No node exists at the path.
     """
     node = store.node(path)
     if node is None:
