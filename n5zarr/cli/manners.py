@@ -1,4 +1,4 @@
-"""What every command does: ``-h``, ``-v`` and ``-q`` before or after its name, help that folds."""
+"""Options of every command: ``-h``, ``-v`` and ``-q`` before or after its name, help that folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands that start a server share: its address, and its end."""
+"""Options and the shutdown that the commands with a server share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BigDataViewer's XML as the place of a container: read it, and find what it names."""
+"""Open containers by BigDataViewer's XML: read it, and find the container that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``n5zarr.rechunk``: give datasets of a local container other blocks or another compression."""
+"""``n5zarr.rechunk``: change the block size or compression of datasets in a local container."""
 
 from __future__ import annotations
 

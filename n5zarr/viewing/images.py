@@ -1,7 +1,7 @@
-"""Find the images of a container, whatever convention describes them.
+"""Find the images of a container, whichever convention describes them.
 
-What is an image, and of what levels, axes and channels, is what a conversion to OME-Zarr would
-write: viewers, pictures and readers of other programs then all show the same.
+Images, their levels, axes and channels are those that a conversion to OME-Zarr would write: so
+viewers, pictures and plugins of other programs all show the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tell whether a location is N5, for programs that ask many readers."""
+"""Recognise whether a location is N5, for programs that ask many readers."""
 
 from __future__ import annotations
 

@@ -73,10 +73,9 @@ def open_bdv(
     -------
     DataTree
         A node ``s0``, ``s1``, ... for each level, with a variable ``data`` with the dimensions
-        ``setup``, ``timepoint`` and those of space, which dask reads in whole blocks. If size, data
-        type or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without the
-        dimension ``setup``; if registrations differ between time points, they are
-        ``setup0/timepoint0/s0``.
+        ``setup``, ``timepoint`` and those of space, which dask reads in whole blocks. If size, type
+        or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without dimension
+        ``setup``; if registrations differ between time points, ``setup0/timepoint0/s0``.
 
         Names in the XML are coordinates of ``setup``, each with an index: ``setup_name``,
         ``channel``, ``angle``, ``tile``, ``illumination``. ``tile_x``, ``tile_y``, ``tile_z`` are

@@ -78,22 +78,19 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     compression : mapping or None, optional
         As in ``attributes.json``. None means raw.
     chunks : mapping of dimension to int, "auto" or None, optional
-        Extent of a block in elements. For missing dimensions and ``"auto"``: about a million
-        elements a block. None: the chunks of the file from which the data were opened, else
-        ``"auto"``.
+        Extent of a block in elements. Missing dimensions and ``"auto"``: about a million elements a
+        block. None: the chunks of the file from which the data were opened, else ``"auto"``.
     compute : bool, optional
         Whether to write the data now. If not, write only metadata, and return a dask object.
     mode : {"w", "w-", "a", "r+"}, optional
         As in ``to_zarr``: ``"w"`` removes an existing node, ``"w-"`` (default) fails if one exists,
-        ``"a"`` adds and overwrites variables, ``"r+"`` (default with ``region``) writes only
-        elements.
+        ``"a"`` adds and overwrites variables, ``"r+"`` (default with ``region``) only elements.
     region : mapping of dimension to slice or "auto", or "auto", optional
         The part of existing datasets to write. ``"auto"`` finds it from the coordinates.
     append_dim : str, optional
         The dimension along which existing datasets grow.
     storage_options, durability : optional
-        Options of fsspec, for a URL; and as for :class:`~n5zarr.N5Store`. An open store keeps its
-        own options.
+        Options of fsspec, for a URL; and as for :class:`~n5zarr.N5Store`. Open stores keep theirs.
 
     Returns
     -------
@@ -110,9 +107,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
 
     Notes
     -----
-    The fill value is 0, and every block that is not all zero is written: other tools read the same
-    values. dask's chunks are merged into blocks; regions of several tasks must begin and end at
-    block boundaries.
+    The fill value is 0, and every block that is not all zero is written: other tools see the same.
+    dask's chunks are merged into blocks; regions of several tasks must consist of whole blocks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``n5zarr.compare``: what differs between two arrays, or two groups with all below them."""
+"""``n5zarr.compare``: find the differences between two arrays, or two groups with all below."""
 
 from __future__ import annotations
 

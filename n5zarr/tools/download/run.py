@@ -106,9 +106,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     select : str, optional
         Pattern of the paths of datasets below ``store``, such as ``"em/s*"``.
     box : sequence of slice, optional
-        Start and stop along each axis, in elements, C order. If datasets have different shapes, the
-        box counts elements of the largest; the others use the same region, by scale and
-        translation.
+        Start and stop along each axis, in elements of the largest dataset, C order. Other datasets
+        use the same region, by their scale and translation.
     dry_run : bool, optional
         Count the blocks to load, and write nothing.
     overwrite : bool, optional

@@ -1,4 +1,4 @@
-"""Refer to all chunks of a hierarchy, some at a time, and count what is copied."""
+"""Refer to all chunks of a hierarchy, in batches, and count the bytes that are copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write references of kerchunk: one JSON file, or Parquet files for very many references.
+"""Write kerchunk references: one JSON file, or Parquet files for very many references.
 
 Specification: https://fsspec.github.io/kerchunk/spec.html, version 1. fsspec's reference file
 system reads both. JSON is written here: VirtualiZarr writes one xarray Dataset, so no groups and no

@@ -1,4 +1,4 @@
-"""The web application: what is opened by its keys, and a page about it."""
+"""The web application: serve an open container by its keys, and pages about it."""
 
 from __future__ import annotations
 

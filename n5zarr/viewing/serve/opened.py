@@ -1,4 +1,4 @@
-"""What is served: a location in a container, opened once, and its images, found when asked for."""
+"""Hold what is served: a location in a container, opened once, and its images, found on request."""
 
 from __future__ import annotations
 

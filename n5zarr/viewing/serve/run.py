@@ -1,4 +1,4 @@
-"""Run the web application: a server in a thread of its own."""
+"""Run the web application: a server in its own thread."""
 
 from __future__ import annotations
 
