@@ -114,7 +114,7 @@ def _rebuild(cls: type[N5Error], state: dict[str, object]) -> N5Error:
 
 
 class N5FormatError(N5Error, ValueError):
-    """What is stored violates the N5 format."""
+    """The stored data violate the N5 format."""
 
 
 @dataclass(frozen=True, slots=True)
