@@ -90,7 +90,7 @@ class N5Error(Exception):
         return _rebuild, (type(self), self.__dict__.copy())
 
     def located(self, where: str) -> Self:
-        """Set where the error happened, unless that is known already.
+        """Set where the error happened, unless it is already known.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ def _rebuild(cls: type[N5Error], state: dict[str, object]) -> N5Error:
 
 
 class N5FormatError(N5Error, ValueError):
-    """What is stored violates the N5 format."""
+    """The stored data violate the N5 format."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Zarr arrays and groups that read and write boxes of local datasets with the compiled kernel.
 
-The logger of this module tells at DEBUG what is left to zarr, and why.
+The logger of this module logs at DEBUG what is left to zarr, and why.
 """
 
 from __future__ import annotations

@@ -71,15 +71,15 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     ----------
     store : path, URL or zarr store
         A container, which is created if it does not exist, or a location in one:
-        ``"new.n5/em/s0"``. An :class:`N5Store` is used as it is.
+        ``"new.n5/em/s0"``. An :class:`N5Store` keeps its options.
     path : str, optional
         Path of the dataset below ``store``.
     shape : sequence of int, optional
-        Extent in elements; by default that of ``data``. It and all parameters for each axis are in
-        the order of ``axis_order``.
+        Extent in elements; by default that of ``data``. This and all other parameters for each axis
+        are in the order of ``axis_order``.
     dtype : dtype, optional
-        One of N5's ten numeric types; by default that of ``data``. Any other type of zarr's is
-        stored in the nearest of them, or as strings, together with a record of the original type.
+        One of N5's ten numeric types; by default that of ``data``. Any other zarr type is stored in
+        the nearest N5 type, or as strings, together with a record of the original type.
     data : array_like, optional
         The elements to write.
     chunks : sequence of int or "auto", optional
@@ -97,16 +97,16 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     axes, units : sequence of str, optional
         Name and unit of each axis.
     resolution, offset : sequence of float, optional
-        Distance between elements, and position of the first one, in ``units``, where all viewers
-        find them; ``s0``, ``s1``, ... become levels of one image.
+        Distance between elements, and position of the first one, in ``units``; written where all
+        viewers find them. ``s0``, ``s1``, ... become levels of one image.
     attributes : mapping, optional
-        Other attributes, stored as they are.
+        Other attributes, stored unchanged.
     axis_order : {"C", "F"}, optional
         ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: ``(x, y, z)`` does.
     overwrite : bool, optional
-        Whether an existing node is removed first, with everything below it.
+        Whether to remove an existing node first, with everything below it.
     storage_options, durability : optional
-        Of fsspec, with a URL; and as for :class:`N5Store`. One that is given keeps its own.
+        Options of fsspec, for a URL; and as for :class:`N5Store`. An open store keeps its own.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The zarr arrays of a container, which say what they are in N5's terms."""
+"""Zarr arrays and groups of a container that describe themselves in N5's terms."""
 
 from __future__ import annotations
 

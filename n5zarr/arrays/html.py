@@ -1,4 +1,4 @@
-"""How arrays and groups show themselves in notebooks: by whom is set from above."""
+"""Let a higher layer define how notebooks display arrays and groups."""
 
 from __future__ import annotations
 

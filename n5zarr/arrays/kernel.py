@@ -1,9 +1,9 @@
-"""Read and write boxes of a local dataset through the compiled kernel, where it is built.
+"""Read and write boxes of a local dataset through the compiled kernel, if it is built.
 
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
 the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
 blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.pipeline`, which does the
-same in Python. The logger of this module tells at DEBUG what the kernel reads and leaves, and why.
+same in Python. The logger of this module logs at DEBUG what the kernel reads and leaves, and why.
 """
 
 from __future__ import annotations

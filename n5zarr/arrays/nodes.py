@@ -1,6 +1,6 @@
-"""Make zarr's arrays and groups of nodes that n5zarr has read, without zarr's event loop.
+"""Create zarr arrays and groups for nodes that n5zarr has read, without zarr's event loop.
 
-What they hold is what zarr makes of the document that the store serves.
+Their contents equal what zarr creates from the document that the store serves.
 """
 
 from __future__ import annotations

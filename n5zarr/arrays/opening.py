@@ -57,29 +57,27 @@ def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's
     ----------
     store : path, URL or zarr store
         A container, or a location in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
-        root of the container is the first name that ends in ``.n5``. Without one, it is the topmost
-        directory of an unbroken chain, from the location upwards, in which each has an
+        root of the container is the first part of the path that ends in ``.n5``. Without one, it is
+        the topmost directory of an unbroken chain, from the location upwards, in which each has an
         ``attributes.json``. An :class:`N5Store` keeps its options; by default, it is read as v3.
     mode : {"r", "r+", "a", "w", "w-"}, optional
         As in :func:`zarr.open`: read only; read and write an existing node; create a group if
-        nothing exists; create a new group in any case; create a group, or raise if something
-        exists. :func:`create_array` creates arrays.
+        nothing exists; create a new group in any case; create a group, or raise if a node exists.
+        :func:`create_array` creates arrays.
     path : str, optional
         Node below ``store``.
     axis_order : {"C", "F"}, optional
         ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: ``(x, y, z)``.
     storage_options, durability : optional
-        Of fsspec, with a URL; and as for :class:`N5Store`. One that is given keeps its own.
+        Options of fsspec, for a URL; and as for :class:`N5Store`. An open store keeps its own.
     dtype, ndim, shape, chunks, compression : optional
-        Conditions that the array must meet, in the order of ``axis_order``; one that differs is
-        refused. Only the given members of a compression are compared. With the modes ``"r"`` and
-        ``"r+"`` only.
+        Conditions that the array must meet, in the order of ``axis_order``; an array that differs
+        is refused. Of a compression, only the given members are compared. Only with the modes
+        ``"r"`` and ``"r+"``.
     assume_metadata : mapping, optional
-        The document of the dataset, with N5's own keys, used instead of the stored one, which need
-        not exist.
+        A document with N5's own keys to use instead of the stored one, which need not exist.
     delete_existing : bool, optional
-        Whether an existing node is removed first; with the modes ``"a"``, ``"w"`` and ``"w-"``
-        only.
+        Whether to remove an existing node first; only with the modes ``"a"``, ``"w"`` and ``"w-"``.
     fill_missing : bool, optional
         Whether missing blocks read as the fill value; otherwise reading one is an error.
 

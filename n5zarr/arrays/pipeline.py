@@ -1,7 +1,7 @@
 """A codec pipeline that reads and writes the blocks of a dataset, many at a time.
 
 zarr asks its configured pipeline class for a pipeline for each array that it opens. Importing
-n5zarr makes :class:`N5CodecPipeline` that class where nobody has configured another one; with the
+n5zarr makes :class:`N5CodecPipeline` that class unless another one is configured; with the
 environment variable ``N5ZARR_PIPELINE=0`` it does not. For arrays of an ``N5Store``, in every
 presentation, the blocks of a batch of chunks go to the compiled kernel, or are read from a server
 concurrently; no chunk is made for zarr's codecs to decode. For all other arrays the class gives

@@ -1,7 +1,7 @@
 """Read and write blocks that are not local files: on servers, in archives, in memory.
 
-As many blocks are on the wire at a time as the store allows; each is decoded or encoded in a thread
-meanwhile. Only these are in memory beside the output.
+Requests as many blocks at a time as the store allows, and decodes or encodes each in a thread at
+the same time. Only these blocks are in memory beside the output.
 """
 
 from __future__ import annotations

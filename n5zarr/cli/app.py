@@ -72,9 +72,9 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Look into N5 containers, copy and convert them, change and check them.
+    """Inspect, copy, convert, change and check N5 containers.
 
-    PATH is a local path or a URL, of a container or of a group or dataset in it:
+    PATH is a local path or a URL of a container, or of a group or dataset in it:
     data.n5/em/s0, s3://bucket/data.n5.
     """
 

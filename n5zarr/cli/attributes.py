@@ -27,7 +27,7 @@ def attrs(
         str, typer.Argument(metavar="KEY", help="An attribute, such as a/b or a/b[2].")
     ] = "",
     value: Annotated[
-        str | None, typer.Argument(metavar="VALUE", help="JSON; what is no JSON is text.")
+        str | None, typer.Argument(metavar="VALUE", help="JSON; anything else is text.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the attribute KEY.")] = False,
     option: Options = None,
@@ -35,11 +35,11 @@ def attrs(
 ) -> None:
     """Print, set or remove attributes of a group or dataset.
 
-    Without KEY, print all attributes; with KEY, the one, and end with status 1 if it is missing;
-    with VALUE, set it. All other attributes keep their order and spelling.
+    Without KEY, print all attributes; with KEY, print this attribute, or end with status 1 if it
+    is missing; with VALUE, set it. All other attributes keep their order and spelling.
 
     Keys are Java's attribute paths: a/b is the member b of a, a/b[2] the third item of a list; a
-    backslash before / or [ makes it a part of the name. Write -- before a VALUE with a minus:
+    backslash before / or [ makes it part of the name. Put -- before a VALUE with a minus:
     n5zarr attrs PATH offset -- -5.
     """
     if remove and (value is not None or not key):

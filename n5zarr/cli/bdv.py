@@ -1,4 +1,4 @@
-"""How ``tree`` and ``info`` print what BigDataViewer's XML says."""
+"""Print the contents of BigDataViewer's XML for ``tree`` and ``info``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands share: arguments, options, errors in one line, output as JSON."""
+"""Define what all commands share: arguments, options, errors in one line, output as JSON."""
 
 from __future__ import annotations
 
@@ -79,17 +79,21 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What runs it: threads, processes, or a dask scheduler such as tcp://host:8786. "
+        help="Run on threads, processes, or a dask scheduler such as tcp://host:8786. "
         "Default: threads.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Number of threads or processes. Default: the cores."),
+    typer.Option(
+        min=1, metavar="N", help="Number of threads or processes. Default: one for each core."
+    ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
+]
 
 type Described = dict[str, Any]
 """JSON from `describe` or `describe_tree`, or a part of it."""

@@ -45,9 +45,9 @@ Codec = Annotated[
 def convert(
     source: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="N5 or Zarr, all or a part; or BigDataViewer's XML."),
+        typer.Argument(metavar="SRC", help="N5 or Zarr, whole or a part; or BigDataViewer's XML."),
     ],
-    destination: Annotated[str, typer.Argument(metavar="DST", help="What SRC becomes.")],
+    destination: Annotated[str, typer.Argument(metavar="DST", help="Where to write the copy.")],
     to: Annotated[
         Literal["zarr", "zarr2", "n5"] | None,
         typer.Option(help="Format of DST: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
@@ -61,14 +61,14 @@ def convert(
         typer.Option(metavar="GLOB", help="Arrays to leave out. May be repeated."),
     ] = None,
     level: Annotated[
-        int | None, typer.Option(metavar="N", help="Of pyramids, copy level N alone.")
+        int | None, typer.Option(metavar="N", help="Copy only level N of pyramids.")
     ] = None,
     ome: Annotated[
         bool, typer.Option("--ome", help="Write OME-Zarr 0.5: images with axes, units and scale.")
     ] = False,
     labels: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="With --ome, images of labels. May be repeated."),
+        typer.Option(metavar="GLOB", help="With --ome, images that are labels. May be repeated."),
     ] = None,
     coords: Annotated[
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
@@ -83,7 +83,7 @@ def convert(
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare all values before DST appears.")
+        bool, typer.Option("--verify", help="Compare all values before DST can be opened.")
     ] = False,
     dry_run: DryRun = False,
     scheduler: Scheduler = None,
@@ -91,10 +91,10 @@ def convert(
     option: Options = None,
     debug: Debug = False,
 ) -> None:
-    """Copy N5 or Zarr to N5 or Zarr: a dataset, a group or all of it.
+    """Copy N5 or Zarr to N5 or Zarr: a dataset, a group or a container.
 
-    Where chunks and compression stay, stored bytes are passed through. Sizes are in C order (z, y,
-    x). DST can be opened when it is complete.
+    If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x). DST can
+    be opened only when it is complete.
     """
     with errors_in_one_line(debug=debug):
         options = storage_options(option)
@@ -136,10 +136,10 @@ def rechunk(
     workers: Workers = None,
     debug: Debug = False,
 ) -> None:
-    """Give the datasets below PATH other blocks or another compression, in place.
+    """Change the block size or compression of the datasets below PATH, in place.
 
-    They are written beside the container, into .NAME.rechunk, and compared; then each takes the
-    place of the old one. Only for local containers that no other program writes meanwhile.
+    Write the new datasets beside the container, into .NAME.rechunk, and compare them; then each
+    replaces the old one. Only for local containers that no other program is writing.
     """
     with errors_in_one_line(debug=debug):
         with progress_bar() as show:

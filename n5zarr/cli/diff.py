@@ -36,7 +36,7 @@ _LONGEST = 60  # characters of a value in a line
 
 def diff(
     first: Annotated[str, typer.Argument(metavar="A", help="N5 or Zarr: path or URL of a node.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The node to compare it with.")],
     attributes: Annotated[
         bool, typer.Option("--attributes/--no-attributes", help="Compare attributes.")
     ] = True,
@@ -44,7 +44,7 @@ def diff(
         bool, typer.Option("--values/--no-values", help="Compare the values of arrays.")
     ] = True,
     tolerance: Annotated[
-        float, typer.Option(min=0, metavar="X", help="Difference of numbers that counts as none.")
+        float, typer.Option(min=0, metavar="X", help="Ignore differences of numbers up to X.")
     ] = 0,
     as_json: AsJson = False,
     scheduler: Scheduler = None,
@@ -54,8 +54,8 @@ def diff(
 ) -> None:
     """Compare two arrays, groups or containers, of N5 or Zarr.
 
-    Print what differs: nodes, shapes, data types, axes, attributes, values. How they are stored is
-    not compared. A missing block equals the fill value, and NaN equals NaN.
+    Print the differences: nodes, shapes, data types, axes, attributes, values. Ignore how they are
+    stored. A missing block equals the fill value, and NaN equals NaN.
 
     The exit status is 0 if they are equal, 1 if they differ, and 2 if a node cannot be read.
     """

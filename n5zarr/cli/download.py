@@ -30,7 +30,7 @@ def download(
         str, typer.Argument(metavar="URL", help="A container, or a group or dataset in one.")
     ],
     directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="New local container, or that of an earlier run.")
+        str, typer.Argument(metavar="DIR", help="New local container, or one from an earlier run.")
     ],
     path: Annotated[
         list[str] | None,
@@ -41,7 +41,7 @@ def download(
     ] = None,
     box: Annotated[
         str | None,
-        typer.Option(metavar="BOX", help="Elements in C order: z0:z1,y0:y1,x0:x1; : for all."),
+        typer.Option(metavar="BOX", help="Elements in C order: z0:z1,y0:y1,x0:x1; : selects all."),
     ] = None,
     dry_run: DryRun = False,
     overwrite: Annotated[
@@ -53,12 +53,12 @@ def download(
 ) -> None:
     """Copy a part of a container to local files, as N5, byte for byte.
 
-    Datasets keep their paths and dimensions; blocks outside of the BOX are missing and read as 0.
-    The documents of the groups above come along. In a pyramid the BOX is one of the largest level,
-    and the same place in the others.
+    Datasets keep their paths and dimensions; blocks outside the BOX are missing and read as 0. The
+    documents of the parent groups are copied, too. In a pyramid the BOX counts elements of the
+    largest level; the other levels use the same physical region.
 
-    Blocks that are there with the same size are not loaded again: repeat an interrupted command to
-    go on, or download another BOX into the same DIR.
+    Blocks that exist with the same size are not loaded again: repeat an interrupted command to
+    continue, or download another BOX into the same DIR.
     """
     with errors_in_one_line(debug=debug):
         with progress_bar() as show:

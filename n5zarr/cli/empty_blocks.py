@@ -38,9 +38,9 @@ def rm_empty(
 ) -> None:
     """Remove stored blocks that hold only the fill value.
 
-    They read as before: missing blocks of N5 are zero. Of a group, all datasets below are looked
-    through. Local blocks may be written by other programs meanwhile. Damaged blocks stay; the exit
-    status is 2 then.
+    Datasets read as before, because missing blocks read as zero. For a group, check all datasets
+    below it. Other programs may write local blocks at the same time. If blocks are damaged, they
+    stay, and the exit status is 2.
     """
     with errors_in_one_line(debug=debug):
         options = storage_options(option)

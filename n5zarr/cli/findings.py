@@ -1,4 +1,4 @@
-"""How ``validate`` prints what it found: alike findings in one row of a table."""
+"""Print the findings of ``validate``: similar findings share a row of a table."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def tree(
     ] = "",
     limit: Annotated[
         int | None,
-        typer.Option(min=0, help="Nodes of each group; 0 is all. If not given 100, in JSON all."),
+        typer.Option(min=0, help="Nodes of each group; 0: all. Default: 100, in JSON all."),
     ] = None,
     option: Options = None,
     debug: Debug = False,
@@ -76,7 +76,7 @@ def tree(
     """Print the groups and datasets of a container.
 
     Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z).
-    The line of a node that may not be read says why; the exit status is 2 then.
+    If storage refuses to read a node, its line says why, and the exit status is 2.
     """
     if limit is None and not as_json:
         limit = _MOST_NODES
@@ -166,8 +166,8 @@ def info(
 ) -> None:
     """Print the metadata of a group or dataset.
 
-    With --verify, damaged blocks and unfinished files of killed writers are
-    listed, and the exit status is 2 if blocks are damaged. The command validate
+    With --verify, also list damaged blocks and unfinished files of killed
+    writers; the exit status is 2 if blocks are damaged. The command validate
     finds more.
     """
     with errors_in_one_line(debug=debug):

@@ -1,4 +1,4 @@
-"""What every command does: ``-h``, ``-v`` and ``-q`` before or after its name, help that folds."""
+"""Options of every command: ``-h``, ``-v`` and ``-q`` before or after its name, help that folds."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _shared(
             callback=_set_verbosity,
             metavar="",
             show_default=False,
-            help="Tell what is done; -vv: each request.",
+            help="Log each step; -vv: each request.",
         ),
     ] = 0,
     quiet: Annotated[
@@ -113,7 +113,7 @@ def _shared(
             "-q",
             expose_value=False,
             callback=_set_quiet,
-            help="No progress bars and no warnings.",
+            help="Hide progress bars and warnings.",
         ),
     ] = False,
 ) -> None:

@@ -31,8 +31,8 @@ def convert(
 ) -> None:
     """Copy an NWB file to another format.
 
-    OUT appears when it is complete and verified: every group, dataset, link, attribute, data type,
-    value and specification. Targets of links into other files are copied.
+    OUT appears only when it is complete and verified: every group, dataset, link, attribute, data
+    type, value and specification. Targets of links into other files are copied.
     """
     with errors_in_one_line(debug=debug):
         from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing

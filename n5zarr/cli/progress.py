@@ -1,4 +1,4 @@
-"""Show the progress of a long command on a terminal, and let signals end it."""
+"""Show the progress of a long command on a terminal, and let signals stop it."""
 
 from __future__ import annotations
 

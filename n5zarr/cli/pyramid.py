@@ -43,32 +43,32 @@ _Factors = Annotated[
     str,
     typer.Option(
         metavar="2,2,2|auto",
-        help="Elements that become one along each axis, z first as 'n5zarr tree' shows shapes. "
-        "auto: halves the axes of space with the shortest voxels; no channels, no time.",
+        help="Elements to combine along each axis, z first as 'n5zarr tree' shows shapes. "
+        "auto: halve the spatial axes with the shortest voxels, never channels or time.",
     ),
 ]
 _Levels = Annotated[
-    str, typer.Option(metavar="N|auto", help="How many. auto: until one is about a block.")
+    str, typer.Option(metavar="N|auto", help="Number of levels. auto: until one is about a block.")
 ]
 _Method = Annotated[
     Literal["auto", "mean", "mode", "median", "gaussian", "stride"],
     typer.Option(
-        help="How elements become one. auto: mode for bool and for integers of 32 and 64 bits, "
-        "which are labels, else mean."
+        help="How to combine elements. auto: mode for bool and for integers of 32 and 64 bits, "
+        "which are labels; otherwise mean."
     ),
 ]
 _Convention = Annotated[
     Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
-    typer.Option(help="How attributes place the levels. auto: as those of s0, or cosem."),
+    typer.Option(help="Convention for positions of levels. auto: that of s0, or cosem."),
 ]
 _Compression = Annotated[
     str | None, typer.Option(metavar="TYPE", help="Such as gzip or zstd. Default: that of s0.")
 ]
 _Chunks = Annotated[
     str | None,
-    typer.Option(metavar="64,64,64", help="Extent of a block, z first. Default: as in s0."),
+    typer.Option(metavar="64,64,64", help="Size of a block, z first. Default: that of s0."),
 ]
-_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the levels that are there.")]
+_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove existing levels first.")]
 _Memory = Annotated[int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")]
 
 
@@ -92,8 +92,8 @@ def pyramid(
 ) -> None:
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
-    PATH is s0 or its group. The levels appear when all are complete; an
-    interrupted run can be resumed. Blocks of only zeros are not written.
+    PATH is s0 or its group. The levels appear when all are complete; you can
+    resume an interrupted run. Blocks with only zeros are not written.
     """
     with errors_in_one_line(debug=debug):
         given = storage_options(option)

@@ -35,7 +35,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Another name by which requests may call the server, such as that of a proxy. "
+            help="Accept requests under this host name, too, such as that of a proxy. "
             "May be repeated.",
         ),
     ] = None,
@@ -45,10 +45,10 @@ def serve(
     option: Options = None,
     debug: Debug = False,
 ) -> None:
-    """Serve a container over HTTP as Zarr, as OME-Zarr and as it is, for reading.
+    """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
-    Ctrl-C ends it. Meanwhile any web page in a browser on this machine may read the container,
-    but nothing outside of it.
+    Ctrl-C stops the server. While it runs, any web page in a browser on this machine may read the
+    container, but nothing outside it.
     """
     with until_stopped(debug=debug) as wait:
         running = n5zarr.serve(

@@ -1,4 +1,4 @@
-"""What the commands that start a server share: its address, and its end."""
+"""Options and the shutdown that the commands with a server share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Host", "Port", "until_stopped"]
 
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines read.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free port.")]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How ``info --stats`` prints statistics: lines, and the histogram as a picture."""
+"""Print the statistics of ``info --stats``: lines, and the histogram as a picture."""
 
 from __future__ import annotations
 

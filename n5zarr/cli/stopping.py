@@ -1,4 +1,4 @@
-"""Let signals end a long command so that it cleans up."""
+"""Let signals stop a long command so that it cleans up."""
 
 from __future__ import annotations
 

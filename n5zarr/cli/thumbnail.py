@@ -26,13 +26,13 @@ _Size = Annotated[
 ]
 _Level = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Level of the pyramid. Default: that fits the size."),
+    typer.Option(min=0, metavar="N", help="Level of the pyramid. Default: fits the size."),
 ]
 _Position = Annotated[
     str | None,
     typer.Option(
         metavar="Z,Y,X",
-        help="Voxel of full resolution through which the slices go; or by names, such as "
+        help="Position of the slices as a full-resolution voxel, or by names, such as "
         "z=20,t=3. Default: the middle.",
     ),
 ]
@@ -42,9 +42,7 @@ _Channel = Annotated[
 ]
 _Labels = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="GLOB", help="Paths of images whose elements are labels. May be repeated."
-    ),
+    typer.Option(metavar="GLOB", help="Paths of images that are labels. May be repeated."),
 ]
 _All = Annotated[bool, typer.Option("--all", help="Draw all images, with their names.")]
 _Options = Annotated[  # as of other commands, but -o is the file here
@@ -71,7 +69,7 @@ def thumbnail(
 ) -> None:
     """Draw an image: slices through its middle, with a scale bar.
 
-    The first image at PATH is drawn: xy, beside it zy, below it xz, in physical proportions.
+    Draw the first image at PATH: xy, zy beside it, and xz below it, in physical proportions.
     """
     with errors_in_one_line(debug=debug):
         at = _position(position)

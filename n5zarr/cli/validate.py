@@ -39,25 +39,25 @@ _SHOWN = 3  # names in one line
 
 
 _All = Annotated[
-    bool, typer.Option("--all", help="A row for each problem; alike ones share one otherwise.")
+    bool, typer.Option("--all", help="One row for each problem, also for similar ones.")
 ]
 _Clean = Annotated[
-    bool, typer.Option("--clean", help="Remove leftovers of killed writers, an hour old.")
+    bool, typer.Option("--clean", help="Remove leftovers of killed writers, if an hour old.")
 ]
 _Quarantine = Annotated[
     bool, typer.Option("--quarantine", help="Move damaged blocks beside the container.")
 ]
 _Edges = Annotated[
     Literal["pad", "truncate"] | None,
-    typer.Option("--repair-edges", help="Store blocks at the end of datasets alike."),
+    typer.Option("--repair-edges", help="Pad or truncate all blocks at the end of datasets."),
 ]
 _Restore = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="First move blocks back from quarantine in DIR."),
+    typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
 ]
 _State = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Remember what is checked; go on if interrupted."),
+    typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
 ]
 
 
@@ -78,11 +78,11 @@ def validate(
 ) -> None:
     """Check every document and every block of a container, or of a part of it.
 
-    Without --deep, headers, sizes and both ends of each block are checked.
-    A note is about something that is legal, but unusual.
+    Without --deep, check headers, sizes and both ends of each block.
+    A note reports something legal but unusual.
 
     The exit status is 0 if there are no errors or warnings, or if repairs
-    took care of all of them; 1 if there are some; 2 if PATH cannot be checked.
+    solved all of them; 1 if some are left; 2 if PATH cannot be checked.
     """
     with errors_in_one_line(debug=debug):
         options = storage_options(option)

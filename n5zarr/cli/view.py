@@ -34,22 +34,20 @@ def view(
     ] = None,
     labels: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="GLOB", help="Images whose elements are labels, such as seg. May be repeated."
-        ),
+        typer.Option(metavar="GLOB", help="Images that are labels, such as seg. May be repeated."),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+        bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,
     option: Options = None,
     debug: Debug = False,
 ) -> None:
     """Show the images of a container in Neuroglancer, in the browser.
 
-    It needs no internet. Ctrl-C ends it. Meanwhile any web page in a browser on this machine may
-    read the container, but nothing outside of it.
+    This needs no internet. Ctrl-C stops the server. While it runs, any web page in a browser on
+    this machine may read the container, but nothing outside it.
     """
     with until_stopped(debug=debug) as wait:
         shown = n5zarr.view(

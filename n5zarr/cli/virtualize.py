@@ -36,7 +36,7 @@ _Out = Annotated[str, typer.Argument(metavar="OUT", help="*.json, *.parq or *.ic
 _Format = Annotated[
     Literal["json", "parquet", "icechunk"] | None,
     typer.Option(
-        "--format", metavar="FORMAT", help="json, parquet or icechunk. Default: as OUT ends."
+        "--format", metavar="FORMAT", help="json, parquet or icechunk. Default: by suffix of OUT."
     ),
 ]
 _Url = Annotated[
@@ -47,25 +47,25 @@ _Coords = Annotated[
     bool,
     typer.Option(
         "--coords/--no-coords",
-        help="Axes become coordinates, as xarray wants them; or each dataset keeps its path.",
+        help="Write axes as coordinates, as xarray needs them; or keep the path of each dataset.",
     ),
 ]
 _Grid = Annotated[
     Literal["regular", "rectilinear"],
     typer.Option(
-        metavar="GRID", help="rectilinear: refer to truncated blocks, too, for readers that can."
+        metavar="GRID", help="rectilinear: also refer to truncated blocks, if readers support it."
     ),
 ]
 _ZarrFormat = Annotated[
     Literal["3", "2"] | None,
-    typer.Option(metavar="3|2", help="Zarr format of JSON. Default: 2, with GRID 3."),
+    typer.Option(metavar="3|2", help="Zarr format of JSON. Default: 2; with rectilinear 3."),
 ]
-_Inlined = Annotated[int, typer.Option(metavar="BYTES", min=0, help="How much may be copied.")]
+_Inlined = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Limit for copied chunks.")]
 _Message = Annotated[
-    str | None, typer.Option("--message", "-m", help="Of the commit, with Icechunk.")
+    str | None, typer.Option("--message", "-m", help="Message of the Icechunk commit.")
 ]
 _Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace OUT; with Icechunk, by another commit.")
+    bool, typer.Option("--overwrite", help="Replace OUT; with Icechunk, in a new commit.")
 ]
 _OutOptions = Annotated[
     list[str] | None,
@@ -91,11 +91,11 @@ def virtualize(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write references to blocks, so that others read the container as Zarr.
+    """Write references to blocks, so that others can read the container as Zarr.
 
-    zarr and xarray read them without n5zarr: through fsspec, as kerchunk's
-    (*.json, *.parq), or through Icechunk. Blocks stay where they are; those
-    that are no chunks of Zarr (truncated ones, lz4, text) are copied.
+    zarr and xarray read them without n5zarr: through fsspec, as kerchunk
+    references (*.json, *.parq), or through Icechunk. Blocks stay where they
+    are; blocks that are not Zarr chunks (truncated, lz4, text) are copied.
     """
     os.environ.setdefault("ICECHUNK_LOG", "error")  # it warns of every local repository
     with errors_in_one_line(debug=debug), progress_bar() as show:
@@ -140,7 +140,7 @@ def _print_written(written: n5zarr.Virtualized) -> None:
 def sidecar(
     location: Location,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove what this command has written.")
+        bool, typer.Option("--remove", help="Remove the files of this command.")
     ] = False,
     option: Options = None,
     as_json: AsJson = False,
@@ -148,9 +148,9 @@ def sidecar(
 ) -> None:
     """Write zarr.json beside each document, so that the directory is Zarr, too.
 
-    zarr reads it where n5zarr or zarr-n5 is installed; shapes are in N5 order
-    (x, y, z). Run it again when datasets have changed. A zarr.json of others
-    is never touched.
+    zarr reads it if n5zarr or zarr-n5 is installed; shapes are in N5 order
+    (x, y, z). Run the command again when datasets have changed. It never
+    changes a zarr.json of another program.
     """
     with errors_in_one_line(debug=debug):
         done = n5zarr.sidecar(location, remove=remove, storage_options=storage_options(option))

@@ -54,7 +54,7 @@ def decode_block(
     Raises
     ------
     N5BlockError
-        Header or payload do not fit, or the number of elements is not that of the extent;
+        Header or payload do not fit, or the number of elements does not match the extent;
         :func:`n5zarr.read_block` reads such blocks.
     N5AttributesError
         The compression is unknown or has wrong members (``kind="compression"``).
@@ -110,7 +110,7 @@ def encode_block(
     data_type: str | None = None,
     axis_order: AxisOrder = "C",
 ) -> bytes:
-    """Encode an array as one N5 block; takes what :func:`decode_block` takes.
+    """Encode an array as one N5 block, with the options of :func:`decode_block`.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def encode_block(
         The ``compression`` object of the dataset; absent members take Java's defaults.
     data_type : str, optional
         N5's name, as for :func:`decode_block`; by default that of the dtype. Another dtype is
-        converted if every value of it is one of this type.
+        converted if this type can hold all of its values.
     axis_order : {"C", "F"}, optional
         ``"C"``: the array is ``(z, y, x)``. ``"F"``: it is ``(x, y, z)``.
 
@@ -133,7 +133,7 @@ def encode_block(
     Raises
     ------
     N5UnrepresentableError
-        dtype, rank or size cannot be a block, or ``axis_order`` is unknown.
+        A block cannot have this dtype, rank or size, or ``axis_order`` is unknown.
     N5AttributesError
         The compression is unknown or has wrong members (``kind="compression"``).
 

@@ -1,4 +1,4 @@
-"""Decode and encode chunks of any chain of codecs, by zarr's own codecs.
+"""Decode and encode chunks with any chain of codecs, through zarr's own codecs.
 
 An array that zarr created with codecs that N5 does not have goes on writing its chunks with them.
 Here these chunks become arrays, from which blocks are made, and arrays become such chunks.

@@ -1,4 +1,4 @@
-"""Parse Zarr's data types into elements, by zarr's own classes, and write them for v2 and v3."""
+"""Parse Zarr's data types into elements, with zarr's own classes, and write them for v2 and v3."""
 
 from __future__ import annotations
 

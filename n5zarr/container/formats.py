@@ -1,4 +1,4 @@
-"""Find the Zarr format as which each node is shown.
+"""Find the Zarr format in which each node is presented.
 
 A store may fix one format for all nodes. Otherwise each node is shown in the format in which it was
 last written through Zarr: its record names format 2, or 3 below a node of format 2. A node that

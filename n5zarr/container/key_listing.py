@@ -1,7 +1,7 @@
-"""List the keys of the Zarr hierarchy below a path, some at a time.
+"""List the keys of the Zarr hierarchy below a path, in batches.
 
 Nodes are read in batches, depth first: memory holds what was read ahead, and the names in the
-groups above. Keys of chunks are made when they are asked for.
+groups above. Keys of chunks are made on request.
 """
 
 from __future__ import annotations

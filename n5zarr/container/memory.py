@@ -1,4 +1,4 @@
-"""Hold all that a store object remembers of its container.
+"""Hold everything that a store object remembers about its container.
 
 Documents are made anew for every request, since other programs may change ``attributes.json`` at
 any time. The memory holds the datasets that chunks need, the documents from which Zarr's next

@@ -1,4 +1,4 @@
-"""Tell which names in a directory may be nodes, and which no node can have."""
+"""Decide which names in a directory may be names of nodes."""
 
 from __future__ import annotations
 

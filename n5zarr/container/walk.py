@@ -1,9 +1,9 @@
-"""Walk through all nodes below a node, depth first, each document and listing asked for once.
+"""Walk through all nodes below a node, depth first, and request each document and listing once.
 
-Storage is asked for what comes next in batches, since a server answers many requests at a time: the
+A walk reads ahead in batches, because a server answers many requests at a time: it requests the
 documents of the next nodes together, whichever groups they are in, and the listings of the next
-groups. So memory holds what was read ahead, and the names in the groups above. What a limit or a
-pattern leaves out is not read: its number is known from the listing.
+groups. So memory holds what was read ahead, and the names in the groups above. Nodes that a limit
+or a pattern leaves out are not read: the listing shows their number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describe axes in attributes: those of one convention, and what other readers need beside them.
+"""Describe axes in attributes: those of one convention, and what other readers need in addition.
 
 n5-universe (Fiji, n5-viewer, Paintera) reads attributes of each level; Neuroglancer opens a pyramid
 by attributes of its group; BigDataViewer by those of the setup. Each convention is written so that

@@ -1,4 +1,4 @@
-"""Choose chunks and compression for the arrays of a copy, and hand them over in slabs."""
+"""Choose chunks and compression for the arrays of a copy, and pass them on in slabs."""
 
 from __future__ import annotations
 

@@ -96,12 +96,12 @@ def convert(
     FileNotFoundError, FileExistsError
         The source does not exist, or the target does.
     N5UnrepresentableError
-        The source is no NWB file, or the format is unknown (``kind="option"``). The target is a
-        folder that is no NWB file, or it contains the source or is inside it (``kind="path"``). The
-        target format has no such value (``kind="member"``).
+        The source is not an NWB file, or the format is unknown (``kind="option"``). The target is a
+        folder without NWB file, contains the source, or is inside it (``kind="path"``). The target
+        format cannot hold a value (``kind="member"``).
     N5UnsupportedError
         The source is Zarr v2 (``kind="version"``), or HDF5 that hdmf does not read completely; each
-        note names a place (``kind="member"``). Source or target is a URL (``kind="option"``).
+        note names one problem (``kind="member"``). Source or target is a URL (``kind="option"``).
     N5Error
         The copy differs from the source; each note is a difference. The copy is kept under the name
         in the message (``kind="differs"``).
@@ -113,9 +113,9 @@ def convert(
 
     Notes
     -----
-    Everything is copied unchanged, also what the schema does not know, from any version of the
-    schema. Targets of links into other files are copied. gzip of HDF5 stays gzip in N5, without the
-    shuffle filter, which N5 does not have.
+    Copies everything unchanged, from any version of the schema, including data that the schema does
+    not describe. Copies targets of links into other files. gzip of HDF5 stays gzip in N5, without
+    the shuffle filter, which N5 does not have.
     """
     target_name = os.fspath(target)
     source, target = _local(source), _local(target).resolve()

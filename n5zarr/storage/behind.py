@@ -1,7 +1,8 @@
-"""The places behind a store: those that it wraps, caches or unpacks, in a form that compares.
+"""Find the locations behind a store, which it wraps, caches or unpacks, to compare them.
 
 One container has many names: a path, a link to it, a URL, a store of another library, each of them
-behind a cache. Who removes or replaces files asks here whether something else reads them.
+perhaps behind a cache. Code that removes or replaces files checks here whether another store reads
+them.
 """
 
 from __future__ import annotations

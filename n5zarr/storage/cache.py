@@ -36,27 +36,27 @@ _OVERHEAD = 200  # bytes that an entry takes besides key and value, approximatel
 
 @dataclass(frozen=True, kw_only=True)
 class CacheOptions:
-    """How much of a remote container is kept in memory, and when it is read again.
+    """Define how much of a remote container stays in memory, and when it is read again.
 
-    A store can write only with ``recheck=True``: writing a part of a block begins with reading the
-    block, and an outdated block would undo what others wrote.
+    A store with a cache can write only with ``recheck=True``: writing a part of a block first reads
+    the block, and an outdated block would undo what others wrote.
 
     Parameters
     ----------
     bytes : int, optional
-        Most bytes to keep; the values that were not used for the longest time are dropped first.
-        That a block is missing is remembered, too.
+        Maximum number of bytes to keep; the least recently used values are dropped first. The
+        cache also remembers missing blocks.
     recheck : {"open", True, False} or float, optional
-        When a kept value is read again, as tensorstore's ``recheck_cached_metadata`` and
-        ``recheck_cached_data``. ``"open"``: documents are read whenever a node is opened, and
-        blocks if they were read before the dataset was last opened. A number: values older than
-        that, in seconds. True: always; with obstore, unchanged values are not sent again. False:
-        never.
+        When to read a cached value again, like tensorstore's ``recheck_cached_metadata`` and
+        ``recheck_cached_data``. ``"open"``: documents whenever a node is opened, and blocks if
+        they were read before the dataset was last opened. A number: values that are older than
+        this number of seconds. True: always; with obstore, unchanged values are not sent again.
+        False: never.
 
     Raises
     ------
     N5UnrepresentableError
-        A value is outside its vocabulary (``kind="option"``).
+        An option has an invalid value (``kind="option"``).
     """
 
     bytes: int = 2**28

@@ -1,4 +1,4 @@
-"""Local files of which none outside of the container is read, for those who show it to others.
+"""Read no local file outside the container, for servers that show it to others.
 
 N5 spec, "File-system specification", items 1 and 5: nodes are directories and blocks are files in
 them; links may lead anywhere. Java and :class:`~n5zarr.storage.local.LocalFiles` follow them.

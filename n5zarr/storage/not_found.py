@@ -1,4 +1,4 @@
-"""The error of a container or node that is not there, and what is there instead, on local files."""
+"""The error for a missing container or node, which says what exists instead in local files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What users give as the place of a container: paths, URLs, zarr's stores, and objects of fsspec.
+"""Recognise locations of containers: paths, URLs, zarr's stores, and objects of fsspec.
 
-No package is imported for it: an object of a package that is not imported cannot be given.
+This imports no package: nobody can pass an object of a package that is not imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stores for URLs: which location is a URL, the zarr store for it, and when a key is missing."""
+"""Stores for URLs: which locations are URLs, the zarr store of a URL, when a key is missing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""``UrlStore``: zarr's store over fsspec, without what makes it unfit for N5.
+"""``UrlStore``: zarr's store over fsspec, adapted to N5.
 
 zarr's :class:`~zarr.storage.FsspecStore` reports a failed request as a missing key, asks HTTP
 servers for the wrong URL when a key holds spaces or percent signs, and lists a whole tree to know
-whether a directory is empty. :class:`UrlStore` mends these.
+whether a directory is empty. :class:`UrlStore` fixes this.
 """
 
 from __future__ import annotations

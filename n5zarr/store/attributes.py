@@ -53,19 +53,19 @@ def get_attribute(
     default : JSON, optional
         What to return where there is no such attribute.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     JSON
-        The value. What N5 cannot hold, such as NaN, is as it was written through Zarr.
+        The value. Values that N5 cannot hold, such as NaN, are as they were written through Zarr.
 
     Raises
     ------
     FileNotFoundError
         The container or node does not exist.
     N5Error
-        The document of the node is no JSON (``kind="json"``).
+        The document of the node is not JSON (``kind="json"``).
 
     Examples
     --------
@@ -92,11 +92,11 @@ def set_attribute(
     *,
     storage_options: Mapping[str, object] | None = None,
 ) -> None:
-    """Set an attribute of a group or dataset, and leave all others as they are spelled.
+    """Set an attribute of a group or dataset; all others keep their spelling.
 
-    It is one change under the lock of the document. As in Java, objects and lists on the way are
-    made, and what is there of another kind is replaced; a list that is too short is filled, with 0
-    before a number and with null before anything else.
+    This is one change under the lock of the document. As in Java, missing objects and lists on the
+    path are created, and values of another kind are replaced; a list that is too short is filled,
+    with 0 before a number and with null before anything else.
 
     Parameters
     ----------
@@ -109,15 +109,15 @@ def set_attribute(
     value : JSON
         The value.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Raises
     ------
     FileNotFoundError
         The container or node does not exist.
     N5UnrepresentableError
-        The key belongs to N5, such as ``dimensions`` of a dataset, or the attributes would be no
-        object (``kind="option"``); nothing is written.
+        The key belongs to N5, such as ``dimensions`` of a dataset, or the attributes would not be
+        an object (``kind="option"``); nothing is written.
     N5UnsupportedError
         The container can only be read.
 
@@ -151,7 +151,7 @@ def remove_attribute(
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to remove all attributes.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------

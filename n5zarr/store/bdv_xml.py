@@ -1,4 +1,4 @@
-"""BigDataViewer's XML as the place of a container: read it, and find what it names."""
+"""Open containers by BigDataViewer's XML: read it, and find the container that it names."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def xml_file(
     location : path, URL or zarr store
         Any location; only its name decides.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     """
     place = place_of(location, storage_options)
     if place.path or not isinstance(place.location, str | os.PathLike):

@@ -271,7 +271,7 @@ class N5Block(Codec):
         buf : bytes-like
             The stored block, header first.
         out : numpy.ndarray, optional
-            Where to put the elements.
+            Array for the result.
 
         Returns
         -------

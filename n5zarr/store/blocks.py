@@ -53,18 +53,18 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     path : str
         Path of the dataset below ``store``.
     grid_position : sequence of int
-        Position of the block in the grid, N5 order (x first).
+        Grid position of the block, N5 order (x first).
 
     Returns
     -------
     Block or None
-        Header and flat data: numbers, strings, or the bytes of an object; None where the block is
+        Header and flat data: numbers, strings, or the bytes of an object; None if the block is
         missing.
 
     Raises
     ------
     FileNotFoundError
-        No dataset is at the path.
+        No dataset exists at the path.
     N5Error
         The dataset or the block is broken or not supported.
 
@@ -96,10 +96,10 @@ def write_block(
     *,
     block_shape: Sequence[int] | None = None,
 ) -> None:
-    """Write one block of a dataset as it is, of any mode.
+    """Write one block of a dataset, in any mode.
 
-    N5 spec, "File-system specification", items 5 and 9. What :func:`read_block` returns can be
-    written.
+    N5 spec, "File-system specification", items 5 and 9. ``data`` may be the result of
+    :func:`read_block`.
 
     Parameters
     ----------
@@ -108,21 +108,21 @@ def write_block(
     path : str
         Path of the dataset below ``store``.
     grid_position : sequence of int
-        Position of the block in the grid, N5 order (x first).
+        Grid position of the block, N5 order (x first).
     data : Block, array_like or bytes
-        For numbers and strings, an array of the extent of the block, C order (z first). With
-        ``block_shape`` flat elements, first axis of N5 order fastest: any number of numbers, which
-        are of mode 1 if it is not that of the extent. For ``object`` the bytes.
+        For numbers and strings, an array with the extent of the block, C order (z first). With
+        ``block_shape``, flat elements, first axis of N5 order fastest; if their number does not
+        match the extent, numbers are written in mode 1. For ``object``, the bytes.
     block_shape : sequence of int, optional
         Extent of the block in elements, N5 order.
 
     Raises
     ------
     FileNotFoundError
-        No dataset is at the path.
+        No dataset exists at the path.
     N5UnrepresentableError
-        The position is outside of the grid (``kind="option"``), or the data are not of the data
-        type of the dataset (``kind="data-type"``).
+        The position is outside the grid (``kind="option"``), or the data do not have the data type
+        of the dataset (``kind="data-type"``).
     N5Error
         The extent is larger than ``blockSize``, or the dataset is broken or not supported.
 

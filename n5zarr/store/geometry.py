@@ -39,27 +39,27 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayGeometry:
-    """Where the elements of an array are; one value for each axis, in the order shown.
+    """The positions of an array's elements: one value for each axis, in the order of the array.
 
     The centre of element ``i`` is at ``scale * i + translation``.
 
     Parameters
     ----------
     path : str
-        Of the dataset, below the root of the container.
+        Path of the dataset, below the root of the container.
     shape : tuple of int
         Extent in elements.
     names : tuple of str
-        Names of the axes; ``dim_0`` and so on for those without one.
+        Names of the axes; ``dim_0`` and so on for axes without a name.
     units : tuple of str or None
-        As written in the attributes.
+        Units as written in the attributes.
     scale, translation : tuple of float
-        Distance of elements and position of the first one, in ``units``; 1 and 0 for an axis
+        Distance between elements and position of the first one, in ``units``; 1 and 0 for an axis
         without positions.
     convention : str or None
-        Name of the convention that the attributes follow; None if they say nothing.
+        Name of the convention that the attributes follow; None if there are no such attributes.
     levels : tuple of ArrayGeometry, optional
-        All levels of a pyramid, the finest first, if a group was asked for.
+        All levels of a pyramid, the finest first, if the node is a group.
     """
 
     path: str
@@ -89,23 +89,23 @@ def geometry(
     path : str, optional
         Node below ``node``: a dataset, or the group of a pyramid.
     axis_order : {"C", "F"}, optional
-        Order of the axes, ``z, y, x`` or ``x, y, z``. Arrays and stores have their own.
+        Order of the axes, ``z, y, x`` or ``x, y, z``. Arrays and stores keep their own order.
     convention : str, optional
         The only convention to try.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     ArrayGeometry
-        That of the dataset; for a group, that of its finest level, with ``levels``.
+        Geometry of the dataset; for a group, of its finest level, with ``levels``.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
-        The group has no levels, or the array is not of a container (``kind="option"``).
+        The group has no levels, or the array is not in an N5 container (``kind="option"``).
 
     Examples
     --------
@@ -188,7 +188,7 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
         The group has no levels (``kind="option"``); the message lists the groups in it.
     """

@@ -1,4 +1,4 @@
-"""What arrays, groups and containers are in N5's terms: for ``.info``, and for ``n5zarr info``."""
+"""Describe arrays, groups and containers in N5's terms, for ``.info`` and ``n5zarr info``."""
 
 from __future__ import annotations
 

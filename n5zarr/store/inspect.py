@@ -65,7 +65,7 @@ def describe(
         How many children of a group to read and name at most; of a larger group, only the number of
         all is known (``n_children``), and the first names. All are read by default.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     match : str, optional
         Pattern of the paths below the node, see :class:`~n5zarr.container.walk.Selection`.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------

@@ -161,7 +161,7 @@ def open_container(
     axis_order : {"C", "F"}, optional
         The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     durability : {"atomic", "durable", "overwrite"}, optional
         How local files are written; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
     read_only : bool, optional

@@ -1,4 +1,4 @@
-"""Look what is there and tell it: for errors, and for warnings of what is left out."""
+"""Describe what exists at a location, for errors and warnings."""
 
 from __future__ import annotations
 

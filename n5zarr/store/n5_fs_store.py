@@ -14,9 +14,9 @@ __all__ = ["N5FSStore"]
 
 
 class N5FSStore(N5Store):
-    """An N5 container as a Zarr store, called as in zarr-python 2.
+    """An N5 container as a Zarr store, with the arguments of zarr-python 2.
 
-    It is an :class:`~n5zarr.N5Store`, which new code should use.
+    It is an :class:`~n5zarr.N5Store`; use that class in new code.
 
     Parameters
     ----------
@@ -25,20 +25,20 @@ class N5FSStore(N5Store):
     normalize_keys : bool, optional
         Only false: N5's names are case-sensitive.
     mode : {"w", "r", "r+", "a", "w-"}, optional
-        ``"r"`` refuses to write. With the others nothing is removed, as in zarr-python 2.
+        ``"r"`` refuses to write. The other modes remove nothing, as in zarr-python 2.
     dimension_separator : {".", "/"}, optional
         Without effect: blocks are in directories, one for each axis.
     fs : fsspec.AbstractFileSystem, optional
-        The file system of ``url``, which is a path in it then.
+        The file system of ``url``; ``url`` is then a path in it.
     check, create, auto_mkdir : bool, optional
-        Without effect: a container is created when something is written.
+        Without effect: the first write creates a container.
     **options : optional
         Other options of :class:`~n5zarr.N5Store`, and of the file system of a URL.
 
     Raises
     ------
     N5UnrepresentableError
-        An option has none of its valid values (``kind="option"``).
+        An option has an invalid value (``kind="option"``).
 
     Examples
     --------

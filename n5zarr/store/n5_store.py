@@ -69,54 +69,54 @@ class N5Store(Running, Store):
         :class:`zarr.storage.StorePath`, a ``UPath``, or a mapping such as ``s3fs.S3Map``. Must be
         the container root; parents are not searched.
     read_only : bool, optional
-        Whether writing is refused.
+        Whether to refuse writing.
     codecs : {"zarr", "n5", "portable"}, optional
-        ``"zarr"``: standard codecs, full-size blocks are passed through. ``"n5"``: n5zarr's own
+        ``"zarr"``: standard codecs; full-size blocks are passed through. ``"n5"``: n5zarr's own
         codec decodes whole blocks; errors then name the block. ``"portable"``: only codecs of the
         Zarr v3 specification; gzip with useZlib, bzip2, xz and lz4 are presented uncompressed.
     zarr_format : {3, 2} or None, optional
-        The version of Zarr's documents and keys; by default for each node that in which Zarr last
-        wrote it, for plain N5 that of the group above, or 3.
+        The version of Zarr's documents and keys. By default each node has the version in which Zarr
+        last wrote it; plain N5 has the version of the parent group, or 3.
     axis_order : {"C", "F"}, optional
         ``"C"``: ``dimensions [x, y, z]`` are presented as shape ``(z, y, x)``. ``"F"``: as ``(x, y,
         z)``.
     coords : bool, optional
-        Whether axes are presented as coordinates, so that ``xr.open_zarr`` reads names, positions
-        and units. Read only, Zarr v3. If the datasets of a group do not share their axes, as in a
+        Whether to present axes as coordinates, so that ``xr.open_zarr`` reads names, positions and
+        units. Read-only, Zarr v3. If the datasets of a group do not share their axes, as in a
         pyramid, each becomes a group of its own: ``em/s0`` with the arrays ``s0``, ``z``, ``y`` and
         ``x``.
     chunk_grid : {"regular", "rectilinear"}, optional
-        ``"rectilinear"``: chunks at the end of an axis have the size that is left, as Java's
-        blocks, which are passed through then. Read only, Zarr v3; an experiment of zarr-python,
-        which has to be allowed: ``zarr.config.set({"array.rectilinear_chunks": True})``.
+        ``"rectilinear"``: chunks at the end of an axis have the remaining size, like Java's blocks,
+        which are then passed through. Read-only, Zarr v3; experimental in zarr-python, which must
+        allow it: ``zarr.config.set({"array.rectilinear_chunks": True})``.
     storage_options : dict, optional
-        For the backend, with a URL.
+        Options of the backend, for a URL.
     backend : {"fsspec", "obstore"}, optional
         Which library reads and writes a URL.
     cache : CacheOptions, optional
-        How much of a remote container is kept in memory, and when it is read again.
+        How much of a remote container to keep in memory, and when to read it again.
     forbidden_is_missing : bool, optional
-        Whether a "forbidden" answer means that a key is missing, as on S3 buckets that may be read
-        but not listed. Otherwise it is an error.
+        Whether a "forbidden" answer means that a key is missing, as on S3 buckets that you may read
+        but not list. Otherwise it is an error.
     concurrency : int, optional
-        How many blocks are read or written at a time where the container is not in local files; by
+        Number of blocks to read or write at a time if the container is not in local files; by
         default the number in the environment variable ``N5ZARR_CONCURRENCY``, or 64.
     durability : {"atomic", "durable", "overwrite"}, optional
-        How local files are written. ``"atomic"``: by a rename; a killed writer leaves old blocks or
-        new ones. ``"durable"``: also, they are on the disk when the call returns. ``"overwrite"``:
-        in place, as Java does; the fastest, but a killed writer or a crash can leave torn blocks.
+        How to write local files. ``"atomic"``: by a rename; a killed writer leaves old blocks or
+        new ones. ``"durable"``: also sync them to the disk before the call returns.
+        ``"overwrite"``: in place, as Java does; the fastest, but a killed writer or a crash can
+        leave half-written blocks.
     mode : {"r", "r+", "a", "w", "w-"}, optional
-        ``"r"`` is ``read_only=True``; the others change nothing: a store removes nothing.
+        ``"r"`` means ``read_only=True``; the others have no effect: a store removes nothing.
     fs : fsspec.AbstractFileSystem, optional
-        The file system of ``store``, which is a path in it then.
+        The file system of ``store``; ``store`` is then a path in it.
     **options : optional
-        More of ``storage_options``, with a URL: ``N5Store("s3://bucket/a.n5", anon=True)``.
+        More ``storage_options``, for a URL: ``N5Store("s3://bucket/a.n5", anon=True)``.
 
     Raises
     ------
     N5UnrepresentableError
-        An option has none of its valid values, or does not apply to the store
-        (``kind="option"``).
+        An option has an invalid value, or does not apply to the store (``kind="option"``).
     N5UnsupportedError
         ``coords`` or a rectilinear grid is given with Zarr v2, zarr does not allow such grids, or
         the URL is not supported (``kind="option"``).

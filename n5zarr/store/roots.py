@@ -1,4 +1,4 @@
-"""Read the root of a container, or say what is there instead."""
+"""Read the root of a container, or say what exists instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the flows of a container: what :class:`~n5zarr.N5Store` has beside zarr's interface."""
+"""Run the flows of a container: methods of :class:`~n5zarr.N5Store` beyond zarr's interface."""
 
 from __future__ import annotations
 

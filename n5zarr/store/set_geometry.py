@@ -63,35 +63,36 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 ) -> ArrayGeometry:
     """Write names, units, scale and translation of the axes of a dataset, or of a pyramid.
 
-    What is not given stays. Attributes of other conventions, which would contradict, are removed
-    from the datasets and from ``multiscales`` of the group; all other attributes stay.
+    Values that you do not pass stay. Attributes of other conventions, which would contradict, are
+    removed from the datasets and from ``multiscales`` of the group; all other attributes stay.
 
     Parameters
     ----------
     node, path, axis_order, storage_options : optional
-        As for :func:`n5zarr.geometry`. In a group, all levels are written.
+        As for :func:`n5zarr.geometry`. For a group, all levels are written.
     names : sequence of str, optional
         Names of the axes, in the order of the array.
     units : sequence of str or None, optional
         One for each axis.
     scale, translation : sequence of float, optional
-        Distance of elements and position of the first one, in ``units``; of the finest level in a
-        group. Those of the others follow: by their own ratio where all have positions, else by that
-        of the shapes, each element in the middle of those that it stands for.
+        Distance between elements and position of the first one, in ``units``; for a group, of the
+        finest level. Those of the other levels follow: in their present ratio if all have
+        positions, otherwise in the ratio of the shapes, with each element at the centre of the
+        elements that it combines.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        How the attributes are written; ``"auto"``: as they are, or as ``"cosem"``.
+        Convention of the attributes; ``"auto"``: the present one, or ``"cosem"``.
 
     Returns
     -------
     ArrayGeometry
-        What :func:`n5zarr.geometry` reads now.
+        The new geometry, as :func:`n5zarr.geometry` reads it.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
-        The convention cannot express it, or attributes of a group above say something else
+        The convention cannot express the values, or attributes of a group above contradict them
         (``kind="option"``); nothing is written.
 
     Examples

@@ -45,22 +45,22 @@ _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedBlocks:
-    """What :func:`remove_empty_blocks` has removed, or would.
+    """The result of :func:`remove_empty_blocks`: what it has removed, or would remove.
 
     Parameters
     ----------
     n_datasets : int
-        Datasets that were looked through.
+        Number of datasets that were checked.
     n_blocks : int
-        Blocks that were read.
+        Number of blocks that were read.
     n_removed : int
-        Those with only the fill value.
+        Number of blocks with only the fill value.
     n_bytes : int
-        Their size as stored.
+        Stored size of these blocks.
     n_directories : int
-        Empty directories that were removed.
+        Number of empty directories that were removed.
     problems : tuple of Exception
-        Damaged blocks, and nodes that cannot be read; they stay as they are.
+        Errors of damaged blocks and unreadable nodes, which stay unchanged.
     """
 
     n_datasets: int
@@ -94,13 +94,13 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> RemovedBlocks:
-    """Remove the stored blocks of a dataset, or of all below a group, with only the fill value.
+    """Remove stored blocks with only the fill value from a dataset, or from all below a group.
 
-    They read as before. Datasets of numbers are looked through; text, objects and label multisets
-    have no fill value that all programs share. A block is compared bit by bit, in its whole stored
-    extent; so blocks with -0.0 or with data beyond the end of the dataset stay. Local blocks are
-    removed under their lock, by what they hold at that moment, so that nothing is lost if another
-    program is writing. On servers without conditional requests no program should write meanwhile.
+    The datasets read as before. Only datasets of numbers are checked; text, objects and label
+    multisets have no fill value that all programs share. Blocks are compared bit by bit, in their
+    whole stored extent; so blocks with -0.0 or with data beyond the end of the dataset stay. Local
+    blocks are locked, and checked again before they are removed, so that nothing is lost if another
+    program is writing. On servers without conditional requests, no program should write meanwhile.
 
     Parameters
     ----------
@@ -111,17 +111,17 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     dry_run : bool, optional
         Count, and remove nothing.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     scheduler, n_workers : optional
-        What runs it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
     progress : callable, optional
-        Called with ``"look for empty blocks"``, and bytes of elements: done, and all.
+        Called with ``"look for empty blocks"``, the bytes of elements done and to do.
 
     Returns
     -------
     RemovedBlocks
-        Counts. The fill value is 0, or what Zarr wrote into n5zarr's record; then other programs
-        read missing blocks as 0.
+        Counts. The fill value is 0, or the one that Zarr wrote into n5zarr's record; other programs
+        read missing blocks as 0 even then.
 
     Raises
     ------

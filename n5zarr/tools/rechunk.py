@@ -1,4 +1,4 @@
-"""``n5zarr.rechunk``: give datasets of a local container other blocks or another compression."""
+"""``n5zarr.rechunk``: change the block size or compression of datasets in a local container."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> Conversion:
-    """Write the datasets below a node anew, with other blocks or another compression, in place.
+    """Rewrite the datasets below a node in place, with another block size or compression.
 
     The new datasets are written beside the container, into ``.NAME.rechunk``, and compared with the
-    old ones. Then each takes the place of the old one by two renames. Programs that have opened an
-    old dataset must open it again before they write.
+    old ones. Then each replaces the old one by two renames. Programs that have opened an old
+    dataset must open it again before they write.
 
     Parameters
     ----------
@@ -58,24 +58,24 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     compression : mapping or str, optional
         As in ``attributes.json``.
     resume : bool, optional
-        Whether to go on with an interrupted run.
+        Whether to continue an interrupted run.
     scheduler, n_workers, progress : optional
         As for :func:`n5zarr.convert`.
 
     Returns
     -------
     Conversion
-        What was done with each dataset.
+        How each dataset was rewritten.
 
     Raises
     ------
     FileNotFoundError
         The container or node does not exist.
     N5UnsupportedError
-        No local files, or a dataset is a link or holds other nodes (``kind="option"``).
+        The files are not local, or a dataset is a link or holds other nodes (``kind="option"``).
     N5UnrepresentableError
-        Nothing to change is given, an interrupted run is to be resumed, or another one is at work
-        in the container (``kind="option"``).
+        Neither ``chunks`` nor ``compression`` is given, an interrupted run has to be resumed, or
+        another run works in the container (``kind="option"``).
 
     Examples
     --------

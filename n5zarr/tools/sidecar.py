@@ -48,20 +48,20 @@ _READ_ONLY = "expected a container that can be written, to put zarr.json into it
 
 @dataclass(frozen=True)
 class Sidecars:
-    """What :func:`sidecar` did.
+    """The result of :func:`sidecar`.
 
     Parameters
     ----------
     container : str
         The container.
     n_written : int
-        Documents that were missing, or that the N5 documents no longer agree with.
+        Number of documents that were missing, or did not match the N5 documents.
     n_unchanged : int
-        Documents that were there already.
+        Number of documents that existed already.
     n_removed : int
-        Documents that were removed: all, or those of datasets that are left out now.
+        Number of documents that were removed: all, or those of datasets that are left out now.
     left_out : mapping of str to str
-        Datasets that have no document, by path, with the reason.
+        The reason for each dataset without document, by path.
     """
 
     container: str
@@ -78,12 +78,12 @@ def sidecar(
     remove: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> Sidecars:
-    """Write ``zarr.json`` beside each N5 document, or remove what was written.
+    """Write ``zarr.json`` beside each N5 document, or remove these files.
 
     N5 spec, "File-system specification", items 5 and 9: a block is a file, which becomes the chunk
-    of an array with the codec ``n5_default``. Blocks and N5's documents stay as they are. Blocks of
-    mode 1 are read by n5zarr only. What the codec cannot say is left out: text, objects, labels,
-    types that only the record has, xz, lz4, jpeg and snappy in blosc.
+    of an array with the codec ``n5_default``. Blocks and N5's documents stay unchanged. Only n5zarr
+    reads blocks of mode 1. Data that the codec cannot express are left out: text, objects, label
+    multisets, types that only the record has, xz, lz4, jpeg and snappy in blosc.
 
     Parameters
     ----------
@@ -94,20 +94,19 @@ def sidecar(
     remove : bool, optional
         Remove each ``zarr.json`` that this function wrote.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     Sidecars
-        Numbers of documents, and the datasets that are left out.
+        Numbers of documents, and the datasets that were left out.
 
     Raises
     ------
     FileNotFoundError
-        Nothing is there.
+        The container or node does not exist.
     N5FormatError
-        A ``zarr.json`` is there that this function has not written; nothing is changed
-        (``kind="foreign"``).
+        A ``zarr.json`` of another program exists; nothing is changed (``kind="foreign"``).
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
 

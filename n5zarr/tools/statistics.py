@@ -40,36 +40,36 @@ _BINS = 256  # at least half of it, of what is counted for each block
 
 @dataclass(frozen=True, kw_only=True)
 class BlockStatistics:
-    """What :func:`block_statistics` found, in the elements inside the dataset.
+    """The result of :func:`block_statistics`, for the elements inside the dataset.
 
     Parameters
     ----------
     path : str
-        Of the dataset, below the root of the container.
+        Path of the dataset, below the root of the container.
     n_blocks : int
         Number of blocks in the grid.
     n_stored : int
-        How many of them exist; the others read as 0.
+        Number of blocks that exist; the others read as 0.
     n_read : int
-        How many were read: all, or a sample.
+        Number of blocks that were read: all, or a sample.
     n_zero : int
-        How many of those that were read hold nothing but 0.
+        Number of blocks among these that hold only 0.
     n_elements : int
         Number of elements in the blocks that were read.
     n_nan, n_infinite : int
-        How many of them are not a number, and how many are infinite.
+        Number of NaN elements, and of infinite elements.
     minimum, maximum : float, int or None
-        Of the finite elements; None if there are none.
+        Range of the finite elements; None if there are none.
     mean : float or None
-        Of the finite elements.
+        Mean of the finite elements.
     bin_edges : tuple of float
         Boundaries of the histogram, one more than it has bins; empty without finite elements.
     histogram : tuple of int
-        How many finite elements are in each bin, its lower boundary included.
+        Number of finite elements in each bin, which includes its lower boundary.
     n_bytes : int
-        Size of the blocks that were read, decoded.
+        Decoded size of the blocks that were read.
     n_bytes_stored : int
-        Their size as stored.
+        Stored size of these blocks.
     """
 
     path: str
@@ -132,29 +132,29 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     path : str, optional
         Dataset below ``store``.
     n_blocks : int or None, optional
-        How many of the stored blocks to read, chosen at random; None for all.
+        Number of stored blocks to read, chosen at random; None reads all.
     seed : int, optional
-        Of the choice: the same blocks are chosen each time.
+        Seed of the random choice: the same seed chooses the same blocks.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     scheduler : optional
         ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
     n_workers : int, optional
-        How many threads or processes.
+        Number of threads or processes.
     progress : callable, optional
-        Told the bytes of the blocks that are read.
+        Called with the name of a stage, and the bytes of blocks read and to read.
 
     Returns
     -------
     BlockStatistics
-        Of the elements as Zarr shows them: of label multisets, the most frequent labels.
+        Statistics of the elements that Zarr shows: for label multisets, the most frequent labels.
 
     Raises
     ------
     FileNotFoundError
         No dataset is there.
     N5UnsupportedError
-        The elements are no real numbers (``kind="data-type"``).
+        The elements are not real numbers (``kind="data-type"``).
     N5BlockError
         A block is damaged; :func:`n5zarr.validate` finds all of them.
 

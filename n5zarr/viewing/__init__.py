@@ -1,5 +1,5 @@
-"""Show containers: to people, in browsers, in programs for images.
+"""Show containers to people, in browsers and in image programs.
 
-Knows what of a container is an image, how it is shown, and what viewers want to be told.
+Knows which parts of a container are images, how to show them, and what viewers need.
 May import all packages above it. Must not parse N5 or Zarr, and must not write to a container.
 """

@@ -1,4 +1,4 @@
-"""Check what users give as arguments of pictures and views."""
+"""Check the arguments that users pass to pictures and views."""
 
 from __future__ import annotations
 

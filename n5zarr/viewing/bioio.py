@@ -71,12 +71,12 @@ class Reader(reader.Reader):
     image : path or URL
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
     fs_kwargs : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5UnrepresentableError
         There is no image: no dataset of numbers with two or three axes of space
         (``kind="option"``).

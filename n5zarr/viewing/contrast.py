@@ -1,4 +1,4 @@
-"""Choose the values that are shown darkest and brightest."""
+"""Choose the values to show darkest and brightest."""
 
 from __future__ import annotations
 

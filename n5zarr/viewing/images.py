@@ -1,7 +1,7 @@
-"""Find the images of a container, whatever convention describes them.
+"""Find the images of a container, whichever convention describes them.
 
-What is an image, and of what levels, axes and channels, is what a conversion to OME-Zarr would
-write: viewers, pictures and readers of other programs then all show the same.
+Images, their levels, axes and channels are those that a conversion to OME-Zarr would write: so
+viewers, pictures and plugins of other programs all show the same.
 """
 
 from __future__ import annotations
@@ -257,9 +257,9 @@ def find_images(
         A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
         or BigStitcher.
     labels : sequence of str, optional
-        Patterns of paths of images whose elements are labels, beside those that say so.
+        Path patterns of images that are labels, in addition to those that are marked as labels.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def find_images(
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5UnrepresentableError
         There is no image: no dataset of numbers with two or three axes of space and with elements
         (``kind="option"``).

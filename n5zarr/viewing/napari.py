@@ -53,33 +53,33 @@ def napari_layers(
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
 ) -> list[LayerData]:
-    """Make the layers of napari for the images at a location in a container, nothing of it read.
+    """Create lazy napari layers for the images at a location in a container.
 
-    All that is read are documents and, where the container does not say how bright the image is
-    shown, some blocks of its coarsest level: napari would read more for it.
+    Reads only documents and, if the container has no contrast limits for an image, some blocks of
+    its coarsest level: napari would read more for this.
 
     Parameters
     ----------
     location : path, URL or zarr store
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
     labels : sequence of str, optional
-        Patterns of paths of images whose elements are labels, beside those that say so.
+        Path patterns of images that are labels, in addition to those that are marked as labels.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     list of tuple
-        For each image, its levels as arrays of dask, the finest first, or the array if there is
-        but one; the arguments for a layer, in the order of the array; and ``"image"`` or
-        ``"labels"``. The channels of an image become layers of their own.
+        For each image, its levels as dask arrays, the finest first, or the array if there is only
+        one; the arguments for a layer, in the order of the array; and ``"image"`` or ``"labels"``.
+        Each channel of an image becomes a separate layer.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5UnrepresentableError
-        There is no image: no dataset of numbers with two or three axes of space
+        There is no image: no dataset of numbers with two or three spatial axes
         (``kind="option"``).
     N5MissingDependencyError
         dask is not installed.

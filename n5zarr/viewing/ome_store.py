@@ -1,4 +1,4 @@
-"""The images of a container as OME-Zarr 0.5, made when they are asked for."""
+"""Present the images of a container as OME-Zarr 0.5, created on request."""
 
 from __future__ import annotations
 

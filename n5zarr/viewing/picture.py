@@ -1,4 +1,4 @@
-"""Draw arrays: colours of numbers and labels, slices beside each other, a scale bar."""
+"""Draw arrays: colours of numbers and labels, slices side by side, a scale bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays and groups as HTML, for notebooks: what they are, in N5's terms, and a small picture."""
+"""Display arrays and groups as HTML in notebooks: described in N5's terms, with a small picture."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ def plot(
 ) -> Figure:
     """Draw an image with matplotlib: slices xy, zy and xz with their axes in physical units.
 
-    x goes to the right and y down, as in viewers. Beside the slices is a bar of the values, or the
-    names of the channels, or the colours of labels if they are few.
+    x goes to the right and y down, as in viewers. Beside the slices is a colour bar, or the names
+    of the channels, or the colours of labels if there are few.
 
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        A container, a group or dataset in one, an open array or group, or the XML of BigDataViewer
         or BigStitcher. The first image in it is drawn.
     level, position, channel, labels, storage_options : optional
         As for :func:`n5zarr.thumbnail`.
@@ -59,12 +59,12 @@ def plot(
     Returns
     -------
     matplotlib.figure.Figure
-        A figure of pyplot. A notebook shows it once.
+        A pyplot figure. A notebook shows it once.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5MissingDependencyError
         matplotlib is not installed.
     N5UnrepresentableError

@@ -1,4 +1,4 @@
-"""Choose and read the slices of an image that a picture shows, of the level that fits its size."""
+"""Choose and read the slices of an image for a picture, from the level that fits its size."""
 
 from __future__ import annotations
 

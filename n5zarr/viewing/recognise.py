@@ -1,4 +1,4 @@
-"""Tell whether a location is N5, for programs that ask many readers."""
+"""Recognise whether a location is N5, for programs that ask many readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
     location : path, URL or zarr store
         Any location.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     """
     try:
         xml = xml_file(location, storage_options)

@@ -1,4 +1,4 @@
-"""Code and addresses with which programs open what a server has."""
+"""Code and addresses with which programs open the data of a server."""
 
 from __future__ import annotations
 

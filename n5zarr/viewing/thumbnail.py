@@ -266,30 +266,30 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
 ) -> Picture:
     """Draw an image: slices xy, zy and xz in physical proportions, with a scale bar.
 
-    x goes to the right and y down, as in viewers: beside the slice xy is zy, below it is xz.
-    The level of the pyramid is read that fits the size, and of it only the slices.
+    x goes to the right and y down, as in viewers: the slice zy is beside xy, and xz below it.
+    Reads only the slices, from the pyramid level that fits the size.
 
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        A container, a group or dataset in one, an open array or group, or the XML of BigDataViewer
         or BigStitcher. The first image in it is drawn.
     size : int, optional
         Largest width and height in pixels, from 32 to 8192.
     level : int, optional
         Index of the level of the pyramid, 0 is the finest. With ``all_images``, images with fewer
-        levels are drawn of their coarsest one.
+        levels use their coarsest one.
     position : sequence or mapping of int, optional
-        Element of the finest level through which the slices go: for each axis of space in C order,
-        or by names of axes, such as ``{"z": 20, "t": 3}``. Axes are cut in their middle otherwise.
+        Position of the slices, as an element of the finest level: for each spatial axis in C order,
+        or by names of axes, such as ``{"z": 20, "t": 3}``. By default the middle of each axis.
     channel : int, str or sequence of them, optional
-        Numbers or names of the channels; all if not given.
+        Numbers or names of the channels; by default all.
     labels : str or sequence of str, optional
-        Patterns of paths of images whose elements are labels, beside those that say so.
+        Path patterns of images that are labels, in addition to those that are marked as labels.
     all_images : bool, optional
-        Whether to draw all images, beside each other, with their names.
+        Whether to draw all images side by side, with their names.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
@@ -299,7 +299,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5MissingDependencyError
         Pillow is not installed.
     N5UnrepresentableError

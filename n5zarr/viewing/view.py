@@ -26,12 +26,12 @@ __all__ = ["View", "view"]
 class View:
     """Images in Neuroglancer, served until the view is closed or the process ends.
 
-    Notebooks show it inline. It is a context manager that closes itself.
+    Notebooks show it inline. It is also a context manager.
 
     Parameters
     ----------
     server : Server
-        What serves them; at its address is a page about the container.
+        The server of the images; its start page describes the container.
     url : str
         Address to open in a browser.
     height : int
@@ -53,7 +53,7 @@ class View:
         )
 
     def close(self) -> None:
-        """End the server; what browsers show stays as it is."""
+        """Stop the server; browsers keep what they show."""
         self.server.close()
 
     def __enter__(self) -> Self:
@@ -76,42 +76,41 @@ def view(  # noqa: PLR0913 - as the command
 ) -> View:
     """Show the images of a container in Neuroglancer, in a notebook or in a browser.
 
-    The viewer is served from this machine and needs no internet. Axes, units, levels, colours and
-    contrast are those that the container says; contrast that it does not say is taken from the
-    data.
+    This machine serves the viewer, which needs no internet. Axes, units, levels, colours and
+    contrast come from the container; if it has no contrast limits, they come from the data.
 
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or what
-        :func:`n5zarr.open` returns.
+        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or an
+        object that :func:`n5zarr.open` returned.
     dataset : str or sequence of str, optional
         Paths of images to show, of one of their levels, or of a group of images, below the
         location. By default the first images and the first labels are visible, and the others are
         in the list of layers.
     labels : str or sequence of str, optional
-        Patterns of paths of images whose elements are labels, beside those that say so.
+        Path patterns of images that are labels, in addition to those that are marked as labels.
     host, port : optional
-        Where the server listens: by default only for this machine, on a free port.
+        Address and port of the server: by default only for this machine, on any free port.
     allow_hosts : str or collection of str, optional
-        More names by which browsers may call the server, such as that of a proxy.
+        Further host names that browsers may use for the server, such as that of a proxy.
     height : int, optional
         Height in a notebook, in pixels.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     View
-        Shows itself in a notebook; has ``url``, for a browser, and ``close()``.
+        Displays itself in a notebook; has ``url``, for a browser, and ``close()``.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5UnrepresentableError
-        There is no image, or an argument cannot be one (``kind="option"``); none has such a path
-        (``"not-found"``); or Neuroglancer knows the data type of none (``"data-type"``).
+        There is no image, or an argument is invalid (``kind="option"``); no image has such a path
+        (``"not-found"``); or Neuroglancer supports the data type of no image (``"data-type"``).
 
     Examples
     --------

@@ -131,7 +131,7 @@ decode_timedelta : optional
             Whether coordinates are computed when needed, as those of axes of over 2^27 elements
             always are, with the limits of :class:`~n5zarr.xarray.affine_index.AffineIndex`.
         storage_options : dict, optional
-            For fsspec, with a URL.
+            Options of fsspec, for a URL.
         """
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return dataset_of_views(views, drop_variables)

@@ -50,7 +50,7 @@ def open_bdv(
     axis_order: AxisOrder = "C",
     storage_options: StorageOptions | None = None,
 ) -> xr.DataTree:
-    """Open data of BigDataViewer or BigStitcher, setups and time points stacked for each level.
+    """Open BigDataViewer or BigStitcher data, with setups and time points stacked for each level.
 
     Parameters
     ----------
@@ -59,33 +59,33 @@ def open_bdv(
     path : str, optional
         The group of the setups, below ``store``.
     xml : path, optional
-        The XML file. By default it is looked for in the group of the setups, in the groups above,
-        and beside the container.
+        The XML file. By default n5zarr searches for it in the group of the setups, in the groups
+        above, and beside the container.
     registrations : bool, optional
         Whether positions follow the registrations in the XML. If not, all views begin at 0, with
         the voxel size of their setup.
     axis_order : {"C", "F"}, optional
-        Order of the dimensions of space, ``z, y, x`` or ``x, y, z``.
+        Order of the spatial dimensions, ``z, y, x`` or ``x, y, z``.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     DataTree
-        A node ``s0``, ``s1``, ... for each level, with a variable ``data`` of dimensions ``setup``,
-        ``timepoint`` and those of space, read by dask in whole blocks. If size, data type or
-        positions of the setups differ, the nodes are ``setup0/s0`` and so on, without the dimension
-        ``setup``; if registrations differ between time points, they are ``setup0/timepoint0/s0``.
+        A node ``s0``, ``s1``, ... for each level, with a variable ``data`` with the dimensions
+        ``setup``, ``timepoint`` and those of space, which dask reads in whole blocks. If size, type
+        or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without dimension
+        ``setup``; if registrations differ between time points, ``setup0/timepoint0/s0``.
 
         Names in the XML are coordinates of ``setup``, each with an index: ``setup_name``,
-        ``channel``, ``angle``, ``tile``, ``illumination``. ``tile_x``, ``tile_y``, ``tile_z`` say
-        where the tile was recorded. Without the dimension they are scalars, also of ``setup0``.
-        ``present`` tells which views have data; the others are filled with 0, or have no node.
-        What the XML does not list or calls missing is left out.
+        ``channel``, ``angle``, ``tile``, ``illumination``. ``tile_x``, ``tile_y``, ``tile_z`` are
+        the recorded location of the tile. Without the dimension they are scalars, also of
+        ``setup0``. ``present`` says which views have data; the others are filled with 0, or have no
+        node. Views that the XML does not list, or lists as missing, are left out.
 
         Scale and translation of a registration become coordinates. Rotation and shear cannot: they
         cause one warning, and ``data`` gets the attribute ``registration``, the three rows of a
-        matrix, one after the other, that maps ``[x, y, z, 1]`` to the world.
+        matrix, one after the other, that maps ``[x, y, z, 1]`` to world coordinates.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""BigDataViewer's XML for the engine: the nodes of ``open_bdv``, as xarray asks for them."""
+"""Open BigDataViewer's XML with the engine: present the nodes of ``open_bdv`` to xarray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encode variables: as new N5 datasets want them, or as an existing dataset stores its elements."""
+"""Encode variables for new N5 datasets, or in the form in which an existing dataset stores them."""
 
 from __future__ import annotations
 

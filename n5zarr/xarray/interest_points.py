@@ -71,14 +71,15 @@ class InterestPoints(NamedTuple):
     ----------
     points : pandas.DataFrame
         A row for each point, with the columns ``timepoint``, ``setup`` and ``label`` of its list,
-        its ``id`` in the list, and ``x``, ``y``, ``z`` in elements of full resolution, before any
-        registration. More columns, such as ``intensities``, where the list has such datasets.
+        its ``id`` in the list, and ``x``, ``y``, ``z`` in full-resolution elements, before any
+        registration. More columns, such as ``intensities``, if the list has such datasets.
     correspondences : pandas.DataFrame
-        A row for each pair of points: ``timepoint``, ``setup``, ``label`` and ``id`` of the one,
-        the same with ``corresponding_`` of the other, and ``consensus_set``, -1 for none.
+        A row for each pair of points: ``timepoint``, ``setup``, ``label`` and ``id`` of the first
+        point, the same columns with ``corresponding_`` for the second point, and
+        ``consensus_set``, -1 for none.
     lists : pandas.DataFrame
-        A row for each list, also for empty ones: ``timepoint``, ``setup``, ``label`` and
-        ``parameters``, which say in the XML how the points were found.
+        A row for each list, including empty ones: ``timepoint``, ``setup``, ``label`` and
+        ``parameters``, the detection parameters in the XML.
     """
 
     points: pd.DataFrame
@@ -97,12 +98,12 @@ def read_interest_points(
     Parameters
     ----------
     location : path, URL or zarr store
-        The XML of the project, whatever its images are stored in: the lists that it names, from
-        ``interestpoints.n5`` beside it. Or such a container: all lists in it.
+        The XML of the project, whichever format its images have: reads the lists that it names,
+        from ``interestpoints.n5`` beside it. Or such a container: reads all lists in it.
     label : str, optional
         The label of the lists to read; all by default.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
@@ -112,9 +113,9 @@ def read_interest_points(
     Raises
     ------
     FileNotFoundError
-        There is no list, or one that the XML names is missing.
+        There is no list, or a list that the XML names is missing.
     N5Error
-        A list is broken, or of an old kind: text files, or objects of Java.
+        A list is broken, or has an old format: text files, or Java objects.
 
     Examples
     --------
@@ -282,30 +283,30 @@ def write_interest_points(
 ) -> None:
     """Write interest points for BigStitcher.
 
-    What :func:`read_interest_points` returns is written as it was: ``write_interest_points(place,
-    *found)``. All is checked before anything is written; lists that are not in the tables stay.
+    The result of :func:`read_interest_points` is written unchanged: ``write_interest_points(place,
+    *found)``. Checks everything before it writes; lists that are not in the tables stay.
 
     Parameters
     ----------
     location : path, URL or zarr store
-        The XML of the project: lists are written into ``interestpoints.n5`` beside it, and named in
-        the XML where it does not name them; all else in it stays. Or such a container, which is
-        created if it does not exist; BigStitcher reads its lists once an XML names them.
+        The XML of the project: lists are written into ``interestpoints.n5`` beside it, and added to
+        the XML if it does not name them; the rest of the XML stays. Or such a container, which is
+        created if it does not exist; BigStitcher reads its lists when an XML names them.
     points, correspondences, lists : pandas.DataFrame
-        As in :class:`InterestPoints`; without ``lists``, those of the points. Other columns of
-        points are datasets beside ``loc``.
+        As in :class:`InterestPoints`; without ``lists``, the lists of the points. Other columns of
+        points become datasets beside ``loc``.
     overwrite : bool, optional
-        Whether lists that exist are replaced, with their correspondences.
+        Whether to replace existing lists, with their correspondences.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Raises
     ------
     FileExistsError
         A list exists, and ``overwrite`` is false.
     N5UnrepresentableError
-        A column is missing or of a wrong type, an id is not unique in its list or no ``int`` of
-        Java, or correspondences have no points (``kind="option"``).
+        A column is missing or has a wrong type, an id is not unique in its list or not a Java
+        ``int``, or correspondences have no points (``kind="option"``).
 
     Examples
     --------

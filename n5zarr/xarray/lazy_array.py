@@ -1,4 +1,4 @@
-"""An array of N5 as xarray's lazy array."""
+"""Present an N5 array as xarray's lazy array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of the options that several modules of this package take."""
+"""Types of options that several modules of this package share."""
 
 from __future__ import annotations
 

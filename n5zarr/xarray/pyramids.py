@@ -32,7 +32,7 @@ class Level:
     Parameters
     ----------
     path : str
-        Of the dataset, below the root of the container.
+        Path of the dataset, below the root of the container.
     sizes : dict of str to int
         Extent of each dimension in elements, in the order that ``axis_order`` asks for.
     voxel_size, translation : dict of str to float
@@ -70,18 +70,18 @@ def pyramid_levels(
     convention : str, optional
         The only convention of axes to try.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     list of Level
-        The finest first. If the group has datasets ``s0``, ``s1``, ..., these are the levels, else
+        The levels, the finest first: the datasets ``s0``, ``s1``, ... of the group; without these,
         all its datasets, which must have the same dimensions.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
         The group has no levels (``kind="option"``); the message lists the groups in it.
 
@@ -132,9 +132,9 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     store : path, URL or zarr store
         A container, or a location in one.
     resolution : mapping of str to float, optional
-        By dimension, the largest distance of elements, in the unit of the finest level. The
-        coarsest level that meets it along all these dimensions is opened, or the finest level if
-        none does.
+        For each dimension, the largest distance between elements, in the unit of the finest level.
+        The coarsest level that meets this along all these dimensions is opened, or the finest level
+        if none does.
     path : str, optional
         The group of the levels, or one of the levels, below ``store``.
     level : int, optional
@@ -147,7 +147,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     Returns
     -------
     Dataset
-        One variable, named like the level, with its coordinates.
+        One variable, with the name of the level, and its coordinates.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def plan_update(
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
         The data do not fit the datasets (``kind="option"``).
     """

@@ -58,11 +58,11 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     storage_options: StorageOptions | None = None,
     durability: Durability | None = None,
 ) -> Delayed | None:
-    """Write to N5, so that ``xr.open_dataset(engine="n5")`` gives the same back.
+    """Write to N5, so that ``xr.open_dataset(engine="n5")`` returns the same data.
 
     A DataArray, or a Dataset whose only variable has the last name in ``group``, becomes the
-    dataset ``group`` itself if all its coordinates can be written as metadata. So levels of a
-    pyramid are where other tools look for them. The same holds for levels in a DataTree.
+    dataset ``group`` itself if metadata can express all its coordinates. So levels of a pyramid are
+    where other tools look for them. The same applies to levels in a DataTree.
 
     Parameters
     ----------
@@ -73,42 +73,42 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     group : str, optional
         Path below ``store``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        In which evenly spaced coordinates are written; ``"auto"``: as the levels beside, or else
-        ``"cosem"``. What it cannot express is written as one-dimensional datasets instead.
+        Convention for evenly spaced coordinates; ``"auto"``: that of neighbouring levels, or else
+        ``"cosem"``. Coordinates that it cannot express become one-dimensional datasets.
     compression : mapping or None, optional
         As in ``attributes.json``. None means raw.
     chunks : mapping of dimension to int, "auto" or None, optional
-        Extent of a block in elements. Dimensions left out, and ``"auto"``: about a million elements
-        a block. None: the chunks of the file that the data were opened from, else ``"auto"``.
+        Extent of a block in elements. Missing dimensions and ``"auto"``: about a million elements a
+        block. None: the chunks of the file from which the data were opened, else ``"auto"``.
     compute : bool, optional
-        Whether to write the data now. If not, metadata are written, and a dask object is returned.
+        Whether to write the data now. If not, write only metadata, and return a dask object.
     mode : {"w", "w-", "a", "r+"}, optional
-        As in ``to_zarr``: ``"w"`` removes what exists, ``"w-"`` (default) fails if anything does,
+        As in ``to_zarr``: ``"w"`` removes an existing node, ``"w-"`` (default) fails if one exists,
         ``"a"`` adds and overwrites variables, ``"r+"`` (default with ``region``) only elements.
     region : mapping of dimension to slice or "auto", or "auto", optional
-        Which part of existing datasets to write. ``"auto"`` finds it from the coordinates.
+        The part of existing datasets to write. ``"auto"`` finds it from the coordinates.
     append_dim : str, optional
         The dimension along which existing datasets grow.
     storage_options, durability : optional
-        Of fsspec, with a URL; and as for :class:`~n5zarr.N5Store`. One that is given keeps its own.
+        Options of fsspec, for a URL; and as for :class:`~n5zarr.N5Store`. Open stores keep theirs.
 
     Returns
     -------
     dask.delayed.Delayed or None
-        What remains to be done with ``compute=False``.
+        With ``compute=False``, an object that writes the data.
 
     Raises
     ------
     zarr.errors.ContainsGroupError
-        Something exists at this path, and the mode is ``"w-"``.
+        A node exists at this path, and the mode is ``"w-"``.
     N5UnrepresentableError
-        N5 cannot hold the data, their positions do not fit the dataset's, or they would be removed
-        by ``"w"`` before they are read (``kind="option"``).
+        N5 cannot hold the data, their positions do not match the dataset's, or ``"w"`` would remove
+        them before they are read (``kind="option"``).
 
     Notes
     -----
     The fill value is 0, and every block that is not all zero is written: other tools see the same.
-    dask's chunks are merged into blocks; a region of several tasks must begin and end at blocks.
+    dask's chunks are merged into blocks; regions of several tasks must consist of whole blocks.
 
     Examples
     --------

@@ -172,21 +172,21 @@ def page(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
     lines = [
         "# zarr's own tests",
         "",
-        f"What the tests of zarr {version('zarr')} do with n5zarr.",
-        "`python -m tests.peers.zarr_suite` runs them and writes this page; it says how.",
+        f"This page shows the results of the tests of zarr {version('zarr')} with n5zarr.",
+        "`python -m tests.peers.zarr_suite` runs the tests and writes this page.",
         "",
         "## With n5zarr imported",
         "",
-        "n5zarr's pipeline is zarr's default then; arrays of other stores get what zarr gives.",
-        f"Of {len(imported)} tests, {len(imported) - len(other)} do the same as without n5zarr:",
-        f"{counts['passed']} pass, {counts['skipped']} are skipped, most for shards in Zarr v2 or",
-        f"for a GPU, {counts['xfailed']} fail as zarr expects.",
+        "n5zarr's pipeline is then zarr's default; arrays of other stores use zarr's pipeline.",
+        f"Of {len(imported)} tests, {len(imported) - len(other)} have the same result as without",
+        f"n5zarr: {counts['passed']} pass, {counts['skipped']} are skipped, most for shards in",
+        f"Zarr v2 or for a GPU, {counts['xfailed']} fail as zarr expects.",
         *(f"- differs: `{name}`" for name in other),
         "",
         "## On stores of N5",
         "",
-        "What the tests call `MemoryStore` and `LocalStore`, and what zarr makes for paths and",
-        "dictionaries, is an `N5Store` over it.",
+        "In these tests, an `N5Store` wraps each `MemoryStore` and `LocalStore`, and each store",
+        "that zarr creates for a path or dictionary.",
         "",
         "| module | passed | failed | skipped |",
         "|---|---|---|---|",
@@ -202,7 +202,7 @@ def page(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
         f"Of the tests of arrays, groups, the API, indexing and codecs {n_run} run, and {n_failed}",
         f"fail: {100 * n_failed / n_run:.1f} %.",
     ]
-    lines += ["", "Why tests fail, by their names and messages, and how many do:", ""]
+    lines += ["", "Reasons for failures, by names and messages of tests, with their number:", ""]
     for why, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
         tests = Counter(name.partition("[")[0].rpartition("::")[2] for name in names)
         shown = ", ".join(f"`{test}`" for test, _ in tests.most_common(4))

@@ -1,4 +1,4 @@
-"""Check that a conversion can be done as it is asked for, before anything is removed or written."""
+"""Check that a conversion is possible, before anything is removed or written."""
 
 from __future__ import annotations
 

@@ -87,13 +87,13 @@ class Conversion:
     Parameters
     ----------
     source, destination : str
-        From where, to where.
+        The source and the destination.
     arrays : tuple of ConvertedArray
         The arrays.
     n_groups : int
         Number of groups.
     seconds : float
-        How long it took.
+        Duration of the run.
     verified, dry_run : bool
         Whether all values were compared; whether nothing was written.
     """
@@ -144,53 +144,57 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
 ) -> Conversion:
     """Copy a dataset, a group or a whole container to N5 or Zarr.
 
-    Where chunks and compression stay, stored bytes are passed through. Attributes, names of
-    dimensions and groups come along. Documents are written last: until then nobody can open the
-    destination, and ``n5zarr-incomplete.json`` in it says what is missing.
+    Copies the stored bytes if chunks and compression stay, and copies attributes, names of
+    dimensions and groups. Documents are written last: until then nobody can open the destination,
+    and ``n5zarr-incomplete.json`` in it describes the unfinished run.
 
     Parameters
     ----------
     source : path, URL or zarr store
-        N5 or Zarr: an array, a group, or all of it; or BigDataViewer's XML. Images of OME-Zarr get
-        attributes of N5 in N5, and levels named ``s0``, ``s1``, ....
+        N5 or Zarr: an array, a group or a whole container; or BigDataViewer's XML. In N5,
+        OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
-        What the source becomes: ``"out.zarr"``, ``"out.n5/em/s0"``.
+        Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``.
     to : {"zarr", "zarr2", "n5"}, optional
-        Zarr v3, Zarr v2 or N5; by default the suffix ``.n5`` or ``.zarr`` in ``destination`` tells.
+        Zarr v3, Zarr v2 or N5; by default chosen by the suffix ``.n5`` or ``.zarr`` in
+        ``destination``.
     select, exclude : str or sequence of str, optional
-        Patterns of paths, such as ``"em/*"``: which arrays to copy, all by default; and which not.
+        Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and of arrays to leave
+        out.
     level : int, optional
-        Of each pyramid ``s0``, ``s1``, ..., copy only this level.
+        Copy only this level of each pyramid ``s0``, ``s1``, ....
     ome : bool, optional
-        Write OME-Zarr 0.5: images with axes, units, scale and offset from whatever convention the
-        source follows. BigDataViewer's XML becomes an image for each setup.
+        Write OME-Zarr 0.5: images with axes, units, scale and offset from any convention.
+        BigDataViewer's XML becomes an image for each setup.
     labels : str or sequence of str, optional
-        With ``ome``, patterns of paths of images whose elements are labels, besides those that say
-        so themselves.
+        With ``ome``, path patterns of images that are labels, in addition to those that are marked
+        as labels.
     coords : bool, optional
-        From N5 to Zarr v3, write coordinates of axes as arrays, as ``N5Store(..., coords=True)``
-        shows them: ``xr.open_zarr`` finds positions and units.
+        From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
+        so that ``xr.open_zarr`` finds positions and units.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
-        Several are for arrays with as many axes. Default: the source's chunks, no shards.
+        Several numbers apply only to arrays with as many axes. Default: the source's chunks, no
+        shards.
     compression : mapping or str, optional
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
-        the source; zstd where Zarr has no codec that every reader knows.
+        the source, or zstd if Zarr has no codec for it that every reader knows.
     overwrite, resume : bool, optional
-        Remove what is there first, once all is checked; go on with an interrupted run.
+        Remove an existing destination, after all checks; continue an interrupted run.
     verify, dry_run : bool, optional
-        Compare all values before the documents are written; write nothing, and tell what would be.
+        Compare all values before the documents are written; return what a run would do, and write
+        nothing.
     storage_options, destination_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     max_memory : int, optional
         Bytes of elements that all workers together may hold.
     scheduler, n_workers, progress : optional
-        See :func:`~n5zarr.tools.jobs.run.run_tasks`; what to tell how far it is.
+        See :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
     Conversion
-        What was done with each array.
+        How each array was copied.
 
     Raises
     ------
@@ -199,7 +203,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     N5UnrepresentableError
         The destination exists, cannot hold the source, or an option does not apply.
     N5Error
-        Something in the source is broken, or ``verify`` finds other values (``kind="differs"``).
+        The source is broken, or ``verify`` finds other values (``kind="differs"``).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Copy arrays: choose the way of each, split it into tasks, and do a task.
+"""Copy arrays: choose the way of each array, split it into tasks, and run a task.
 
 There are four ways, the fastest that fits is taken:
 

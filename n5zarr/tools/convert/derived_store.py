@@ -1,4 +1,4 @@
-"""The base of stores whose keys are made of something else, when they are asked for."""
+"""The base of stores that derive their keys from something else, on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encode chunks of ordinary Zarr arrays by the codecs of N5's compressions, which are faster.
+"""Encode chunks of ordinary Zarr arrays with the codecs of N5's compressions, which are faster.
 
 A payload of N5 is a chunk of Zarr. What else Zarr has is left to zarr.
 """

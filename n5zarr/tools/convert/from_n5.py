@@ -45,7 +45,7 @@ def n5_tree(
     zarr_format : {3, 2}, optional
         The format of the chunks that are passed through.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Raises
     ------

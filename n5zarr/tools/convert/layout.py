@@ -1,4 +1,4 @@
-"""What the user wants of the arrays to write: chunks, shards, compression."""
+"""The user's options for the arrays to write: chunks, shards, compression."""
 
 from __future__ import annotations
 

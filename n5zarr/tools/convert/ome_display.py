@@ -1,4 +1,4 @@
-"""How images are shown, and whether they are labels: from what N5 containers say to OME-Zarr.
+"""Translate contrast, colours and labels of images from N5 attributes to OME-Zarr.
 
 What containers have: ``intensityLimits`` and ``color`` (n5-universe's canonical metadata), ``min``
 and ``max`` (its generic metadata, and Paintera), ``contrastLimits``, ``Bigstitcher-Spark``

@@ -102,7 +102,7 @@ def plan_ome(
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
         There is no image that OME-Zarr can express (``kind="option"``).
     """

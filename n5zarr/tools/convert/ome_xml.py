@@ -1,4 +1,4 @@
-"""Make ``OME/METADATA.ome.xml`` of a collection of OME-Zarr images.
+"""Write ``OME/METADATA.ome.xml`` for a collection of OME-Zarr images.
 
 The ``bioformats2raw.layout`` of OME-Zarr has it beside the list ``series``. Bio-Formats and
 napari-ome-zarr find the images by it. Source: the schema of OME, 2016-06.

@@ -1,4 +1,4 @@
-"""Copy datasets of ``object`` blocks from N5 to N5: opaque bytes, which are no arrays."""
+"""Copy datasets of ``object`` blocks from N5 to N5: opaque bytes, which are not arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open what users name as source and destination."""
+"""Open the source and the destination that users name."""
 
 from __future__ import annotations
 

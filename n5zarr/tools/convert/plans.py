@@ -1,4 +1,4 @@
-"""What a conversion writes, as values: which array comes from where, the attributes of each group.
+"""Plans of conversions, as values: the source of each array, and the attributes of each group.
 
 :mod:`~n5zarr.tools.convert.ome_plan`, :mod:`~n5zarr.tools.convert.ome_bdv` and
 :mod:`~n5zarr.tools.convert.ome_read` make a :class:`Plan` from what a source says.

@@ -1,4 +1,4 @@
-"""What is read: arrays of any format, with their values and with chunks that others decode."""
+"""Sources: arrays of any format, with their values and their encoded chunks."""
 
 from __future__ import annotations
 

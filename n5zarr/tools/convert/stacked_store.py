@@ -1,4 +1,4 @@
-"""A store that shows the chunks of several arrays as those of one with another first axis."""
+"""A store that presents the chunks of several arrays as one array with an additional first axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written: arrays whose documents are written when all their chunks are.
+"""Targets: arrays whose documents are written after all their chunks.
 
 The documents are made in memory, by the same code that creates arrays elsewhere. An array is
 written by its metadata alone, so that until :meth:`Destination.commit` nobody can open it.

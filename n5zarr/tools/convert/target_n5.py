@@ -1,4 +1,4 @@
-"""A dataset or container of N5 as what is written; see :mod:`n5zarr.tools.convert.target`."""
+"""An N5 dataset or container as a target; see :mod:`n5zarr.tools.convert.target`."""
 
 from __future__ import annotations
 

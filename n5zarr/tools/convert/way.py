@@ -1,4 +1,4 @@
-"""Choose the way of an array: what of its stored bytes can be passed through."""
+"""Choose the way of an array: which of its stored bytes can be passed through."""
 
 from __future__ import annotations
 

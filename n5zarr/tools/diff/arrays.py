@@ -66,14 +66,14 @@ class ArrayDifference:
     Parameters
     ----------
     n_elements : int
-        How many elements were compared.
+        Number of elements that were compared.
     n_differing : int
-        How many of them differ.
+        Number of elements that differ.
     elements : tuple of ElementDifference
-        The first of those, in C order.
+        The first differing elements, in C order.
     largest : int, float or None
-        The largest absolute difference; of integers of one type it is exact. None if elements are
-        no numbers, or one of each pair that differs is NaN.
+        The largest absolute difference; exact for integers of one type. None if the elements are
+        not numbers, or if one element of each differing pair is NaN.
     """
 
     n_elements: int
@@ -92,23 +92,23 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> ArrayDifference | None:
-    """Compare the values of two arrays of one shape.
+    """Compare the values of two arrays of the same shape.
 
-    NaN equals NaN, and 0.0 equals -0.0. Arrays of other types are equal if their values are.
+    NaN equals NaN, and 0.0 equals -0.0. Arrays of different types are equal if their values are.
 
     Parameters
     ----------
     first, second : array_like
-        Arrays that are read as ``array[box]``, of one shape. Boxes are whole chunks of the first,
-        and as far as memory allows of the second, if they have ``chunks``.
+        Arrays of the same shape, which support ``array[box]``. If they have ``chunks``, boxes are
+        whole chunks of the first and, as far as memory allows, of the second array.
     tolerance : float, optional
-        The largest absolute difference of numbers that counts as none.
+        Absolute differences of numbers up to this value are ignored.
     max_box_bytes : int, optional
-        How large a box of the first array may be; one chunk at least.
+        Maximum size of a box of the first array; at least one chunk.
     scheduler, n_workers : optional
-        What runs the boxes, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        Where to run the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
     progress : callable, optional
-        Called with ``"compare"``, the bytes of the first array that are done, and all.
+        Called with ``"compare"``, the bytes of the first array done and to do.
 
     Returns
     -------

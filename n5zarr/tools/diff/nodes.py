@@ -1,4 +1,4 @@
-"""``n5zarr.compare``: what differs between two arrays, or two groups with all below them."""
+"""``n5zarr.compare``: find the differences between two arrays, or two groups with all below."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Difference:
     Parameters
     ----------
     path : str
-        The node, below those that are compared; ``""`` for themselves.
+        Path of the node below the compared nodes; ``""`` for the nodes themselves.
     what : str
-        ``"missing"``: a node is on one side only. ``"kind"``: a group here, an array there. What
-        else differs of arrays: ``"shape"``, ``"data-type"``, ``"axes"``, ``"values"``. Of both:
-        ``"attribute"``.
+        ``"missing"``: the node exists on one side only. ``"kind"``: one is a group, the other an
+        array. For arrays also ``"shape"``, ``"data-type"``, ``"axes"``, ``"values"``; for groups
+        and arrays ``"attribute"``.
     key : str
-        Java's path of the attribute, or what of the axes differs; empty otherwise.
+        Java's path of the attribute, or the property of the axes that differs; otherwise empty.
     first, second : JSON
-        What is on either side; None where nothing is. Shapes in C order.
+        The values on both sides; None if there is none. Shapes are in C order.
     values : ArrayDifference or None
         How the values differ.
     """
@@ -56,18 +56,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What :func:`compare` has found.
+    """The result of :func:`compare`.
 
     Parameters
     ----------
     n_groups, n_arrays : int
-        Groups and arrays that are on both sides.
+        Numbers of groups and arrays that exist on both sides.
     n_elements : int
-        Elements whose values were compared.
+        Number of elements whose values were compared.
     differences : tuple of Difference
-        What differs; those of values last.
+        The differences; differences of values come last.
     problems : tuple of Exception
-        Nodes that could not be read, and so not be compared.
+        Errors of nodes that could not be read, and so were not compared.
     """
 
     n_groups: int
@@ -96,24 +96,24 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
 ) -> Comparison:
     """Compare two arrays, groups or containers, of N5 or Zarr.
 
-    Names of nodes, shapes, data types, axes, attributes and values are compared; not how they are
-    stored: format, chunks and compression. A missing block equals the fill value, NaN equals NaN.
-    If both are N5, units, scale and translation are compared as well, in whatever convention.
+    Compares names of nodes, shapes, data types, axes, attributes and values, but not format, chunks
+    and compression. A missing block equals the fill value, NaN equals NaN. If both are N5, also
+    compares units, scale and translation, whichever conventions they follow.
 
     Parameters
     ----------
     first, second : path, URL, zarr store, zarr.Array or zarr.Group
         A container or Zarr hierarchy, or a location in one.
     attributes, values : bool, optional
-        Whether attributes and values are compared.
+        Whether to compare attributes and values.
     tolerance : float, optional
-        The largest absolute difference of numbers that counts as none.
+        Absolute differences of numbers up to this value are ignored.
     storage_options : dict, optional
-        For fsspec, with URLs.
+        Options of fsspec, for URLs.
     scheduler, n_workers : optional
-        What runs it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
     progress : callable, optional
-        Called with ``"compare"``, the bytes of elements that are done, and all.
+        Called with ``"compare"``, the bytes of elements done and to do.
 
     Returns
     -------
@@ -123,9 +123,9 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     Raises
     ------
     FileNotFoundError
-        Nothing is there.
+        A node does not exist.
     N5Error
-        A node itself, or a block, is broken or not supported.
+        One of the two nodes, or a block, is broken or not supported.
 
     Examples
     --------

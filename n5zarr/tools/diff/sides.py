@@ -1,4 +1,4 @@
-"""The two sides of a comparison: a node of N5 or of Zarr, with what is in it."""
+"""The two sides of a comparison: a node of N5 or Zarr, with its contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the blocks of datasets that a box touches, also in the other levels of a pyramid."""
+"""Find the blocks of datasets that overlap a box, also in the other levels of a pyramid."""
 
 from __future__ import annotations
 

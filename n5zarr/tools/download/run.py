@@ -52,7 +52,7 @@ _BATCH = 512  # blocks between two reports of progress; they are asked for many 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downloaded:
-    """What :func:`download` has copied, or would.
+    """The result of :func:`download`: what it has copied, or would copy.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class Downloaded:
     datasets : tuple of str
         Paths of the datasets, below its root.
     n_blocks : int
-        Blocks of theirs in the box that the source has.
+        Number of their blocks in the box that exist in the source.
     n_bytes : int
-        Their size, as stored.
+        Stored size of these blocks.
     n_loaded, n_bytes_loaded : int
-        Those that were loaded; the others were there from an earlier run.
+        Number and size of the blocks that were loaded; the others exist from an earlier run.
     """
 
     container: str
@@ -88,34 +88,34 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     storage_options: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Downloaded:
-    """Copy a part of a container into a local directory: documents and blocks as they are.
+    """Copy a part of a container into a local directory, with documents and blocks unchanged.
 
-    Datasets keep their paths and dimensions. Blocks outside of the box are missing, so that they
-    read as the fill value. The documents of the groups above come along. Blocks that are there with
-    the size of the source are not loaded again: an interrupted run goes on where it stopped, and a
-    second run adds another box; ``overwrite=True`` if values have changed. Documents come last.
+    Datasets keep their paths and dimensions. Blocks outside the box are missing, and read as the
+    fill value. The documents of the parent groups are copied, too. Blocks that exist with the size
+    of the source are not loaded again: an interrupted run continues where it stopped, and a second
+    run adds another box; use ``overwrite=True`` if values have changed. Documents come last.
 
     Parameters
     ----------
     store : path, URL or zarr store
         A container, or a location in one.
     directory : path
-        The local container: a new directory, or that of an earlier download.
+        The local container: a new directory, or the one of an earlier download.
     paths : sequence of str, optional
         Datasets or groups below ``store``; all by default.
     select : str, optional
         Pattern of the paths of datasets below ``store``, such as ``"em/s*"``.
     box : sequence of slice, optional
-        Start and stop along each axis, in elements, C order. If datasets have several shapes, it is
-        one of the largest; it is the same place in the others, by their scale and translation.
+        Start and stop along each axis, in elements of the largest dataset, C order. Other datasets
+        use the same region, by their scale and translation.
     dry_run : bool, optional
-        Count what would be loaded, and write nothing.
+        Count the blocks to load, and write nothing.
     overwrite : bool, optional
         Remove the datasets from the directory first.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     progress : callable, optional
-        Called with ``"download"``, the bytes done, and an estimate of all.
+        Called with ``"download"``, the bytes done, and an estimate of the total.
 
     Returns
     -------
@@ -127,8 +127,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     FileNotFoundError
         The container or a path does not exist.
     N5UnrepresentableError
-        The box does not fit, no dataset is selected, something else or a part of another source is
-        in the directory, or it is in the source, or the source in it (``kind="option"``).
+        The box does not fit, no dataset is selected, the directory holds other files or a part of
+        another source, or it lies in the source, or the source in it (``kind="option"``).
     """
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory, source)

@@ -1,4 +1,4 @@
-"""Mark a destination as incomplete while it is written, so that an interrupted run can go on.
+"""Mark a destination as incomplete while it is written, so that an interrupted run can continue.
 
 A run writes `n5zarr-incomplete.json` into the destination first, then blocks, then the documents
 that make arrays of them, and removes the file at last. So nobody opens an array that lacks blocks,
@@ -64,7 +64,7 @@ def begin(
     job : mapping
         What is done, and how: an interrupted run is resumed by the same job only.
     resume : bool
-        Whether to go on with an interrupted run.
+        Whether to continue an interrupted run.
     run : str, optional
         A name of this run, which :func:`confirm` asks for.
 

@@ -51,7 +51,7 @@ class PyramidLevel:
     Parameters
     ----------
     path : str
-        Of the dataset, below the root of the container.
+        Path of the dataset, below the root of the container.
     shape, chunks : tuple of int
         Extent of the level and of a block, in elements.
     factors : tuple of int
@@ -132,9 +132,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 ) -> Pyramid:
     """Write coarser levels of an image, ``s1``, ``s2``, ..., beside its dataset ``s0``.
 
-    Each level is made from the one before; several in one pass over the data. Blocks without any
-    element other than the fill value are not written, and empty regions are not read. A level
-    appears when all levels are complete, and the group lists them last.
+    Each level is computed from the previous one, several in one pass over the data. Blocks with
+    only the fill value are not written, and empty regions are not read. The levels appear when all
+    of them are complete, and the group lists them last.
 
     Parameters
     ----------
@@ -143,52 +143,52 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     path : str, optional
         The dataset ``s0`` below ``store``, or its group.
     factors : sequence of int or "auto", optional
-        How many elements become one along each axis, in the order of the array (z, y, x; the
-        reverse of N5's), for each level. ``"auto"``: 2 along the axes of space with the shortest
-        voxels, so that anisotropic data are downsampled where they are fine first; never along
+        Number of elements to combine along each axis, in the order of the array (z, y, x; the
+        reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
+        voxels, so that the finest axes of anisotropic data are downsampled first; never along
         channels and time.
     levels : int or "auto", optional
-        How many; ``"auto"``: until one is at most a block, or 64 elements, long along each axis of
-        space.
+        Number of levels; ``"auto"``: until one is at most a block, or 64 elements, long along each
+        spatial axis.
     method : {"auto", "mean", "mode", "median", "gaussian", "stride"}, optional
-        How elements become one. ``"auto"``: ``"mode"`` for bool and for integers of 32 and 64
+        How to combine elements. ``"auto"``: ``"mode"`` for bool and for integers of 32 and 64
         bits, which are labels, else ``"mean"``. Labels of 8 and 16 bits need ``"mode"``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        How attributes say where the levels are; ``"auto"``: as those of ``s0`` do, or as
-        ``"cosem"``. ``s0`` is described in the same way.
+        Convention for the positions of the levels and of ``s0``; ``"auto"``: that of ``s0``, or
+        ``"cosem"``.
     compression : mapping or str, optional
         As for :func:`n5zarr.create_array`; by default that of ``s0``.
     chunks : sequence of int, optional
         Extent of a block, in the order of the array; by default that of ``s0``.
     overwrite : bool, optional
-        Whether all coarser levels that are there are removed first.
+        Whether to remove all existing coarser levels first.
     resume : bool, optional
-        Whether to go on with an interrupted run; what it has written is not made again.
+        Whether to continue an interrupted run, and keep what it has written.
     dry_run : bool, optional
-        Whether only to say what would be made.
+        Whether to return the planned levels only.
     memory : int, optional
-        Bytes that each worker may use, beside the Python program; blocks that are larger need more.
+        Bytes that each worker may use, in addition to Python; larger blocks need more.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     scheduler, n_workers : optional
         As for :func:`n5zarr.tools.jobs.run.run_tasks`: threads by default, or dask's active client.
     progress : callable, optional
-        Called with the name of a stage, the bytes of elements that are done and those to do.
+        Called with the name of a stage, and the bytes of elements done and to do.
 
     Returns
     -------
     Pyramid
-        The levels, with their extent, place and size.
+        The levels, with their extent, position and size.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this path.
+        No node exists at this path.
     N5UnrepresentableError
-        There is no ``s0``, there are levels already, or an option does not fit (``kind="option"``);
+        There is no ``s0``, levels exist already, or an option does not fit (``kind="option"``);
         nothing is written.
     N5UnsupportedError
-        The elements are no numbers (``kind="data-type"``), or the compression can only be read
+        The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
 
     Examples

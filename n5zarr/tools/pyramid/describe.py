@@ -1,4 +1,4 @@
-"""Say where the levels of a pyramid are: the attributes of their datasets and of their group.
+"""Describe the positions of the levels of a pyramid, in attributes of their datasets and group.
 
 An element of a level is in the middle of those that it stands for, half of (factor - 1) elements of
 ``s0`` beside the first one; with ``stride`` it is at the first one.

@@ -1,4 +1,4 @@
-"""The plan of a pyramid: its levels with their documents, and how they are written.
+"""Plan a pyramid: its levels with their documents, and how to write them.
 
 Blocks first, then the documents of all levels, then the group that lists them. Until then a mark in
 each level says that it is incomplete, see :mod:`n5zarr.tools.jobs.incomplete`.

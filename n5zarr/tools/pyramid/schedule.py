@@ -1,4 +1,4 @@
-"""Plan passes and their tasks: which levels are made together, of which regions."""
+"""Plan passes and their tasks: which levels are computed together, and for which regions."""
 
 from __future__ import annotations
 

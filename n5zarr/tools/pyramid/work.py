@@ -1,4 +1,4 @@
-"""Make levels of a pyramid region by region: what one task reads, computes and writes.
+"""Compute levels of a pyramid region by region: what one task reads, computes and writes.
 
 A pass makes one or more levels from the elements of one that is stored. Each of its tasks makes a
 region of the coarsest of them, of whole blocks, and with it all that is needed of the finer ones:

@@ -1,4 +1,4 @@
-"""Check one stored block: header, sizes at its position, payload as far as wanted."""
+"""Check one stored block: its header, its size at its position, and its payload."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ def validate(  # noqa: PLR0913 - as its neighbours
 ) -> Validation:
     """Check every document and every block of a container, or of a part of it.
 
-    Of each block, its header, its sizes at its position and what the ends of its payload show are
-    checked: length, checks of length at the end, blosc's and zstd's headers. Blocks that these do
-    not show to be whole, and those of lz4 and strings, are decoded.
+    For each block, checks its header, its size at its position, and both ends of its payload:
+    length, stored lengths at the end, blosc's and zstd's headers. Decodes blocks that these checks
+    do not prove to be complete, and blocks of lz4 and strings.
 
     Parameters
     ----------
@@ -76,29 +76,29 @@ def validate(  # noqa: PLR0913 - as its neighbours
     deep : bool, optional
         Whether to decode every block, which also compares the checksums of gzip, xz and bzip2.
     state : path, optional
-        A local file that remembers what is done: the same call goes on with an interrupted check.
-        It is removed when the check is complete.
+        A local file that records the progress: the same call continues an interrupted check. The
+        file is removed when the check is complete.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     scheduler : optional
         ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
     n_workers : int, optional
-        How many threads or processes.
+        Number of threads or processes.
     progress : callable, optional
-        Told the bytes of the arrays that are checked, of those in the container.
+        Called with the name of a stage, and the bytes of the arrays checked and to check.
 
     Returns
     -------
     Validation
-        The findings, the worst first, and how much was checked. ``ok`` is true if there is nothing
-        worse than a note.
+        The findings, the worst first, and the numbers of nodes and blocks that were checked. ``ok``
+        is true if there is nothing worse than a note.
 
     Raises
     ------
     FileNotFoundError
         The container or node does not exist.
     N5Error
-        It is no N5, the server does not list, or ``state`` is of another check.
+        It is not N5, the server does not list, or ``state`` belongs to another check.
 
     Examples
     --------
@@ -134,9 +134,9 @@ def find_problems(  # noqa: PLR0913 - as its neighbours
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Finding]:
-    """Check a container as :func:`validate` does, and yield each finding as soon as it is known.
+    """Check a container like :func:`validate`, and yield each finding as soon as possible.
 
-    Parameters and errors are those of :func:`validate`.
+    Takes the parameters of :func:`validate`, and raises the same errors.
 
     Yields
     ------

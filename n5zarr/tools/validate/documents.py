@@ -1,4 +1,4 @@
-"""Check the documents of groups and datasets: what they say, and what contradicts itself."""
+"""Check the documents of groups and datasets for errors and contradictions."""
 
 from __future__ import annotations
 

@@ -88,11 +88,11 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> RepairedEdges:
-    """Store all blocks at the end of a dataset padded, as tensorstore does, or truncated, as Java.
+    """Store all blocks at the end of a dataset padded, like tensorstore, or truncated, like Java.
 
-    The values in the dataset stay as they are. What a padded block has outside of the dataset goes
-    when it is truncated. Each block is replaced at once; blocks inside the dataset, damaged ones,
-    strings, objects and label multisets are left alone.
+    The values in the dataset stay unchanged. Truncating a padded block drops its values outside the
+    dataset. Each block is replaced atomically; blocks inside the dataset, damaged blocks, strings,
+    objects and label multisets are not changed.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     path : str, optional
         Node below ``store``: a dataset, or a group with datasets at any depth.
     to : {"pad", "truncate"}
-        Whether blocks shall be as large as ``blockSize``, or end where the dataset does.
+        ``"pad"``: blocks get the full ``blockSize``. ``"truncate"``: blocks end with the dataset.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     scheduler, n_workers, progress : optional
         As for :func:`n5zarr.validate`.
 
@@ -112,7 +112,7 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     FileNotFoundError
         The container or node does not exist.
     N5Error
-        It cannot be written.
+        The container cannot be written.
     """
     check_option("to", to, ("pad", "truncate"))
     opened, node_path = open_to_repair(store, path, storage_options)

@@ -1,4 +1,4 @@
-"""List what lies in a group or dataset: blocks, and files that are none."""
+"""List the contents of a group or dataset: blocks, and other files."""
 
 from __future__ import annotations
 

@@ -83,101 +83,104 @@ class Rule(NamedTuple):
 KINDS: Mapping[KindOfFinding, Rule] = {
     "json": Rule(
         "error",
-        "`attributes.json` is no JSON: cut, empty although there are blocks, binary, or followed "
-        "by something else",
+        "`attributes.json` is not valid JSON: cut off, empty although blocks exist, binary, or "
+        "followed by something else",
         "write the document again, from a copy or another level of the pyramid",
     ),
     "not-an-object": Rule(
         "note",
-        "`attributes.json` is JSON, but no object: the node is a group without attributes",
+        "`attributes.json` is JSON, but not an object: the node is a group without attributes",
         "remove the document, or write `{}`",
     ),
     "member": Rule(
         "error",
-        "a key of the dataset has a value that it cannot have, or `dimensions` and `blockSize` "
-        "differ in length",
+        "a key of the dataset has an invalid value, or `dimensions` and `blockSize` differ in "
+        "length",
         "correct the key",
     ),
     "compression": Rule(
         "error",
-        "`compression` is none that N5 has, or its members are wrong",
+        "N5 does not have this `compression`, or its members are wrong",
         "correct it; for a codec of another program, convert the dataset with that program",
     ),
     "data-type": Rule(
-        "error", "`dataType` is none that N5 has", "correct it, or convert the dataset"
+        "error", "N5 does not have this `dataType`", "correct it, or convert the dataset"
     ),
     "unsupported": Rule(
         "note",
-        "valid N5 that is no array of numbers or text, such as `dataType` `object`, or that "
-        "n5zarr cannot read",
+        "valid N5 that n5zarr cannot read, or that is not an array of numbers or text, such as "
+        "`dataType` `object`",
         "`n5zarr.read_block` reads object blocks",
     ),
     "version": Rule(
         "error",
-        "the root's `n5` is of a later N5 (error), or in a form that Java cannot open (warning)",
+        "the root's `n5` names a later version of N5 (error), or has a form that Java cannot open "
+        "(warning)",
         'write three numbers in quotes, such as `"4.0.0"`',
     ),
     "foreign": Rule(
-        "note", "a node of Zarr in the container, which N5 programs show as groups", "none needed"
+        "note", "a Zarr node in the container; N5 programs show it as a group", "nothing"
     ),
     "unreadable": Rule(
         "error",
-        "storage refuses to read it, or it is a link that leads nowhere",
-        "ask for permission, check the file system, or restore what the link leads to",
+        "storage refuses to read it, or it is a broken link",
+        "ask for permission, check the file system, or restore the target of the link",
     ),
-    "name": Rule("warning", "a directory that no path of a node can name", "rename it"),
+    "name": Rule("warning", "a directory whose name no path of a node can contain", "rename it"),
     "near-miss": Rule(
         "warning",
-        "keys that look like those of a dataset, such as `blocksize` or `datatype`, or a group "
-        "with all but one of them",
+        "misspelled keys of a dataset, such as `blocksize` or `datatype`, or a group that has all "
+        "keys of a dataset except one",
         "spell them `dimensions`, `blockSize`, `dataType`, `compression`",
     ),
     "no-block-size": Rule(
         "warning",
-        "a dataset without `blockSize`: N5 up to 3 takes one block, Java N5 4 sees a group",
+        "a dataset without `blockSize`: N5 up to version 3 reads it as one block, Java N5 4 as a "
+        "group",
         "add `blockSize`",
     ),
     "axes": Rule(
         "warning",
-        "attributes of axes that contradict the dataset or cannot be meant; a note where they are "
-        "only unusual",
-        "`n5zarr.set_geometry` writes them anew",
+        "axis metadata that contradict the dataset or make no sense; a note if they are only "
+        "unusual",
+        "rewrite them with `n5zarr.set_geometry`",
     ),
     "contradiction": Rule(
         "warning",
-        "two conventions state different voxel sizes, so that two viewers show two sizes",
-        "`n5zarr.set_geometry` writes one of them",
+        "two conventions state different voxel sizes, so viewers differ in what they show",
+        "write one of them with `n5zarr.set_geometry`",
     ),
     "levels": Rule(
         "warning", "a group lists levels that do not exist", "write the levels, or correct the list"
     ),
     "empty-block": Rule(
         "error",
-        "the file of a block has no bytes, as a writer that was stopped leaves it",
+        "the file of a block is empty; a killed writer can leave such a file",
         "move it aside and write the block again: without the file, it reads as 0",
         "quarantine",
     ),
     "header": Rule(
         "error",
-        "the header of a block has another mode or number of dimensions, absurd sizes, or is cut",
+        "the header of a block is cut off, or has another mode or number of dimensions, or absurd "
+        "sizes",
         "move it aside and write the block again",
         "quarantine",
     ),
     "payload": Rule(
         "error",
-        "the payload of a block is cut, damaged, or of another codec",
+        "the payload of a block is cut off, damaged, or encoded with another codec",
         "move it aside and write the block again",
         "quarantine",
     ),
     "misplaced-block": Rule(
         "warning",
-        "a block has the size of a block at another position, or other values than padding "
-        "outside of the dataset: it was moved, or the dataset was made smaller",
-        "compare it with its neighbours; `--repair-edges truncate` drops what is outside",
+        "a block has the size of a block at another position, or values other than padding "
+        "outside the dataset: someone moved it, or shrank the dataset",
+        "compare it with its neighbours; `--repair-edges truncate` drops the values outside",
     ),
     "outside-grid": Rule(
         "warning",
-        "a block where the dataset has none, as left by a larger dataset of the same name",
+        "a block outside the dataset, left by a larger dataset of the same name",
         "remove it, or correct `dimensions`: it appears when the dataset grows",
     ),
     "larger-block": Rule(
@@ -187,12 +190,13 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "short-block": Rule(
         "note",
-        "a block that ends before the dataset does, as Java saves regions; the rest reads as 0",
-        "none needed",
+        "a block that is smaller than its part of the dataset, because Java saved a region; the "
+        "rest reads as 0",
+        "nothing",
     ),
     "varlength": Rule(
         "note",
-        "a block whose number of elements is not that of its extent: no array of numbers",
+        "a block whose number of elements does not match its size: it cannot be part of an array",
         "`n5zarr.read_block` reads it",
     ),
     "trailing-bytes": Rule(
@@ -202,8 +206,8 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "leading-zero": Rule(
         "warning",
-        "a name such as `00`, under which no program looks for a block",
-        "rename it, if there is no block of the right name",
+        "a block with a name such as `00`, which no program looks for",
+        "rename it, if no block has the right name",
     ),
     "orphan-block": Rule(
         "warning",
@@ -212,26 +216,26 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "stray-file": Rule(
         "warning",
-        "a file among blocks that no program of N5 reads; a note for files in groups, and for "
-        "those that other programs are known to leave",
-        "remove it, if it is not needed",
+        "a file among blocks that no N5 program reads; a note for files in groups, and for files "
+        "that other programs are known to leave",
+        "remove it, if you do not need it",
     ),
     "unfinished-file": Rule(
         "warning",
-        "`*.partial`: left by a writer that was killed, or a node that it was removing; never read",
+        "`*.partial`: a file that a killed writer left, or a node that it was removing; never read",
         "remove it when no program is writing",
         "clean",
     ),
     "lock-file": Rule(
         "warning",
-        "`*.__lock`: left by tensorstore when it was killed; never read",
+        "`*.__lock`: a file that tensorstore left when it was killed; never read",
         "remove it when no program is writing",
         "clean",
     ),
     "incomplete": Rule(
         "error",
         "`n5zarr-incomplete.json`: a conversion or a pyramid was interrupted here",
-        "go on with `--resume`, or begin anew with `--overwrite`",
+        "continue with `--resume`, or start again with `--overwrite`",
     ),
 }
 
@@ -245,17 +249,17 @@ class Finding:
     severity : {"error", "warning", "note"}
         See :data:`Severity`.
     kind : str
-        See :data:`KINDS`, also for what each means and what to do.
+        See :data:`KINDS` for the meaning of each kind and what to do.
     path : str
-        Of the group or dataset, below the root of the container.
+        Path of the group or dataset, below the root of the container.
     message : str
-        What was expected, what was found, and the way out.
+        What was expected, what is stored, and what to do.
     block : tuple of int, optional
-        Position of the block in the grid, N5 order (x first).
+        Grid position of the block, N5 order (x first).
     file : str, optional
         The file, below the root of the container.
     repair : {"clean", "quarantine"}, optional
-        Which repair takes care of it: ``clean_leftovers`` or ``quarantine_blocks``.
+        The repair for it: ``clean_leftovers`` or ``quarantine_blocks``.
     """
 
     severity: Severity
@@ -288,7 +292,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Finding:
-        """Make a finding of what :meth:`to_json` returned."""
+        """Create a finding from the result of :meth:`to_json`."""
         block = members.get("block")
         return cls(**{**members, "block": None if block is None else tuple(block)})
 
@@ -324,15 +328,15 @@ class Validation:
     container : str
         The container.
     path : str
-        The node below its root from which on it was checked.
+        The node below the root at which the check began.
     findings : tuple of Finding
         All problems, in no particular order of blocks.
     n_groups, n_datasets, n_blocks : int
-        How much was checked.
+        Numbers of nodes and blocks that were checked.
     n_bytes : int
         Size of the blocks as stored.
     seconds : float
-        How long it took, without what an interrupted check had done before.
+        Duration of the check, without the earlier part of an interrupted check.
     deep : bool
         Whether every block was decoded.
     """

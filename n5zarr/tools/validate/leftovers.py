@@ -43,22 +43,22 @@ def clean_leftovers(
     min_age: float = _HOUR,
     storage_options: Mapping[str, object] | None = None,
 ) -> Cleaned:
-    """Remove the leftovers that a check has found: unfinished files, and lock files of tensorstore.
+    """Remove leftovers that a check has found: unfinished files, and lock files of tensorstore.
 
-    Nobody reads them. A file that was written a short time ago is kept: a writer may be about to
-    give it its name. Empty blocks are no leftovers: :func:`n5zarr.quarantine_blocks` moves them.
+    No program reads these files. Recently written files are kept, because a writer may be about to
+    rename them. Empty blocks are not leftovers: :func:`n5zarr.quarantine_blocks` moves them.
 
     Parameters
     ----------
     store : path, URL or zarr store
         The container, or a location in it.
     findings : iterable of Finding
-        Of :func:`n5zarr.validate`. Those of other kinds are ignored.
+        Findings of :func:`n5zarr.validate`. Other kinds are ignored.
     min_age : float, optional
-        Seconds since the last change of a local file; younger ones are kept. On servers no writer
-        makes such files, so that they are copies, and removed.
+        Seconds since the last change of a local file; younger files are kept. On servers no writer
+        makes such files, so they are copies, and are removed.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Raises
     ------

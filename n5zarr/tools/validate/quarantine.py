@@ -84,31 +84,31 @@ def quarantine_blocks(
     to: Location | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Quarantined:
-    """Move damaged blocks out of a container, so that it can be read, and written again.
+    """Move damaged blocks out of a container, so that programs can read and write it again.
 
-    The blocks are missing then, and read as 0. The list ``quarantine.json`` beside them says where
-    each was, and what is wrong with it.
+    The blocks are then missing, and read as 0. The list ``quarantine.json`` beside the moved blocks
+    has the original place of each, and its problem.
 
     Parameters
     ----------
     store : path, URL or zarr store
         The container, or a location in it.
     findings : iterable of Finding
-        Of :func:`n5zarr.validate`. Those of other kinds than ``empty-block``, ``header`` and
+        Findings of :func:`n5zarr.validate`. Kinds other than ``empty-block``, ``header`` and
         ``payload`` are ignored.
     to : path, URL or zarr store, optional
-        Where to move them; by default a directory beside the container, named like it with
+        Where to move the blocks; by default a directory beside the container, with its name and
         ``.quarantine``.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Raises
     ------
     N5UnsupportedError
-        The container has no place beside it, such as one in memory: give ``to``
-        (``kind="option"``), or can only be read (``kind="read-only"``).
+        The container has no place beside it, such as one in memory: pass ``to``
+        (``kind="option"``); or it can only be read (``kind="read-only"``).
     N5UnrepresentableError
-        ``to`` is in the container, where directories are groups (``kind="option"``).
+        ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
     opened, _ = open_to_repair(store, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
@@ -145,7 +145,7 @@ def restore_blocks(
     *,
     storage_options: Mapping[str, object] | None = None,
 ) -> Restored:
-    """Move blocks from quarantine back to where they were.
+    """Move blocks from quarantine back to their original places.
 
     Parameters
     ----------
@@ -154,12 +154,12 @@ def restore_blocks(
     store : path, URL or zarr store
         The container.
     storage_options : dict, optional
-        For fsspec, with URLs.
+        Options of fsspec, for URLs.
 
     Raises
     ------
     N5UnrepresentableError
-        There is no list of blocks at the place, or one of other files (``kind="option"``).
+        The place has no list of blocks, or a list of other files (``kind="option"``).
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """

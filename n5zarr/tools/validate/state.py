@@ -1,4 +1,4 @@
-"""Remember what of a check is done, in a file, so that an interrupted check can go on."""
+"""Record the progress of a check in a file, so that an interrupted check can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refer to all chunks of a hierarchy, some at a time, and count what is copied."""
+"""Refer to all chunks of a hierarchy, in batches, and count the bytes that are copied."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def members_of(
     Raises
     ------
     FileNotFoundError
-        No node is at the path.
+        No node exists at the path.
     """
     node = store.node(path)
     if node is None:

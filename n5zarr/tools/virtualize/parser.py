@@ -1,4 +1,4 @@
-"""``N5Parser``: a parser of VirtualiZarr for N5 containers.
+"""``N5Parser``: a VirtualiZarr parser for N5 containers.
 
 Documentation: https://virtualizarr.readthedocs.io/en/stable/custom_parsers.html. VirtualiZarr's
 manifests have regular chunk grids only, so truncated blocks are kept in memory, padded.
@@ -36,19 +36,19 @@ _DOTS: JSON = {"name": "default", "configuration": {"separator": "."}}  # as Vir
 class N5Parser:
     """Parse an N5 container into VirtualiZarr's ``ManifestStore``.
 
-    N5 spec, "File-system specification", items 8 and 9; see :func:`n5zarr.virtualize` for what is
-    referred to, and what is copied.
+    N5 spec, "File-system specification", items 8 and 9; see :func:`n5zarr.virtualize` for chunks
+    that become references, and chunks that are copied.
 
     Parameters
     ----------
     group : str, optional
         Node below the URL, which becomes the root.
     coords : bool, optional
-        Whether axes become coordinates, as xarray's engine ``"n5"`` shows them.
+        Whether axes become coordinates, as with xarray's engine ``"n5"``.
     max_inlined : int, optional
-        Bytes of chunks that may be copied.
+        Maximum number of bytes of copied chunks.
     scheduler, n_workers : optional
-        What reads the headers, as of :func:`n5zarr.virtualize`.
+        Where to read the headers, as for :func:`n5zarr.virtualize`.
 
     Examples
     --------

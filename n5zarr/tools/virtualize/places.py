@@ -1,4 +1,4 @@
-"""Name the places of blocks, for readers of other libraries: as URLs."""
+"""Name the locations of blocks as URLs, for readers of other libraries."""
 
 from __future__ import annotations
 

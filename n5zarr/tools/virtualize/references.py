@@ -1,4 +1,4 @@
-"""Refer to the chunks of a dataset where they lie: in its blocks, after the header."""
+"""Refer to the chunks of a dataset inside its blocks, after the header."""
 
 from __future__ import annotations
 

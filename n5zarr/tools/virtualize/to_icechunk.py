@@ -1,4 +1,4 @@
-"""Write virtual chunks of Icechunk: one commit to a repository.
+"""Write virtual Icechunk chunks: one commit to a repository.
 
 Documentation: https://icechunk.io/en/stable/virtual/. A reader has to allow the repository to read
 the container: ``authorize_virtual_chunk_access`` of ``icechunk.Repository.open``. Documents are

@@ -1,4 +1,4 @@
-"""Write references of kerchunk: one JSON file, or Parquet files for very many references.
+"""Write kerchunk references: one JSON file, or Parquet files for very many references.
 
 Specification: https://fsspec.github.io/kerchunk/spec.html, version 1. fsspec's reference file
 system reads both. JSON is written here: VirtualiZarr writes one xarray Dataset, so no groups and no
@@ -78,7 +78,7 @@ class JsonWriter(_References):
     out : str
         Path or URL of the file.
     options : mapping or None
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class ParquetWriter(_References):
     out : str
         Path or URL of the directory; what is there is removed.
     options : mapping or None
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     n_chunks : int
         Number of chunks of the largest array.
     """

@@ -47,14 +47,14 @@ _DOCUMENTS = ("attributes.json", "zarr.json")  # of containers, which are never 
 
 @dataclass(frozen=True)
 class Virtualized:
-    """What :func:`virtualize` wrote.
+    """The result of :func:`virtualize`.
 
     Parameters
     ----------
     container : str
         URL of the container, to which the references point.
     prefix : str
-        Beginning of the URLs of all blocks: with Icechunk, what a reader has to allow in
+        Beginning of the URLs of all blocks. With Icechunk, a reader must allow it in
         ``authorize_virtual_chunk_access``.
     path : str
         Path or URL of the references.
@@ -63,11 +63,11 @@ class Virtualized:
     n_groups, n_arrays, n_coordinates : int
         Numbers of groups, of arrays whose chunks are blocks, and of coordinates.
     n_referenced, n_bytes_referenced : int
-        Chunks that are parts of blocks, and their bytes.
+        Number and size of chunks that are parts of blocks.
     n_inlined, n_bytes_inlined : int
-        Chunks that are copied, because no part of the block is the chunk, and their bytes.
+        Number and size of chunks that are copied, because they are not parts of blocks.
     n_missing : int
-        Chunks without block, which read as the fill value.
+        Number of chunks without block, which read as the fill value.
     """
 
     container: str
@@ -113,66 +113,66 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> Virtualized:
-    """Write references to the blocks of a container, which readers of plain Zarr open.
+    """Write references to the blocks of a container, for readers of plain Zarr.
 
-    N5 spec, "File-system specification", items 8 and 9: a block is a header, and a payload that is
-    the chunk of a Zarr array with the codec of the same compression. So a chunk is a part of a
-    block, which is found by reading the headers. Blocks that are truncated, and payloads that no
-    codec of zarr-python reads (lz4, jpeg, labels, text), are copied into the references.
+    N5 spec, "File-system specification", items 8 and 9: a block has a header and a payload, and the
+    payload equals the chunk of a Zarr array with the codec of the same compression. So a chunk is a
+    part of a block, whose header gives its position. Truncated blocks, and payloads that no codec
+    of zarr-python reads (lz4, jpeg, label multisets, text), are copied into the references.
 
     Parameters
     ----------
     store : path, URL or zarr store
         A container, or a location in one.
     out : path or URL
-        What to write: ``*.json`` or ``*.parq`` for kerchunk, ``*.icechunk`` for Icechunk.
+        Where to write: ``*.json`` or ``*.parq`` for kerchunk, ``*.icechunk`` for Icechunk.
     path : str, optional
         Node below ``store``, which becomes the root.
     format : {"json", "parquet", "icechunk"}, optional
         By default, chosen by the suffix of ``out``.
     url : str, optional
-        URL under which readers find the container, if it is not that of ``store``.
+        URL under which readers find the container, if it differs from that of ``store``.
     coords : bool, optional
-        Whether axes become coordinates, and datasets with the same axes are arrays of one group, as
-        xarray's engine ``"n5"`` shows them. Otherwise each dataset is an array at its own path.
+        Whether axes become coordinates, and datasets with the same axes become arrays of one group,
+        as with xarray's engine ``"n5"``. Otherwise each dataset is an array at its own path.
     zarr_format : {3, 2}, optional
-        Format of the hierarchy: 2 for kerchunk, as its own tools expect, unless chunks are
-        truncated; 3 for Icechunk. Only JSON may have either.
+        Format of the hierarchy: by default 2 for kerchunk, as its own tools expect, unless chunks
+        are truncated; 3 for Icechunk. Only JSON supports both.
     chunk_grid : {"regular", "rectilinear"}, optional
-        ``"rectilinear"``: truncated blocks at the end of an axis are referred to as well, for
-        readers that know this extension of Zarr v3. Not with Parquet.
+        ``"rectilinear"``: also refer to truncated blocks at the end of an axis, for readers that
+        support this extension of Zarr v3. Not with Parquet.
     max_inlined : int, optional
-        Bytes of chunks that may be copied.
+        Maximum number of bytes of copied chunks.
     message : str, optional
-        Of the commit, with Icechunk.
+        Message of the commit, with Icechunk.
     overwrite : bool, optional
-        Whether to replace references at ``out``; with Icechunk, by another commit.
+        Whether to replace references at ``out``; with Icechunk, in a new commit.
     storage_options : dict, optional
-        For fsspec, with a URL of a container.
+        Options of fsspec, for the URL of a container.
     out_options : dict, optional
-        For the URL of ``out``: of fsspec, or of Icechunk's storage.
+        Options for the URL of ``out``: of fsspec, or of Icechunk's storage.
     scheduler : optional
-        What runs the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        Where to run the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
     n_workers : int, optional
-        How many threads or processes.
+        Number of threads or processes.
     progress : callable, optional
-        Called with the name of a stage, and bytes of chunks done and to do, before compression.
+        Called with the name of a stage, and the uncompressed bytes of chunks done and to do.
 
     Returns
     -------
     Virtualized
-        What was written.
+        Numbers of arrays and chunks, and where they were written.
 
     Raises
     ------
     FileNotFoundError
-        No node is at the path.
+        No node exists at the path.
     FileExistsError
-        There is something at ``out``; other than references, it is never replaced.
+        ``out`` exists; n5zarr replaces only references, and only with ``overwrite``.
     N5UnrepresentableError
-        An option has none of its valid values (``kind="option"``).
+        An option has an invalid value (``kind="option"``).
     N5UnsupportedError
-        More would be copied than ``max_inlined``, or other programs cannot read the container
+        Copied chunks would exceed ``max_inlined``, or other programs cannot read the container
         (``kind="option"``).
     N5Error
         A block is damaged.

@@ -1,4 +1,4 @@
-"""The rules of HTTP for values: validators, byte ranges and conditions, as values (RFC 9110)."""
+"""Apply HTTP's rules for validators, byte ranges and conditions to values (RFC 9110)."""
 
 from __future__ import annotations
 

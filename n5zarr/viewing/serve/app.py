@@ -1,4 +1,4 @@
-"""The web application: what is opened by its keys, and a page about it."""
+"""The web application: serve an open container by its keys, and pages about it."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def make_app(
     location : path, URL or zarr store
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
     labels : sequence of str, optional
-        Patterns of paths of images whose elements are labels, beside those that say so.
+        Path patterns of images that are labels, in addition to those that are marked as labels.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     hosts : collection of str, optional
         The names by which requests may call this server, without the port; any by default. Behind
         other names may be a web site that an attacker lets point to this machine.
@@ -73,7 +73,7 @@ def make_app(
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     """
     opened = Opened(location, storage_options, labels=labels)
     views = {

@@ -1,4 +1,4 @@
-"""Neuroglancer in the browser, from the files that its Python package carries."""
+"""Serve Neuroglancer's browser client from the files in its Python package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse requests that no viewer sends, before anything else looks at them."""
+"""Refuse requests that no viewer sends, before other code handles them."""
 
 from __future__ import annotations
 

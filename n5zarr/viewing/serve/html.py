@@ -1,4 +1,4 @@
-"""HTML that is safe by its making: text and attributes are escaped when a page is written."""
+"""Write safe HTML: text and attributes are escaped when a page is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served: a location in a container, opened once, and its images, found when asked for."""
+"""Hold what is served: a location in a container, opened once, and its images, found on request."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Opened:
     location : path, URL or zarr store
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
     labels : sequence of str, optional
-        Patterns of paths of images whose elements are labels, beside those that say so.
+        Path patterns of images that are labels, in addition to those that are marked as labels.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Opened:
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5UnrepresentableError
         A link leads from the container to the location, which is outside (``kind="path"``).
     """

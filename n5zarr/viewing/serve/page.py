@@ -1,4 +1,4 @@
-"""The start page of the server, the pages of groups and datasets, and the way to a viewer."""
+"""The start page of the server, the pages of groups and datasets, and the links to viewers."""
 
 from __future__ import annotations
 

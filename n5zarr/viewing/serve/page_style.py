@@ -1,4 +1,4 @@
-"""How the pages look, and the few lines that run in them."""
+"""The style of the pages, and the few lines of script that run in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections with bounds: uvicorn's, for clients that send or take too little, or are too many."""
+"""Limit uvicorn's connections: drop clients that are too slow, and refuse too many clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the web application: a server in a thread of its own."""
+"""Run the web application: a server in its own thread."""
 
 from __future__ import annotations
 
@@ -39,41 +39,41 @@ def serve(
     allow_hosts: Collection[str] = (),
     storage_options: Mapping[str, object] | None = None,
 ) -> Server:
-    """Serve a container over HTTP: as Zarr, as OME-Zarr and as it is; read only.
+    """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
     ``/zarr3/`` and ``/zarr2/`` have the keys of Zarr v3 and v2, ``/zarr/`` both, ``/ome/`` those of
-    its images as OME-Zarr 0.5, and ``/n5/`` the files themselves. Any web page that is open in a
-    browser on this machine may read them while the server runs.
+    its images as OME-Zarr 0.5, and ``/n5/`` the files themselves. While the server runs, any web
+    page in a browser on this machine may read them.
 
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or what
-        :func:`n5zarr.open` returns. Of local files, none outside of the container is served,
-        wherever links lead.
+        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or an
+        object that :func:`n5zarr.open` returned. The server serves no local file outside the
+        container, wherever links lead.
     host : str, optional
-        Address to listen on; by default only programs on this machine reach it.
+        Address to listen on; by default only programs on this machine can reach the server.
     port : int, optional
-        Port to listen on; 0 takes a free one.
+        Port to listen on; 0 means any free port.
     allow_hosts : collection of str, optional
-        More names by which requests may call the server, such as that of a proxy. By default those
-        of this machine, and any if ``host`` is another address.
+        Further host names that requests may use, such as that of a proxy. By default the names of
+        this machine, and any name if ``host`` is another address.
     storage_options : dict, optional
-        For fsspec, with a URL.
+        Options of fsspec, for a URL.
 
     Returns
     -------
     Server
-        The running server; :meth:`Server.close` ends it, as does the end of a ``with`` block.
+        The running server; :meth:`Server.close` or the end of a ``with`` block stops it.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing at this location.
+        Nothing exists at this location.
     N5UnrepresentableError
-        The host is no text, or the port no port (``kind="option"``).
+        The host is not text, or the port is not valid (``kind="option"``).
     OSError
-        The port is in use, or the host is not one of this machine.
+        The port is in use, or the host is not an address of this machine.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def running(
 
 
 class Server:
-    """A running server; a context manager that ends it.
+    """A running server, and a context manager that stops it.
 
     Parameters
     ----------
@@ -169,11 +169,11 @@ class Server:
         return self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until the server ends, or some seconds."""
+        """Wait until the server stops, or for some seconds."""
         self._thread.join(seconds)
 
     def close(self) -> None:
-        """End the server; what it is answering gets two seconds."""
+        """Stop the server; requests in progress get two seconds."""
         self._uvicorn.should_exit = True
         self._thread.join(_CLOSING + 2)  # what computes in a thread of its own ends later
 

@@ -1,4 +1,4 @@
-"""The keys that are served: those of N5 as they are stored, of Zarr, and of OME-Zarr."""
+"""Answer the keys that are served: those of N5 as stored, of Zarr, and of OME-Zarr."""
 
 from __future__ import annotations
 
