@@ -56,7 +56,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     compression: Mapping[str, JSON] | str | None = "gzip",
     fill_value: object = None,
     axes: Sequence[str] | None = None,
-    units: Sequence[str] | None = None,
+    units: Sequence[str | None] | None = None,
     resolution: Sequence[float] | None = None,
     offset: Sequence[float] | None = None,
     attributes: Mapping[str, JSON] | None = None,
@@ -95,7 +95,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         Value of the elements of missing blocks; zarr's default is 0 for numbers. Other N5 tools
         always read 0.
     axes, units : sequence of str, optional
-        Name and unit of each axis.
+        Name and unit of each axis; None where an axis has no unit.
     resolution, offset : sequence of float, optional
         Distance between elements, and position of the first one, in ``units``, where all viewers
         find them; ``s0``, ``s1``, ... become levels of one image.
