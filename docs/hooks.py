@@ -29,7 +29,19 @@ _SYLLABLE = re.compile(
     r"(?<=tensor)(?=store)|(?<=Neuro)(?=glancer)|(?<=Big)(?=Data)|(?<=Data)(?=Viewer)"
 )
 LONGEST_NAME = 20  # letters that stay on one line in a table
+LONGEST_WORD = 11  # also on a phone
 _RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
+WORDS = {  # that readers type and titles do not say: the pages that answer them come first
+    "performance.md": "slow speed faster",
+    "remote.md": "s3 gcs anonymous bucket",
+    "safety.md": "parallel concurrent processes overwrite",
+    "validate.md": "corrupt corrupted damaged broken repair",
+    "what-n5-cannot-say.md": "fill fill_value bool",
+    "xarray.md": "resolution voxel units coordinates",
+    "zarr.md": "delete remove rename",
+    "blocks.md": "fill fill_value",
+    "support.md": "compression lz4 dtype",
+}
 _ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
 
 
@@ -58,6 +70,8 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Make links lead to the pages of the site; let search find records of design last."""
     if page.file.src_uri.startswith(_RECORDS):
         page.meta["search"] = {"boost": 1e-4}  # a word in a title counts 1000 times as much
+    if page.file.src_uri in WORDS:
+        page.meta["tags"] = WORDS[page.file.src_uri].split()  # only the search knows them
     if page.file.src_uri.startswith("../"):
         markdown = _INTO_DOCS.sub("/", markdown)
     return _NOTEBOOK.sub(r"\1.md", markdown)
@@ -66,12 +80,14 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
 def on_page_content(html: str, *, page: Page, **_: object) -> str:
     """Let long names in tables break; name the pages of migration for site.css."""
     html = _CELL.sub(lambda cell: _CODE.sub(_breakable, cell[0]), html)
-    html = _HEAD.sub(lambda cell: _SYLLABLE.sub("<wbr>", cell[0]), html)
+    html = _HEAD.sub(lambda cell: _CODE.sub(_breakable, _SYLLABLE.sub("<wbr>", cell[0])), html)
     is_migration = page.file.src_uri.startswith("migration/")
     return f'<div class="migration">{html}</div>' if is_migration else html
 
 
 def _breakable(code: re.Match[str]) -> str:
+    if len(code[1]) <= LONGEST_WORD:
+        return code[0].replace("<code>", '<code class="word">')
     return _PART.sub(r"\g<0><wbr>", code[0]) if len(code[1]) > LONGEST_NAME else code[0]
 
 

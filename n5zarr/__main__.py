@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from n5zarr.cli.version import version_line
+
 
 def main() -> None:
     """Run the command line, or say what to install."""
@@ -12,6 +14,9 @@ def main() -> None:
     except ImportError as err:
         if err.name not in ("typer", "rich"):
             raise
+        if sys.argv[1:] == ["--version"]:
+            sys.stdout.write(f"{version_line()}\n")
+            return
         sys.exit("n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'")
     except KeyboardInterrupt:  # imports take a second
         sys.exit(130)

@@ -12,12 +12,13 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.array import with_fast_path
+from n5zarr.codecs.compress import compress
 from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written
 from n5zarr.conventions.model import axes_of
 from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.compression import parse_compression
+from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import from_presented, present
 from n5zarr.store.block_codec import N5BlockCodec
@@ -56,7 +57,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     compression: Mapping[str, JSON] | str | None = "gzip",
     fill_value: object = None,
     axes: Sequence[str] | None = None,
-    units: Sequence[str] | None = None,
+    units: Sequence[str | None] | None = None,
     resolution: Sequence[float] | None = None,
     offset: Sequence[float] | None = None,
     attributes: Mapping[str, JSON] | None = None,
@@ -95,7 +96,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
         Value of the elements of missing blocks; zarr's default is 0 for numbers. Other N5 tools
         always read 0.
     axes, units : sequence of str, optional
-        Name and unit of each axis.
+        Name and unit of each axis; None where an axis has no unit.
     resolution, offset : sequence of float, optional
         Distance between elements, and position of the first one, in ``units``; written where all
         viewers find them. ``s0``, ``s1``, ... become levels of one image.
@@ -151,7 +152,7 @@ def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
     element = Element(dtype=zdtype.to_native_dtype())
     # raises if N5 cannot hold it, before anything is overwritten
     plain_dataset(extent, block, element, parsed, opened.axis_order)
-    elements = _converted(elements, element.dtype)
+    elements = _converted(elements, element.dtype, parsed)
     if opened.zarr_format == 2:
         options["compressors"] = numcodecs_compressor(parsed)
         if element.is_native:
@@ -248,10 +249,13 @@ def _check_texts(name: str, values: Sequence[Any] | None) -> None:
         raise N5UnrepresentableError(message, kind="option")
 
 
-def _converted(elements: np.ndarray | None, dtype: np.dtype) -> np.ndarray | None:
-    """Return elements as those of a dtype; raise if they cannot be, or are text that N5 refuses."""
+def _converted(
+    elements: np.ndarray | None, dtype: np.dtype, compression: Compression
+) -> np.ndarray | None:
+    """Return elements as those of a dtype; raise if they cannot be, or cannot be written."""
     if elements is None:
         return None
+    compress(bytes(dtype.itemsize), compression, dtype.itemsize)  # its package may be missing
     if elements.dtype.kind in "OUT" and dtype.kind in "OUT":
         join_strings(text for text in elements.reshape(-1).tolist() if isinstance(text, str))
         return elements

@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-import n5zarr
-from n5zarr.arrays.kernel import is_compiled
 from n5zarr.cli import look
 from n5zarr.cli.attributes import attrs
 from n5zarr.cli.common import Debug, console, errors_in_one_line
@@ -23,6 +21,7 @@ from n5zarr.cli.pyramid import pyramid
 from n5zarr.cli.serve import serve
 from n5zarr.cli.thumbnail import thumbnail
 from n5zarr.cli.validate import validate
+from n5zarr.cli.version import version_line
 from n5zarr.cli.view import view
 from n5zarr.cli.virtualize import sidecar, virtualize
 from n5zarr.store import inspect
@@ -61,8 +60,7 @@ app.add_typer(nwb, name="nwb", rich_help_panel=MOVE)
 
 def _version(value: bool) -> None:
     if value:
-        compiled = "with" if is_compiled() else "without"
-        typer.echo(f"n5zarr {n5zarr.__version__} ({compiled} the compiled kernel)")
+        typer.echo(version_line())
         raise typer.Exit
 
 

@@ -222,8 +222,8 @@ def read_placed(
     named_alike = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
     datasets = yield from nodes.datasets(named_alike)
     named = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
-    coordinates = {
-        c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes[c.name])
+    coordinates = {  # an image named like an axis is renamed, and none of them
+        c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
     }
     return replace(placed, coordinates=coordinates)
 

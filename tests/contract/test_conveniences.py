@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from zarr.errors import ChunkNotFoundError
 from zarr.storage import MemoryStore
 
 import n5zarr
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,3 +100,14 @@ def test_the_mode_of_new_groups(place: Any) -> None:
     with pytest.raises(FileExistsError):
         n5zarr.open(place, "w-", path="a")
     assert isinstance(n5zarr.open(place, "w-", path="a", delete_existing=True), Group)
+
+
+def test_a_missing_package_is_told_before_anything_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(6, dtype="u2").reshape(2, 3)
+    n5zarr.create_array(tmp_path / "c.n5/x", data=values)
+    monkeypatch.setitem(sys.modules, "lz4.block", None)
+    with pytest.raises(N5MissingDependencyError, match="lz4"):
+        n5zarr.create_array(tmp_path / "c.n5/x", data=values, compression="lz4", overwrite=True)
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "c.n5/x")[:], values)

@@ -21,7 +21,13 @@ from fsspec.implementations.local import LocalFileSystem
 from zarr.storage import LocalStore, MemoryStore, ObjectStore, WrapperStore, ZipStore
 
 import n5zarr
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.errors import (
+    N5Error,
+    N5MissingDependencyError,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+)
 from tests.remote import servers
 
 if TYPE_CHECKING:
@@ -407,3 +413,14 @@ def test_a_dataset_behind_a_link_is_not_replaced(mine: Path) -> None:
     with pytest.raises(N5UnsupportedError, match="expected a directory, got a link"):
         n5zarr.rechunk(mine, "em", chunks=9)
     assert files_in(mine.parent) == before
+
+
+def test_a_missing_package_is_told_before_anything_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n5zarr.create_array(tmp_path / "a.n5/x", data=np.arange(3))
+    n5zarr.create_array(tmp_path / "b.n5/x", data=np.arange(5))
+    monkeypatch.setitem(sys.modules, "lz4.block", None)
+    with pytest.raises(N5MissingDependencyError, match="lz4"):
+        n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", overwrite=True, compression="lz4")
+    assert n5zarr.open_array(tmp_path / "b.n5/x").shape == (5,)

@@ -352,6 +352,18 @@ def test_coordinates_beside_an_array_are_not_contradicted(tmp_path: Path) -> Non
         n5zarr.set_geometry(root, "a", scale=[2, 3])
 
 
+def test_an_image_named_like_an_axis_holds_no_positions(tmp_path: Path) -> None:
+    for name in ("a", "y"):
+        n5zarr.create_array(
+            tmp_path / "c.n5" / name, shape=(3, 5), dtype="u1", axes="yx", resolution=[4, 2]
+        )
+        found = n5zarr.geometry(tmp_path / "c.n5", name)
+        assert (found.names, found.scale) == (("y", "x"), (4, 2))
+    assert n5zarr.geometry(tmp_path / "c.n5", "a").scale == (4, 2)
+    opened = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="a")
+    assert opened.y.values.tolist() == [0, 4, 8]
+
+
 def test_arguments_of_other_kinds_are_refused(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     n5zarr.create_array(root, path="a", shape=(2, 3), dtype="u1")

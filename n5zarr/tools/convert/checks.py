@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
+from n5zarr.codecs.compress import compress
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.behind import overlap, places_behind, real_name
@@ -107,8 +108,12 @@ def check_arrays(found: SourceTree, target: Destination, layout: Layout) -> None
     ------
     N5UnrepresentableError
         They are not (``kind="option"``).
+    N5MissingDependencyError
+        The compression needs an optional package.
     """
     _warn_of_fill_values(found, target)
+    if layout.compression is not None and isinstance(target, N5Destination):
+        compress(b"\0", layout.compression, 1)
     n_axes = {len(array.shape) for array in found.arrays.values()}
     for name, sizes in (("chunks", layout.chunks), ("shards", layout.shards)):
         if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:

@@ -13,23 +13,28 @@ import shutil
 import struct
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import boto3
 import numpy as np
 
 from tests.fuzz.oracle import Dataset, expected_chunk, extent_of
 from tests.peers.environments import environment
 from tests.peers.migration.runner import VALUES, Task
+from tests.remote.servers import s3
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.peers.migration.model import Library, Row
 
 KEYS = ("dimensions", "blockSize", "dataType", "compression")
 NUMBERS = ("float32", "float64", *(f"{u}int{8 << n}" for u in ("", "u") for n in range(4)))
 RUNNER = Path(__file__).with_name("runner.py")
+SERVER = "http://localhost:9000"  # stands in rows for an S3 server that has the container, too
+BUCKET = "lab"
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -174,18 +179,37 @@ def outcomes(
     for task in tasks:
         shutil.copytree(folder / "given", task.folder)
     names = folder / "tasks.pickle", folder / "results.pickle"
-    names[0].write_bytes(pickle.dumps([tuple(task) for task in tasks]))
     paths = {"PYTHONPATH": str(REPOSITORY)} if python == sys.executable else {}
-    done = subprocess.run(
-        [python, str(RUNNER), *map(str, names)],
-        env={**os.environ, **paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with served(folder / "given", tasks) as there:
+        names[0].write_bytes(pickle.dumps([tuple(task) for task in there]))
+        done = subprocess.run(
+            [python, str(RUNNER), *map(str, names)],
+            env={**os.environ, **paths},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     results: list[tuple[Any, tuple[str, ...], str]] = pickle.loads(names[1].read_bytes())
     return results
+
+
+@contextmanager
+def served(given: Path, tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
+    """Serve the container to tasks that name a server, which anybody may read."""
+    if not any(SERVER in task.before for task in tasks):
+        yield tasks
+        return
+    with s3() as url:
+        account = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+        client: Any = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **account)
+        client.create_bucket(Bucket=BUCKET, ACL="public-read")
+        for file in filter(Path.is_file, given.rglob("*")):
+            key = file.relative_to(given).as_posix()
+            client.put_object(
+                Bucket=BUCKET, Key=key, Body=file.read_bytes(), ACL="public-read-write"
+            )
+        yield [task._replace(before=task.before.replace(SERVER, url)) for task in tasks]
 
 
 def rows_of(library: Library) -> list[tuple[Row, str, str]]:

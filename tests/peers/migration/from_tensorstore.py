@@ -232,6 +232,55 @@ OPENING = Section(
     ' "compression": {"type": "raw"}}',
 )
 
+REMOTE = Section(
+    "Servers",
+    (
+        Row(
+            'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"}}).result()',
+            'n5zarr.open("s3://lab/c.n5/em/s0", axis_order="F", storage_options=anonymous)',
+        ),
+        Row(
+            'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"}}).result()',
+            'store = n5zarr.N5Store("s3://lab/c.n5", backend="obstore", axis_order="F",'
+            " storage_options=unsigned)\n"
+            'n5zarr.open(store, path="em/s0")',
+        ),
+        Row(
+            'ts.open({"driver": "n5", "kvstore": {"driver": "http",'
+            ' "base_url": f"{server}/lab/c.n5/em/s0"}}).result()',
+            'n5zarr.open(f"{server}/lab/c.n5/em/s0", axis_order="F")',
+        ),
+        Row(
+            'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"},'
+            ' "context": {"s3_request_concurrency": {"limit": 8}}}).result()',
+            'n5zarr.open(n5zarr.N5Store("s3://lab/c.n5", concurrency=8, axis_order="F",'
+            ' storage_options=anonymous), path="em/s0")',
+        ),
+        Row(
+            'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"},'
+            ' "context": {"s3_request_retries": {"max_retries": 3}}}).result()',
+            'retries = {"config_kwargs": {"retries": {"total_max_attempts": 3}}}\n'
+            'n5zarr.open("s3://lab/c.n5/em/s0", axis_order="F",'
+            " storage_options={**anonymous, **retries})",
+        ),
+        Row(
+            'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"},'
+            ' "context": {"cache_pool": {"total_bytes_limit": 10_000_000}},'
+            ' "recheck_cached_data": "open"}).result()',
+            'cache = n5zarr.CacheOptions(bytes=10_000_000, recheck="open")\n'
+            'n5zarr.open(n5zarr.N5Store("s3://lab/c.n5", cache=cache, axis_order="F",'
+            ' storage_options=anonymous), path="em/s0")',
+        ),
+    ),
+    before_old='server = "http://localhost:9000"\n'
+    's3 = {"driver": "s3", "bucket": "lab", "endpoint": server, "aws_region": "us-east-1",'
+    ' "aws_credentials": {"type": "anonymous"}}',
+    before_new='server = "http://localhost:9000"\n'
+    'anonymous = {"anon": True, "endpoint_url": server}  # of s3fs\n'
+    'unsigned = {"skip_signature": True, "endpoint": server, "region": "us-east-1",'
+    ' "client_options": {"allow_http": True}}  # of obstore',
+)
+
 CREATING = Section(
     "Members for creating",
     (
@@ -361,5 +410,5 @@ TENSORSTORE = Library(
     page="tensorstore",
     before_old="import tensorstore as ts",
     before_new="import n5zarr, zarr",
-    sections=(OPENING, CREATING, ARRAYS),
+    sections=(OPENING, REMOTE, CREATING, ARRAYS),
 )

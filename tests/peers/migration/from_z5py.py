@@ -206,7 +206,8 @@ CREATING = Section(
         ),
         Row(
             'file.require_dataset("x", shape=(5, 6), dtype="uint16", chunks=(2, 3))',
-            'n5zarr.create_array("c.n5/x", shape=(5, 6), dtype="uint16", chunks=(2, 3))',
+            'file.require_array("x", shape=(5, 6), dtype="uint16", chunks=(2, 3),'
+            " compressors=zarr.codecs.GzipCodec())",
         ),
         Row(
             'file.create_dataset("x", shape=(4, 6), dtype="uint16", chunks=(2, 3), shards=(4, 6))',

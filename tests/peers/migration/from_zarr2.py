@@ -248,11 +248,65 @@ GROUPS = Section(
     before_new='store = n5zarr.N5Store("c.n5")\nroot = zarr.open(store)',
 )
 
+REMOTE = Section(
+    "Servers, and dask",
+    (
+        Row(
+            'zarr.open(zarr.N5FSStore("s3://lab/c.n5", anon=True, client_kwargs=client), mode="r")',
+            'zarr.open(n5zarr.N5FSStore("s3://lab/c.n5", anon=True, client_kwargs=client),'
+            ' mode="r")',
+        ),
+        Row(
+            'zarr.open(zarr.N5FSStore("s3://lab/c.n5", anon=True, client_kwargs=client),'
+            ' mode="r")["em/s0"]',
+            'n5zarr.open("s3://lab/c.n5/em/s0", storage_options={"anon": True,'
+            ' "client_kwargs": client})',
+        ),
+        Row(
+            "import s3fs\nfs = s3fs.S3FileSystem(anon=True, client_kwargs=client)\n"
+            'zarr.open(zarr.N5FSStore("lab/c.n5", fs=fs), mode="r")["em/s0"]',
+            "import s3fs\nfs = s3fs.S3FileSystem(anon=True, client_kwargs=client)\n"
+            'zarr.open(n5zarr.N5FSStore("lab/c.n5", fs=fs), mode="r")["em/s0"]',
+        ),
+        Row(
+            'zarr.open(zarr.N5FSStore(f"{server}/lab/c.n5"), mode="r")["em/s0"]',
+            'n5zarr.open(f"{server}/lab/c.n5/em/s0")',
+        ),
+        Row(
+            'a = zarr.open(zarr.N5FSStore("c.n5"), mode="r")["em/s0"]\n'
+            "da.from_array(a, chunks=a.chunks).sum().compute()",
+            'a = n5zarr.open("c.n5/em/s0")\nda.from_array(a, chunks=a.chunks).sum().compute()',
+        ),
+        Row(
+            'da.from_zarr(zarr.N5Store("c.n5"), component="em/s0").mean().compute()',
+            'da.from_zarr(n5zarr.N5Store("c.n5"), component="em/s0").mean().compute()',
+        ),
+        Row(
+            'da.from_array(values, chunks=(2, 3, 4)).to_zarr(zarr.N5Store("c.n5"),'
+            ' component="x", compressor=numcodecs.GZip())',
+            'da.from_array(values, chunks=(2, 3, 4)).to_zarr(n5zarr.N5Store("c.n5"),'
+            ' component="x", compressors=zarr.codecs.GzipCodec())',
+        ),
+        Row(
+            'x = zarr.open(zarr.N5Store("c.n5")).create_dataset("x", shape=values.shape,'
+            ' chunks=(2, 3, 4), dtype="u2", compressor=numcodecs.GZip())\n'
+            "da.store(da.from_array(values, chunks=(2, 3, 4)), x, lock=False)",
+            'x = n5zarr.create_array("c.n5/x", shape=values.shape,'
+            ' chunks=(2, 3, 4), dtype="u2", compression="gzip")\n'
+            "da.store(da.from_array(values, chunks=(2, 3, 4)), x, lock=False)",
+        ),
+    ),
+    before_old='import dask.array as da\nserver = "http://localhost:9000"\n'
+    'client = {"endpoint_url": server}  # of a server of your own',
+    before_new='import dask.array as da\nserver = "http://localhost:9000"\n'
+    'client = {"endpoint_url": server}  # of a server of your own',
+)
+
 ZARR2 = Library(
     name="zarr 2",
     page="zarr-2",
     before_old="import numcodecs, zarr",
     before_new="import n5zarr, numcodecs, zarr",
-    sections=(STORES, GROUPS, CREATING, ELEMENTS, WRAPPER),
-    packages=("zarr==2.18.7", "numcodecs<0.16", "fsspec"),
+    sections=(STORES, REMOTE, GROUPS, CREATING, ELEMENTS, WRAPPER),
+    packages=("zarr==2.18.7", "numcodecs<0.16", "s3fs", "aiohttp", "dask[array]<2025"),
 )

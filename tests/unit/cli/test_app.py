@@ -172,6 +172,15 @@ def test_without_typer_the_command_says_what_to_install() -> None:
     )
 
 
+def test_without_typer_the_command_knows_its_version() -> None:
+    """Which reports of errors give."""
+    code = "import sys; sys.modules['typer'] = None; from n5zarr.__main__ import main; main()"
+    command = [sys.executable, "-c", code, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"n5zarr {n5zarr.__version__} (with")
+
+
 def test_a_service_whose_output_is_closed_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python then has None for it."""
     monkeypatch.setattr(sys, "stdout", None)
