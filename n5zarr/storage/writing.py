@@ -30,6 +30,7 @@ from n5zarr.storage.files import (
     UPDATE,
     check_is_file,
     check_no_dangling_link,
+    check_readable,
     is_coming,
     unfinished_name,
 )
@@ -152,7 +153,7 @@ class FileWriter:
         path = _target(path)
         while True:
             with self._held(path) as file:
-                old = None if file is None else _read(file)
+                old = None if file is None else _read(file, path)
                 if file is None or old or not is_coming(os.fstat(file)):
                     new = change(old)
                     if new == old:
@@ -414,7 +415,8 @@ def _is_current(file: int, path: str) -> bool:
         return False
 
 
-def _read(file: int) -> bytes:
+def _read(file: int, path: str) -> bytes:
+    check_readable(file, path, os.fstat(file))
     parts = []
     while part := os.read(file, 1 << 20):
         parts.append(part)
