@@ -73,6 +73,8 @@ def _numcodec(name: str, **configuration: Any) -> Any:
 
 SHUFFLED = {"name": "transpose", "configuration": {"order": [5, 7]}}
 TWICE = {"name": "structured", "configuration": {"fields": [["a", "uint8"], ["a", "uint8"]]}}
+NAMELESS = {"name": "structured", "configuration": {"fields": [["", "uint8"]]}}
+OBJECTS = {"name": "structured", "configuration": {"fields": [["a", "variable_length_bytes"]]}}
 LONG = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 2**40}}
 FORGED: dict[str, Any] = {
     "an unknown codec": {"codecs": [{"name": "nosuch"}]},
@@ -85,6 +87,8 @@ FORGED: dict[str, Any] = {
     "an offset that is no number": _numcodec("fixedscaleoffset", dtype="<f8", scale=0, offset="x"),
     "very many digits": _numcodec("quantize", dtype="<f8", digits=10**9),
     "fields of the same name": {"data_type": TWICE},
+    "a field without a name": {"data_type": NAMELESS},
+    "a field of bytes of any length": {"data_type": OBJECTS},
     "texts of a terabyte": {"data_type": LONG},
     "members to be understood": {"extra": {"foo": {"must_understand": True}}},
     "v2, pickles": {"zarr_format": 2, "v2": {"filters": [{"id": "pickle"}]}},
