@@ -162,6 +162,8 @@ def split_bytes(data: BufferLike, n_values: int) -> np.ndarray:
     n_stored = int.from_bytes(bytes(data[:4]), "little")
     if len(data) < 4 or n_stored != n_values:
         raise damaged(f"expected {n_values} values of bytes, got {n_stored}")
+    if len(data) < 4 + 4 * n_values:  # a length for each: numcodecs allocates first
+        raise damaged(f"expected {n_values} values of bytes, got {len(data)} bytes for them all")
     try:
         values: np.ndarray = VLenBytes().decode(bytes(data))
     except (ValueError, RuntimeError) as err:

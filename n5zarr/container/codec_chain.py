@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from n5zarr._zarr_private import REFUSALS, ChunkCodecs, check_codecs
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError, Problem
 from n5zarr.format.attributes import ZARR_KEY
+from n5zarr.zarr_view.codec_bounds import excess
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,8 @@ __all__ = ["check", "decode", "encode"]
 
 def check(view: DatasetView) -> None:
     """Raise if the record of a dataset has codecs, or other members, of which zarr makes no array.
+
+    Also if the codecs cost too much.
 
     Raises
     ------
@@ -40,6 +43,9 @@ def check(view: DatasetView) -> None:
 
 @lru_cache(maxsize=256)
 def _check(document: str) -> None:
+    too_much = excess(json.loads(document))
+    if too_much is not None:
+        raise N5AttributesError([Problem((ZARR_KEY,), too_much, "compression")])
     try:
         with warnings.catch_warnings(action="ignore"):  # zarr warns when it opens the array
             check_codecs(json.loads(document))

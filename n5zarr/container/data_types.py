@@ -69,7 +69,11 @@ def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
 def default_fill(data_type: JSON) -> JSON:
     """Return the default fill value of a data type, as a ``zarr.json`` has it."""
     zdtype = _parse(data_type, 3)
-    return _form(zdtype, zdtype.default_scalar())[1]
+    try:
+        return _form(zdtype, zdtype.default_scalar())[1]
+    except REFUSALS as err:  # zarr writes none of a field without a name, or of objects
+        message = f"data type: expected one with a default fill value, got {data_type!r:.80}"
+        raise N5UnrepresentableError(message, kind="data-type") from err
 
 
 def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:

@@ -37,6 +37,7 @@ __all__ = [
     "HeldFile",
     "check_is_file",
     "check_no_dangling_link",
+    "check_readable",
     "is_coming",
     "is_unfinished",
     "patiently",
@@ -220,7 +221,7 @@ def _read_with[T](
         return None
     try:
         before = os.fstat(file)
-        _check_file(file, path, before)
+        check_readable(file, path, before)
         if not settled and abs(time.time_ns() - before.st_mtime_ns) >= _RECENT:
             taken = take(file, before.st_size)
             if _is_same(before, os.fstat(file)):
@@ -297,7 +298,7 @@ def check_is_file(file: int, path: Path | str, status: os.stat_result | None = N
         raise N5FormatError(message, kind="file", where=os.fspath(path))
 
 
-def _check_file(file: int, path: Path | str, status: os.stat_result) -> None:
+def check_readable(file: int, path: Path | str, status: os.stat_result) -> None:
     """Raise for what is no file, and for a block that is far longer than its elements.
 
     Raises

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from zipfile import BadZipFile
 
 from zarr.storage import FsspecStore, ObjectStore, ZipStore
 
@@ -246,7 +248,8 @@ def _is_forbidden(err: Exception) -> bool:
 def is_of_one_key(err: Exception) -> bool:
     """Whether an error of storage is of one key, and others may be read nevertheless."""
     is_lost = isinstance(err, ConnectionError | TimeoutError)
-    return _is_forbidden(err) or (isinstance(err, OSError) and not is_lost)
+    is_damaged = isinstance(err, BadZipFile | zlib.error | EOFError)  # in an archive
+    return _is_forbidden(err) or is_damaged or (isinstance(err, OSError) and not is_lost)
 
 
 def tolerant(store: Store) -> Store:

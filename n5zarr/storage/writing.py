@@ -31,6 +31,7 @@ from n5zarr.storage.files import (
     HeldFile,
     check_is_file,
     check_no_dangling_link,
+    check_readable,
     is_coming,
     patiently,
     unfinished_name,
@@ -155,7 +156,7 @@ class FileWriter:
         path = _target(path)
         while True:
             with self._held(path) as held:
-                old = None if held is None else _read(held.file)
+                old = None if held is None else _read(held.file, path)
                 if held is None or old or not is_coming(os.fstat(held.file)):
                     new = change(old)
                     if new == old:
@@ -421,7 +422,8 @@ def _is_current(file: int, path: str) -> bool:
         return False
 
 
-def _read(file: int) -> bytes:
+def _read(file: int, path: str) -> bytes:
+    check_readable(file, path, os.fstat(file))
     parts = []
     while part := os.read(file, 1 << 20):
         parts.append(part)

@@ -17,6 +17,7 @@ from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
 from n5zarr.format.order import N5Tuple, from_presented
+from n5zarr.zarr_view.codec_bounds import excess
 from n5zarr.zarr_view.compressors import same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 from n5zarr.zarr_view.keys import ChunkNames
@@ -87,8 +88,8 @@ def check_v3(document: Mapping[str, JSON]) -> None:
     Raises
     ------
     N5UnrepresentableError
-        The chunk grid is not regular, the chunk key encoding is unknown, or there are storage
-        transformers.
+        The chunk grid is not regular, the chunk key encoding is unknown, the codecs cost too much,
+        or there are storage transformers.
     """
     grid = document.get("chunk_grid")
     if not isinstance(grid, Mapping) or grid.get("name") != "regular":
@@ -98,6 +99,14 @@ def check_v3(document: Mapping[str, JSON]) -> None:
     if document.get("storage_transformers"):
         message = f"storage_transformers: expected none, got {document['storage_transformers']!r}"
         raise N5UnrepresentableError(message, kind="member")
+    _check_cost(document)
+
+
+def _check_cost(document: Mapping[str, JSON]) -> None:
+    """Raise for codecs that no reader would accept."""
+    too_much = excess(document)
+    if too_much is not None:
+        raise N5UnrepresentableError(too_much, kind="compression")
 
 
 def members_of_v3(document: Mapping[str, Any], element: Element, axis_order: AxisOrder) -> Members:
@@ -168,6 +177,7 @@ def members_of_v2(
     keeps_zero : bool, optional
         Whether a fill value of 0 is recorded; otherwise it is null afterwards.
     """
+    _check_cost(document)
     given = {key: document.get(key) for key in ("compressor", "filters", "order")}
     compression = nearest_v2(given["compressor"], given["filters"] or ())
     dataset, plain = plain_dataset(

@@ -288,8 +288,9 @@ def test_a_file_far_longer_than_its_block_is_not_read(tmp_path: Path, compressio
     )
     array[...] = 1
     os.truncate(tmp_path / "c.n5/a/0/0", 3 * 2**30)  # takes no room on the disk
-    for opening in WAYS:
-        assert memory_taken(partial(refuse_a_long_file, opening, tmp_path / "c.n5")) < 2**26
+    for refuse in (refuse_a_long_file, refuse_to_update_a_long_file):
+        for opening in WAYS:
+            assert memory_taken(partial(refuse, opening, tmp_path / "c.n5")) < 2**26
     (found,) = n5zarr.validate(tmp_path / "c.n5", deep=True).findings
     assert (found.severity, found.block) == ("error", (0, 0))
 
@@ -297,6 +298,13 @@ def test_a_file_far_longer_than_its_block_is_not_read(tmp_path: Path, compressio
 def refuse_a_long_file(opening: Any, root: Path) -> None:
     with pytest.raises(N5Error, match=r"expected at most \d+ bytes of .* got 3221225472"):
         opening(root, "a")[0, 0]
+
+
+def refuse_to_update_a_long_file(opening: Any, root: Path) -> None:
+    array = opening(root, "a")
+    writable = zarr.open_array(array.store.with_read_only(read_only=False), path="a", mode="r+")
+    with pytest.raises(N5Error, match=r"expected at most \d+ bytes of .* got 3221225472"):
+        writable[0, 0] = 3
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import MemoryStore
 
+import n5zarr
 from n5zarr import N5Store
 
 if TYPE_CHECKING:
@@ -74,6 +76,23 @@ def test_two_live_groups_keep_what_each_of_them_sets(tmp_path: Path) -> None:
     del first.attrs["gone"]
     second.attrs["b"] = 3
     assert zarr.open_group(N5Store(tmp_path / "c.n5")).attrs.asdict() == {"old": 0, "a": 1, "b": 3}
+
+
+@pytest.mark.parametrize("path", ["g", "g/a"])
+@pytest.mark.parametrize("where", ["local", "memory"])
+def test_two_live_nodes_of_one_store_object_keep_what_each_of_them_sets(
+    tmp_path: Path, where: str, path: str
+) -> None:
+    """Those of ``n5zarr.open``; zarr's own write all attributes, docs/safety.md."""
+    store = N5Store(tmp_path / "c.n5" if where == "local" else MemoryStore())
+    zarr.create_group(store, path="g", attributes={"x": 0, "y": 0})
+    n5zarr.create_array(store, path="g/a", shape=(3,), dtype="u1", attributes={"x": 0, "y": 0})
+    first, second = (n5zarr.open(store, "r+", path=path) for _ in range(2))
+    second.attrs["y"] = 1
+    first.attrs["x"] = 2
+    n5zarr.set_attribute(store, path, "z", 3)
+    second.attrs["y"] = 4
+    assert n5zarr.open(store, path=path).attrs.asdict() == {"x": 2, "y": 4, "z": 3}
 
 
 def test_changes_may_be_stored_in_another_order_than_they_were_asked_for(tmp_path: Path) -> None:

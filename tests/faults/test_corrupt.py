@@ -410,6 +410,19 @@ def test_a_header_of_strings_does_not_allocate_what_it_announces(root: Path) -> 
         n5zarr.read_block(root, PATH, (0, 0, 0))
 
 
+def test_a_count_of_values_of_bytes_is_not_allocated(tmp_path: Path) -> None:
+    """numcodecs makes an array of as many objects as the payload announces."""
+    root, n = tmp_path / "c.n5", 2**31 - 1
+    document: dict[str, Any] = {"dimensions": [n], "blockSize": [n], "dataType": "object"}
+    document |= {"compression": {"type": "raw"}, "zarr": {"data_type": "variable_length_bytes"}}
+    (root / "a").mkdir(parents=True)
+    (root / "a" / "attributes.json").write_bytes(_json(document))
+    (root / "a" / "0").write_bytes(struct.pack(">HI", 2, 4) + n.to_bytes(4, "little"))
+    array = n5zarr.open_array(root, path="a", mode="r")
+    with pytest.raises(N5BlockError, match=f"{root}: a: block 0: .*{n} values of bytes, got 4"):
+        array[0]
+
+
 def test_a_missing_block_is_no_error(root: Path) -> None:
     write_container(root, COMPRESSIONS["gzip"])
     block_file(root).unlink()

@@ -19,6 +19,7 @@ import xarray as xr
 import zarr
 
 import n5zarr
+from n5zarr.errors import N5AttributesError, N5UnrepresentableError
 from tests.remote.servers import serving
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def _numcodec(name: str, **configuration: Any) -> Any:
 
 SHUFFLED = {"name": "transpose", "configuration": {"order": [5, 7]}}
 TWICE = {"name": "structured", "configuration": {"fields": [["a", "uint8"], ["a", "uint8"]]}}
+NAMELESS = {"name": "structured", "configuration": {"fields": [["", "uint8"]]}}
+OBJECTS = {"name": "structured", "configuration": {"fields": [["a", "variable_length_bytes"]]}}
 LONG = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 2**40}}
 FORGED: dict[str, Any] = {
     "an unknown codec": {"codecs": [{"name": "nosuch"}]},
@@ -84,6 +87,8 @@ FORGED: dict[str, Any] = {
     "an offset that is no number": _numcodec("fixedscaleoffset", dtype="<f8", scale=0, offset="x"),
     "very many digits": _numcodec("quantize", dtype="<f8", digits=10**9),
     "fields of the same name": {"data_type": TWICE},
+    "a field without a name": {"data_type": NAMELESS},
+    "a field of bytes of any length": {"data_type": OBJECTS},
     "texts of a terabyte": {"data_type": LONG},
     "members to be understood": {"extra": {"foo": {"must_understand": True}}},
     "v2, pickles": {"zarr_format": 2, "v2": {"filters": [{"id": "pickle"}]}},
@@ -115,6 +120,45 @@ def test_a_forged_record_is_named_or_does_not_matter(tmp_path: Path, record: Any
             np.testing.assert_array_equal(found, values)
     assert said
     assert all(f"{root}: d" in message for message in said)
+
+
+def _sharded(*inner: int) -> Any:
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    configuration = {"codecs": ["bytes"], "index_codecs": index, "index_location": "end"}
+    shards = {"name": "sharding_indexed", "configuration": configuration | {"chunk_shape": inner}}
+    return {"codecs": [shards]}
+
+
+WIDER = {"id": "delta", "dtype": "<u1", "astype": "<u8"}  # takes each byte for a number
+COSTLY: dict[str, Any] = {
+    "a million chunks in a shard": _sharded(1),
+    "a thousand codecs": {"codecs": ["bytes", *[_numcodec("gzip", level=9)["codecs"][0]] * 1000]},
+    "filters that make more of what they made": {
+        "zarr_format": 2,
+        "v2": {"filters": [WIDER] * 5, "compressor": None, "order": "C"},
+    },
+}
+
+
+@pytest.mark.parametrize("record", COSTLY.values(), ids=COSTLY)
+def test_recorded_codecs_cost_no_more_than_their_block(tmp_path: Path, record: Any) -> None:
+    """A block of zeros has few bytes, but zarr runs the codecs on all of its elements."""
+    root = tmp_path / "c.n5"
+    values = np.zeros(2**20, "u1")
+    n5zarr.create_array(root, path="d", data=values, chunks=(2**20,), compression="gzip")
+    file = root / "d/attributes.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"zarr": record}))
+    with pytest.raises(N5AttributesError, match=f"{root}: d/attributes.json: .*codecs: expected"):
+        zarr.open(n5zarr.N5Store(root), path="d", mode="r")
+    np.testing.assert_array_equal(n5zarr.open_array(root, path="d", mode="r")[...], values)
+
+
+def test_what_no_reader_would_accept_is_not_written(tmp_path: Path) -> None:
+    store = n5zarr.N5Store(tmp_path / "c.n5")
+    with pytest.raises(N5UnrepresentableError, match="at most 16384 chunks"):
+        zarr.create_array(store, name="a", shape=(2**15,), chunks=(1,), shards=(2**15,), dtype="u1")
+    shape = (64, 2**14)
+    zarr.create_array(store, name="b", shape=shape, chunks=(8, 8), shards=shape, dtype="u1")
 
 
 def test_the_record_does_not_replace_what_n5_says(tmp_path: Path) -> None:

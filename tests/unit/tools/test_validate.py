@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import time
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pytest
@@ -578,7 +580,7 @@ class Refusing(WrapperStore[LocalStore]):
 
     _supports_sync_io = False
 
-    def __init__(self, root: Path, keys: set[str], error: OSError) -> None:
+    def __init__(self, root: Path, keys: set[str], error: Exception) -> None:
         super().__init__(LocalStore(root))
         self.keys, self.error = keys, error
 
@@ -595,9 +597,13 @@ class Refusing(WrapperStore[LocalStore]):
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["ends", "deep"])
-@pytest.mark.parametrize("error", [PermissionError(13, "no"), OSError(5, "bad disk")], ids=str)
+@pytest.mark.parametrize(
+    "error",
+    [PermissionError(13, "no"), OSError(5, "bad disk"), BadZipFile("Bad CRC-32"), zlib.error("-3")],
+    ids=str,
+)
 def test_what_storage_refuses_is_found_and_the_rest_is_checked(
-    root: Path, error: OSError, deep: bool
+    root: Path, error: Exception, deep: bool
 ) -> None:
     n_blocks = n5zarr.validate(root).n_blocks
     write(root, "g/attributes.json", b"{}")

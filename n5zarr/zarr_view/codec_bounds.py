@@ -1,0 +1,78 @@
+"""Bound what recorded codecs cost: zarr runs them on every block, however small its file is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["excess"]
+
+_MOST_CODECS = 64
+_MOST_GROWTH = 16  # as of bytes that become complex numbers
+_MOST_CHUNKS = 2**14  # in a shard: zarr takes some 25 us and 750 bytes for each
+_ENOUGH = 2**12  # elements of chunks of which a shard may have any number
+_GROWTH = {"base64": 4 / 3, "json2": 8, "msgpack2": 8, "vlen-array": 8}
+
+
+def excess(document: Mapping[str, Any]) -> str | None:
+    """Say what is too much in the codecs of a ``zarr.json`` or ``.zarray``; None if nothing is.
+
+    Examples
+    --------
+    >>> excess({"codecs": [{"name": "bytes"}] * 65})
+    'codecs: expected 64 at most, got 65'
+    """
+    with suppress(TypeError, ValueError, KeyError, AttributeError):  # zarr says what is wrong
+        if document.get("zarr_format") == 2:
+            codecs = [*(document.get("filters") or []), document.get("compressor")]
+            chain = [(str(c["id"]), c) for c in codecs if isinstance(c, Mapping)]
+        else:
+            chain = [*_chain(document["codecs"])]
+        growth = math.prod(_growth(name, configuration) for name, configuration in chain)
+        if len(chain) > _MOST_CODECS:
+            return f"codecs: expected {_MOST_CODECS} at most, got {len(chain)}"
+        if growth > _MOST_GROWTH:
+            return f"codecs: expected filters that make at most {_MOST_GROWTH} bytes of one"
+        inner = [math.prod(c["chunk_shape"]) for name, c in chain if name == "sharding_indexed"]
+        if inner:
+            return _excess_of_chunks(document["chunk_grid"]["configuration"]["chunk_shape"], inner)
+    return None
+
+
+def _excess_of_chunks(shard: Sequence[int], inner: Sequence[int]) -> str | None:
+    n_chunks = math.prod(shard) // max(1, min(inner))
+    if n_chunks <= _MOST_CHUNKS or min(inner) >= _ENOUGH:
+        return None
+    return (
+        f"codecs: expected shards of at most {_MOST_CHUNKS} chunks, or chunks of {_ENOUGH} "
+        f"elements and more, got {n_chunks} chunks of {min(inner)}"
+    )
+
+
+def _chain(codecs: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield names and configurations of all codecs of Zarr v3, also of those inside of shards."""
+    for codec in codecs:
+        if isinstance(codec, Mapping):
+            configuration = codec.get("configuration") or {}
+            yield str(codec.get("name")).removeprefix("numcodecs."), configuration
+            for inner in ("codecs", "index_codecs"):
+                yield from _chain(configuration.get(inner) or ())
+        else:
+            yield str(codec), {}
+
+
+def _growth(name: str, configuration: Mapping[str, Any]) -> float:
+    """How many bytes a filter makes of one, at most."""
+    of, to = ("decode_dtype", "encode_dtype") if name == "astype" else ("dtype", "astype")
+    if of in configuration and to in configuration:
+        wide: int = np.dtype(configuration[to]).itemsize
+        narrow: int = np.dtype(configuration[of]).itemsize
+        return max(1.0, wide / max(1, narrow))
+    return _GROWTH.get(name, 1)
