@@ -1,29 +1,28 @@
 """Private names of zarr: no other module imports them.
 
-Each entry says why zarr 3.4's public names do not suffice, and when it can go.
+Each entry says why zarr 3.4's public names do not suffice, and when it can be removed.
 
 - ``sync``: runs a coroutine on zarr's event loop, to which the clients of remote stores are bound.
   Drop it when zarr has a public function for this.
 - ``from_other_loop``: the same for a coroutine that another event loop waits for.
 - ``ChunkCodecs``: runs the codecs of an array on one chunk. Drop it when zarr has a public way.
-- ``check_codecs``: what zarr does when it opens an array, without a store. Drop it as the above.
+- ``check_codecs``: zarr's checks when it opens an array, without a store. Drop it likewise.
 - ``spelled``: zarr may write a document with other spellings than it read; only zarr's own class of
   array metadata knows which. Drop it when that class is public.
 - ``FusedCodecPipeline``, ``fused_pipeline``, ``default_pipeline``, ``register_pipeline``,
   ``max_workers``, ``GetResult``: zarr loads a codec pipeline by its name, but has no public way to
-  get the pipeline that another class stands in for. Drop them when it has.
-- ``merge_and_encode_chunk``: zarr's rule for what writing a part of a chunk makes of it. Drop it
-  when it is public.
-- ``chunk_spec``: what zarr tells a pipeline of a chunk, for code that calls no pipeline. Drop it
-  when ``ArraySpec`` is public.
-- ``with_attributes``: a copy of an array's metadata. Making the metadata anew, as
-  ``dataclasses.replace`` does, takes as long as the rest of an opening. Drop it when zarr parses
-  documents in less than 10 us.
+  get the pipeline that another class replaces. Drop them when it has.
+- ``merge_and_encode_chunk``: zarr's rule for writing a part of a chunk. Drop it when it is public.
+- ``chunk_spec``: zarr's description of a chunk for pipelines, here for code without a pipeline.
+  Drop it when ``ArraySpec`` is public.
+- ``with_attributes``: a copy of an array's metadata. ``dataclasses.replace`` parses the metadata
+  again, which takes as long as the rest of an opening. Drop it when zarr parses documents in less
+  than 10 us.
 - ``async_group``: the asynchronous group inside a group; for arrays, zarr has a public name.
-- ``wrapped``: the store that a wrapper of zarr's hands its calls to.
-- ``same_data``: zarr's rule for whether two stores are the same place. Drop it when it is public.
+- ``wrapped``: the store to which one of zarr's wrappers passes its calls.
+- ``same_data``: zarr's rule for whether two stores hold the same data. Drop it when it is public.
 - ``LocalStore``: the class itself. A program may replace ``zarr.storage.LocalStore`` by a class
-  that opens this package's stores; a store made here through that name would lead back here.
+  that opens this package's stores; using that name here would then recurse without end.
 - Types of zarr's signatures, which zarr exports nowhere.
 """
 
@@ -156,7 +155,7 @@ def fused_pipeline(metadata: ArrayMetadata) -> FusedCodecPipeline:
 
 
 def chunk_spec(array: AnyArray) -> ArraySpec:
-    """Return what a pipeline is told of the chunks of an array with a regular grid."""
+    """Return the description of an array's chunks for a pipeline; the grid must be regular."""
     metadata = array.async_array.metadata
     return _ArraySpec(
         shape=array.chunks,
@@ -194,11 +193,11 @@ REFUSALS = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError,
     ValueError,
 )  # fmt: skip
-"""What zarr, numcodecs and numpy raise for documents that make no sense."""
+"""The errors of zarr, numcodecs and numpy for invalid documents."""
 
 
 def check_codecs(document: dict[str, Any]) -> None:
-    """Raise one of ``REFUSALS`` if zarr opens no array of a ``zarr.json`` or ``.zarray``."""
+    """Raise one of ``REFUSALS`` if zarr cannot open an array with this document."""
     fused_pipeline(parse_array_metadata(document))
 
 
@@ -257,8 +256,8 @@ class ChunkCodecs:
         once = self._round_trip(values.astype(self._dtype))
         if not np.array_equal(self._round_trip(once), once, equal_nan=once.dtype.kind in "fc"):
             message = (
-                "filters: expected to decode to what was encoded, got other numbers, as zarr "
-                "does with a big-endian filter of Zarr v3; create the array with '<' in its type"
+                "filters: expected to decode to the values that were encoded, got others (zarr "
+                "misreads big-endian filters of Zarr v3); create the array with '<' in its type"
             )
             raise N5UnrepresentableError(message, kind="compression")
 
@@ -276,7 +275,7 @@ class ChunkCodecs:
         if self._dtype is not None:
             array = array.astype(self._dtype, copy=False)
         chunk = self._spec.prototype.nd_buffer.from_numpy_array(array)
-        # a shard leaves out its empty parts; a whole chunk of fill values was written on purpose
+        # a shard omits its empty parts; a whole chunk of fill values was written on purpose
         encoded = self._encode(chunk, self._spec)
         if encoded is None:
             encoded = self._encode(chunk, self._keep_empty)
@@ -291,7 +290,7 @@ class ChunkCodecs:
 class _Loop:
     """An event loop of n5zarr's own, for codecs that only exist as coroutines.
 
-    Zarr's loop would deadlock: it may be waiting for the very store that decodes here.
+    Zarr's loop would deadlock: it may be waiting for the store that decodes here.
     """
 
     def __init__(self) -> None:

@@ -3,19 +3,19 @@
 ::
 
     N5Error(Exception)
-    ├── N5FormatError (+ ValueError)          what is stored violates the N5 format
-    │   ├── N5AttributesError                 attributes.json; has .problems, all of them
+    ├── N5FormatError (+ ValueError)          the stored data violate the N5 format
+    │   ├── N5AttributesError                 attributes.json; .problems lists all
     │   └── N5BlockError                      header or payload of one block
     ├── N5UnsupportedError (+ NotImplementedError)   valid N5, not supported here
     ├── N5UnrepresentableError (+ ValueError)        valid Zarr, cannot be N5
     └── N5MissingDependencyError (+ ImportError)     an optional package is needed
 
-Each branch tells what to do next: mend the data, use another tool, change the request, install a
-package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
+Each branch stands for one way out: repair the data, use another tool, change the request, install
+a package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
 pass through untouched; a missing key is ``None``, never an error.
 
-A message reads ``<where>: <what>: expected ..., got ...``. The pure packages know what is wrong.
-The store knows where, and sets :attr:`N5Error.where` as the error passes.
+A message reads ``<where>: <what>: expected ..., got ...``. The pure packages describe the
+problem. The store knows the place, and sets :attr:`N5Error.where` as the error passes.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ type Kind = Literal[
     "json",  # attributes.json cannot be parsed
     "member",  # a member of attributes.json is missing or has a wrong value
     "version",  # the container was written by an incompatible version of N5
-    "compression",  # unknown or misdescribed compression
-    "data-type",  # unknown dataType, or one that the operation cannot take
+    "compression",  # unknown compression, or wrong parameters
+    "data-type",  # unknown dataType, or one that the operation does not support
     "header",  # a block header does not fit the dataset or the data
     "payload",  # the compressed payload of a block is damaged or too short
-    "varlength",  # a block whose number of elements is not that of its extent
+    "varlength",  # a block whose number of elements differs from its extent
     "path",  # a node or attribute path that N5 cannot hold or that escapes the container
-    "not-found",  # a container, node or block that is not there
-    "option",  # an argument outside its vocabulary
+    "not-found",  # a container, node or block that does not exist
+    "option",  # an argument whose value is not allowed
     "read-only",  # an attempt to write where only reading is possible
     "dependency",  # an optional package is not installed
     "listing",  # a server that does not list directories
     "changed",  # an array was replaced while it was open
     "differs",  # a copy is not equal to its source
-    "foreign",  # something else than N5 is there
+    "foreign",  # the location holds another format than N5
     "file",  # a link that leads nowhere, a pipe or a device where a file should be
 ]
 
@@ -188,4 +188,4 @@ class N5MissingDependencyError(N5Error, ImportError):
 
 
 class N5Warning(UserWarning):
-    """The result is right, but something about it may surprise."""
+    """The result is correct, but may be unexpected."""

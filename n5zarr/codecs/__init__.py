@@ -1,6 +1,6 @@
 """Payloads and whole blocks: from and to bytes, one module for each compression.
 
-Knows the bytes of every compression (`compression.Codec` is what a module provides) and of a block
+Knows the bytes of every compression (each module implements `compression.Codec`) and of a block
 (`block`). May import compression libraries, numpy, `format` and `errors`. Must not import zarr, nor
 do input or output.
 """

@@ -2,9 +2,9 @@
 
 N5 spec, "File-system specification", item 9.
 
-Java, and n5zarr: a block has the extent that its header says, smaller or larger than ``blockSize``.
-A varlength header whose number of elements is that of its extent is read as one of mode 0. Bytes
-after the needed ones are ignored.
+Java, and n5zarr: a block has the extent of its header, smaller or larger than ``blockSize``. A
+varlength header whose number of elements matches its extent is read as one of mode 0. Surplus
+bytes after the elements are ignored.
 
 Deviation: Java does not check the number of dimensions in the header.
 """
@@ -50,7 +50,7 @@ __all__ = [
 
 
 _MOST_TEXT = 2**22
-"""Bytes of text that a block may hold whatever its header says: some write another count."""
+"""Bytes of text that any block may hold: some programs write another count to the header."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
 
 
 def check_stored_size(start: bytes, size: int, item_size: int = 8) -> None:
-    """Check that a stored block is not far longer than its elements, before it is read.
+    """Raise if a stored block is far longer than its elements; call it before reading the block.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ def check_stored_size(start: bytes, size: int, item_size: int = 8) -> None:
     size : int
         Length of the block, in bytes.
     item_size : int, optional
-        Bytes of an element, at most.
+        Largest number of bytes of an element.
 
     Raises
     ------
     N5BlockError
-        It is (``kind="payload"``), or has no header (``kind="header"``).
+        The block is too long (``kind="payload"``) or has no header (``kind="header"``).
     """
     header = BlockHeader.from_bytes(start)
     most = header.n_bytes + max_unpacked(header.n_payload_elements * item_size)
@@ -141,7 +141,7 @@ def _payload(
 
 
 def _strings(data: memoryview, header: BlockHeader, compression: Compression) -> list[str]:
-    """Decode the strings of a block; as in Java, its number of elements does not matter."""
+    """Decode the strings of a block; like Java, ignore its number of elements."""
     limit = max(2 * header.n_payload_elements, _MOST_TEXT)
     payload = decompress_all(data[header.n_bytes :], limit, compression)
     return split_strings(payload, math.prod(header.block_shape))
@@ -172,7 +172,7 @@ def decode_numeric(
     Raises
     ------
     N5BlockError
-        Header or payload do not fit the dataset, or the number of elements is not that of the
+        Header or payload do not fit the dataset, or the number of elements does not match the
         extent (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``).
     """
     header = BlockHeader.from_bytes(data)
@@ -183,7 +183,7 @@ def decode_numeric(
 
 
 def check_count(header: BlockHeader) -> None:
-    """Check that the number of elements in a header is that of its extent.
+    """Raise unless the number of elements in a header matches its extent.
 
     N5 spec, "File-system specification", item 9 (varlength).
     """
@@ -282,14 +282,14 @@ def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) ->
     block : numpy.ndarray
         The elements of a block, C order.
     shape : tuple of int
-        The wanted extent, C order: larger than the block along some axes, smaller along others.
+        The new extent, C order; along each axis it may be larger or smaller than the block.
     fill_value : object, optional
-        Value of the elements that are added.
+        Value of the added elements.
 
     Returns
     -------
     numpy.ndarray
-        ``block`` itself when it has the shape, a view when it is truncated only, else a new array.
+        ``block`` itself if it has the shape, a view if it is truncated only, else a new array.
 
     Raises
     ------
@@ -379,7 +379,7 @@ def format_block(block: Block, data_type: DataType, compression: Compression) ->
         if is_text and n_elements != math.prod(header.block_shape):
             raise header_error(f"expected strings for {header.block_shape}, got {n_elements}")
         elements = join_strings(block.data) if is_text else bytes(block.data)  # type: ignore[arg-type]
-        if header.mode is not BlockMode.DEFAULT:  # as which some programs write strings
+        if header.mode is not BlockMode.DEFAULT:  # some programs write strings in mode 0
             header = replace(header, n_elements=len(elements))
     else:
         if n_elements != header.n_payload_elements:

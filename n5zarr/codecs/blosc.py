@@ -1,13 +1,13 @@
 """``blosc``: one c-blosc 1 buffer.
 
 N5: ``{"type":"blosc","cname":"zstd","clevel":6,"shuffle":1,"blocksize":0}``. Zarr: ``blosc``. The
-header of the buffer has the parameters. Java compresses with an item size of 1, with which byte
-shuffle does nothing; n5zarr uses the item size of the elements, which every reader accepts.
+header of the buffer has the parameters. Java compresses with an item size of 1, which makes byte
+shuffle useless; n5zarr uses the item size of the elements, which every reader accepts.
 
 numcodecs reads past the end of a truncated buffer, and leaves memory that no stream fills
-uninitialized: so the header is checked first. numcodecs is built without snappy: so the streams of
-a snappy buffer are decompressed here and put into an uncompressed buffer, from which c-blosc undoes
-the shuffle.
+uninitialized: so the header is checked first. numcodecs is built without snappy: so this module
+decompresses the streams of a snappy buffer into an uncompressed buffer, and c-blosc undoes the
+shuffle of that.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class BloscCodec(Codec[Blosc]):
             raise N5UnsupportedError(message, kind="compression")
 
     def within_limits(self, compression: Blosc, item_size: int) -> Blosc:
-        """Replace shuffle -1, which tensorstore refuses, by what numcodecs then uses."""
+        """Replace shuffle -1, which tensorstore refuses, by numcodecs' choice for it."""
         if compression.shuffle != -1:
             return compression
         return replace(compression, shuffle=2 if item_size == 1 else 1)
@@ -137,7 +137,7 @@ class BloscCodec(Codec[Blosc]):
         }
 
     def zarr_codec(self, compression: Blosc) -> tuple[str, Mapping[str, JSON]]:
-        """Return ``blosc`` of Zarr v3, without ``typesize``, which depends on the elements."""
+        """Return Zarr v3's ``blosc`` without ``typesize``, which depends on the elements."""
         return "blosc", {
             "cname": compression.cname,
             "clevel": compression.clevel,
@@ -224,7 +224,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     end = table
     for i in range(n_blocks):
         n_block = min(block_size, nbytes - i * block_size)
-        # a last block that is shorter is never split
+        # a shorter last block is never split
         n_streams = 1 if n_block < block_size else _n_streams(flags, item_size, block_size)
         try:
             (start,) = _LENGTH.unpack_from(payload, _HEADER.size + 4 * i)
@@ -264,5 +264,5 @@ def _format(flags: int) -> str:
 
 def _no_such_library(cname: str) -> N5UnsupportedError:
     known = ", ".join(library.list_compressors())
-    message = f"blosc: cname {cname!r}: expected one that numcodecs is built with: {known}"
+    message = f"blosc: cname: expected one that numcodecs supports: {known}, got {cname!r}"
     return N5UnsupportedError(message, kind="compression")

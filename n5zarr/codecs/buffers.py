@@ -1,4 +1,4 @@
-"""What codecs share: types, reused memory, the error of a damaged payload, reading of streams."""
+"""Shared code of codecs: types, reused memory, the error of a damaged payload, reading streams."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ __all__ = [
     "scratch",
 ]
 
-REUSED = 2**26  # bytes; larger blocks get memory of their own, which no thread keeps
+REUSED = 2**26  # bytes; larger blocks get new memory, which no thread keeps
 _FIRST, _PIECE = (
     2**9,
     2**16,
-)  # bytes of a stream that are given, or of surplus that are read, at once
+)  # bytes of input, or of surplus output, per call of a decompressor
 
 type BufferLike = bytes | bytearray | memoryview
 
 
 class Decompressor(Protocol):
-    """What :class:`bz2.BZ2Decompressor` and :class:`lzma.LZMADecompressor` have in common."""
+    """The common interface of :class:`bz2.BZ2Decompressor` and :class:`lzma.LZMADecompressor`."""
 
     @property
     def eof(self) -> bool:
@@ -43,7 +43,7 @@ class Decompressor(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing can be decompressed without more data."""
+        """Whether the decompressor needs more data to continue."""
 
     @property
     def unused_data(self) -> bytes:
@@ -74,7 +74,7 @@ _thread_memory = threading.local()
 def scratch() -> Iterator[Scratch]:
     """Lend the memory of this thread until the end of the context.
 
-    A signal handler or finalizer that runs on the same thread meanwhile gets memory of its own.
+    A signal handler or finalizer that runs on the same thread meanwhile gets other memory.
     """
     memory: Scratch = _thread_memory.__dict__.pop("scratch", None) or Scratch()
     try:
@@ -89,12 +89,12 @@ def damaged(what: str) -> N5BlockError:
 
 
 def max_unpacked(n_bytes: int) -> int:
-    """Return how many bytes a payload may decode to if it can only be decoded as a whole."""
+    """Return the largest decoded size, in bytes, of a payload that is decoded as a whole."""
     return 2 * n_bytes + 2**20
 
 
 def check_drained(n_bytes: int, n_surplus: int) -> None:
-    """Raise if a stream holds far more bytes than are needed."""
+    """Raise if a stream holds far more than ``n_bytes``."""
     if n_surplus > max_unpacked(n_bytes):
         raise damaged(f"expected {n_bytes} bytes, got more than {n_bytes + n_surplus}")
 
@@ -105,20 +105,20 @@ def read_streams(
     n_bytes: int,
     goes_on: Callable[[memoryview], bool] = bool,
 ) -> bytes:
-    """Read from concatenated streams until there are ``n_bytes``, and to the end of the last one.
+    """Read concatenated streams until they yield ``n_bytes``, and to the end of the last one used.
 
-    Takes time in proportion to the payload and to what is read, however many streams there are.
+    Takes time in proportion to the payload and the result, whatever the number of streams.
 
     Parameters
     ----------
     new : callable
         Makes a decompressor for one stream.
     payload : memoryview
-        The streams; anything after the needed ones is ignored, as in Java.
+        The streams; bytes after the last one used are ignored, as in Java.
     n_bytes : int
-        How many bytes are needed, at least 1.
+        Number of bytes to read, at least 1.
     goes_on : callable, optional
-        Takes what comes after a stream, and tells whether it is another one.
+        Returns whether the bytes after a stream begin another stream.
 
     Returns
     -------
@@ -128,21 +128,22 @@ def read_streams(
     Raises
     ------
     N5BlockError
-        The last needed stream is cut off, or its checksum does not match (``kind="payload"``), also
-        where the stream holds more bytes than are needed.
+        The last stream used is cut off, or its checksum does not match (``kind="payload"``), even
+        if the stream holds more than ``n_bytes``.
     """
     parts: list[bytes] = []
     missing, position = n_bytes, 0
     while True:
         stream, size, n_surplus = new(), _FIRST, 0
         while not stream.eof:
-            # a decompressor copies what it is given and does not use: of a short stream, little
+            # a decompressor copies the input that it does not use: begin with small pieces
             is_hungry = stream.needs_input
             piece = payload[position : position + size] if is_hungry else payload[:0]
             position, size = position + len(piece), min(2 * size, _PIECE)
             part = stream.decompress(piece, missing or _PIECE)
             if is_hungry and not part and not piece and not stream.eof:
-                raise damaged(f"the stream is cut off after {n_bytes - missing} of {n_bytes} bytes")
+                got = f"a stream cut off after {n_bytes - missing}"
+                raise damaged(f"expected {n_bytes} bytes, got {got}")
             if missing:
                 parts.append(part)
                 missing -= len(part)

@@ -59,7 +59,7 @@ class Bzip2Codec(Codec[Bzip2]):
         return size if bytes(start[:3]) == _MAGIC else None
 
     def store(self, data: BufferLike, compression: Bzip2) -> BufferLike:
-        """Compress at the cheapest level, for lack of a mode for uncompressed data."""
+        """Compress at the fastest level: the format has no mode for uncompressed data."""
         return bz2.compress(data, 1)
 
     def numcodec(self, compression: Bzip2) -> dict[str, JSON]:

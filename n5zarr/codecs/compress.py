@@ -1,6 +1,6 @@
 """Compress and decompress payloads: pass each call to the codec of the compression.
 
-See `n5zarr.codecs.compression` for what a codec provides, and how to add one.
+See `n5zarr.codecs.compression` for the interface of a codec, and how to add one.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     payload : memoryview
         The bytes of the block after its header.
     n_bytes : int
-        Number of bytes that the header announces; never much more is decompressed.
+        Number of bytes that the header announces; at most a little more is decompressed.
     compression : Compression
         How it was compressed.
 
@@ -159,7 +159,7 @@ def decompress_all(payload: memoryview, limit: int, compression: Compression) ->
     Returns
     -------
     bytes-like
-        Everything that the payload holds.
+        All decompressed bytes.
 
     Raises
     ------
@@ -199,18 +199,19 @@ def usable(payload: memoryview, n_bytes: int, compression: Compression) -> int |
     Raises
     ------
     N5BlockError
-        The payload is damaged, as far as that shows without decompressing it (``kind="payload"``).
+        The payload is damaged; detects only damage that shows without decompressing
+        (``kind="payload"``).
     """
     return _CODECS[compression.type].usable(payload, n_bytes, compression)
 
 
 def is_bounded(payload: memoryview, n_bytes: int, compression: Compression) -> bool | None:
-    """Whether other decoders make little more than ``n_bytes`` of a payload.
+    """Whether other decoders expand a payload to at most little more than ``n_bytes``.
 
     Parameters
     ----------
     payload : memoryview
-        A stream that :func:`usable` has found.
+        A stream that :func:`usable` accepts.
     n_bytes : int
         Number of bytes that it should decode to.
     compression : Compression
@@ -219,7 +220,7 @@ def is_bounded(payload: memoryview, n_bytes: int, compression: Compression) -> b
     Returns
     -------
     bool or None
-        None if only :func:`decodes` tells: streams that do not say their size, or may lie.
+        None for streams without a size or with one that may be wrong: call :func:`decodes`.
     """
     return _CODECS[compression.type].is_bounded(payload, n_bytes, compression)
 
@@ -248,18 +249,18 @@ def seems_usable(
     Returns
     -------
     int or None
-        Number of bytes; None if these do not tell. Damage further on does not show.
+        Number of bytes; None if the first bytes do not determine it. Later damage is not detected.
 
     Raises
     ------
     N5BlockError
-        The payload is damaged, as far as these show it (``kind="payload"``).
+        The first bytes are damaged (``kind="payload"``).
     """
     return _CODECS[compression.type].seems_usable(start, size, n_bytes, compression)
 
 
 def judges_ends(compression: Compression) -> bool:
-    """Whether :func:`usable` looks at nothing between the first and last 4096 bytes.
+    """Whether :func:`usable` reads the first and last 4096 bytes only.
 
     Examples
     --------
@@ -312,7 +313,7 @@ def check_writable(compression: Compression) -> None:
 
 
 def within_limits(compression: Compression, item_size: int) -> Compression:
-    """Bring parameters into the range that every N5 reader accepts; the meaning stays.
+    """Bring parameters into the range that every N5 reader accepts, with the same meaning.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def within_limits(compression: Compression, item_size: int) -> Compression:
 
 
 def passes(compression: Compression) -> bool:
-    """Whether each stream of Zarr's codec is a payload, so that a chunk is stored as it is.
+    """Whether each stream of Zarr's codec is a valid payload, so that chunks are stored unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Define what a codec provides: one compression of N5, its payloads, and its codec in Zarr.
+"""Define the interface of a codec: one compression of N5, its payloads, its codec in Zarr.
 
 CONTRIBUTING.md lists the steps to add a compression.
 """
@@ -24,11 +24,11 @@ class Codec[C](Protocol):
 
     Every codec defines `compress`, `decompress`, `numcodec` and `store`; they are
     abstract. The other methods have a default, right for a compression whose payload
-    is a stream of Zarr's codec. A compression for which Zarr has no codec is shown as none:
+    is a stream of Zarr's codec. Without a codec in Zarr the array is presented uncompressed:
     `numcodec` returns None, `passes` False, `store` its data; `codecs/jpeg.py` is an example.
 
-    `payload` means the bytes of a block after its header, `stream` what the codec of Zarr reads and
-    writes.
+    `payload` means the bytes of a block after its header, `stream` the bytes that Zarr's codec
+    reads and writes.
     """
 
     # ------------------------------------------------------------------ payloads
@@ -47,9 +47,9 @@ class Codec[C](Protocol):
     def decompress_into(
         self, payload: memoryview, n_bytes: int, memory: Scratch
     ) -> memoryview | None:
-        """Decompress a payload into memory that is used again.
+        """Decompress a payload into reused memory.
 
-        Return None if the codec cannot do that at all, or not with this payload; then
+        Return None if the codec does not support that, for any payload or for this one; then
         :meth:`decompress` decides whether the payload is damaged.
         """
         return None
@@ -61,7 +61,7 @@ class Codec[C](Protocol):
         return
 
     def within_limits(self, compression: C, item_size: int) -> C:
-        """Bring parameters into the range that every N5 reader accepts; the meaning stays."""
+        """Bring parameters into the range that every N5 reader accepts, with the same meaning."""
         return compression
 
     def within_zarr_limits(self, compression: C) -> C:
@@ -74,13 +74,13 @@ class Codec[C](Protocol):
     def numcodec(self, compression: C) -> dict[str, JSON] | None:
         """Return the configuration of numcodecs' codec, with ``id``.
 
-        None where Zarr is shown no codec: for ``raw``, and where it has none for a compression.
+        None for ``raw``, and for a compression without a codec in Zarr.
         """
 
     def zarr_codec(self, compression: C) -> tuple[str, Mapping[str, JSON]] | None:
         """Return name and configuration of the codec in a ``zarr.json``; None as in `numcodec`.
 
-        A compression that the specification of Zarr v3 lacks has the name of numcodecs' codec.
+        For a compression that Zarr v3 does not specify, the name is that of numcodecs' codec.
         """
         configuration = self.numcodec(compression)
         if configuration is None:
@@ -97,28 +97,28 @@ class Codec[C](Protocol):
     # ------------------------------------------------------------------ payloads as streams
 
     def passes(self, compression: C) -> bool:
-        """Whether each stream of Zarr's codec is a payload, so that a chunk is stored as it is.
+        """Whether each stream of Zarr's codec is a valid payload: chunks are stored unchanged.
 
-        Only of writing; :meth:`usable` says whether a stored payload is such a stream.
+        Concerns writing only; :meth:`usable` tells whether a stored payload is such a stream.
         """
         return True
 
     def usable(self, payload: memoryview, n_bytes: int, compression: C) -> int | None:
         """Count the leading bytes of a payload that are a stream which decodes to ``n_bytes``.
 
-        Judged without decompressing. None if the payload is no such stream.
+        Does not decompress. None if the payload is no such stream.
         """
         return None
 
     def is_bounded(self, payload: memoryview, n_bytes: int, compression: C) -> bool | None:
-        """Whether other decoders make little more than ``n_bytes`` of a stream.
+        """Whether other decoders expand a stream to at most little more than ``n_bytes``.
 
-        Judged without decompressing; None if only that tells.
+        Does not decompress; None if only decompressing answers this.
 
         Parameters
         ----------
         payload : memoryview
-            A stream that :meth:`usable` has found.
+            A stream that :meth:`usable` accepts.
         n_bytes : int
             Number of bytes that it should decode to.
         compression : Compression
@@ -138,12 +138,12 @@ class Codec[C](Protocol):
     ) -> int | None:
         """Count as :meth:`usable` does, judged by the first bytes of a payload and its length.
 
-        None if these do not tell.
+        None if these do not determine it.
         """
         return None
 
     def judges_ends(self, compression: C) -> bool:
-        """Whether :meth:`usable` looks at nothing between the first and last 4096 bytes."""
+        """Whether :meth:`usable` reads the first and last 4096 bytes only."""
         return False
 
     def detects_incomplete(self, compression: C) -> bool:

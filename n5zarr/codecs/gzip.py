@@ -8,7 +8,7 @@ cannot stop early. A payload that it does not inflate to the expected length is 
 zlib, member by member.
 
 ISA-L deflates noisy images five times as fast as libdeflate and to the same size, but data that
-compress well to twice the size. So ISA-L is tried first, and its result is kept where the data
+compress well to twice the size. So ISA-L is tried first, and its result is kept if the data
 hardly compress.
 """
 
@@ -69,7 +69,7 @@ class GzipCodec(Codec[Gzip]):
         """Inflate the first ``n_bytes``: by libdeflate in one call if possible, else by zlib."""
         use_zlib = compression.use_zlib
         one_shot = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
-        fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be taken for nothing
+        fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be allocated in vain
         if fits and (use_zlib or _end_of_member(payload, n_bytes) is not None):
             try:
                 inflated: bytearray = one_shot(payload, n_bytes)
@@ -88,7 +88,7 @@ class GzipCodec(Codec[Gzip]):
         return check(payload, n_bytes)
 
     def is_bounded(self, payload: memoryview, n_bytes: int, compression: Gzip) -> bool | None:
-        """Return False if other members follow; the length at the end may lie."""
+        """Return False if other members may follow; the length at the end may be wrong."""
         is_single = compression.use_zlib or bytes(payload).find(_MAGIC, 1) < 0
         return None if is_single else False
 
@@ -109,7 +109,7 @@ class GzipCodec(Codec[Gzip]):
         return size if start[:3] == _MAGIC and size >= _MEMBER_OVERHEAD else None
 
     def judges_ends(self, compression: Gzip) -> bool:
-        """Return True: the beginning, and for gzip the length at the end."""
+        """Return True: it reads the header, and for gzip the length at the end."""
         return True
 
     def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
@@ -149,14 +149,14 @@ class GzipCodec(Codec[Gzip]):
 
 
 def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
-    """Compress with ISA-L; None if the data, or already a sample of them, compress well."""
-    if data.nbytes < _SAMPLE:  # for little data ISA-L's result depends on its memory's old content
+    """Compress with ISA-L; None if the data, or a sample of them, compress well."""
+    if data.nbytes < _SAMPLE:  # for less data ISA-L's result depends on uninitialized memory
         return None
     if data.nbytes > 2 * _SAMPLE:
         sample = _middle(data, _SAMPLE)
         if len(igzip_lib.compress(sample, 2, container)) < _HARDLY * _SAMPLE or _has_repeats(data):
             return None
-    # noisy images compress best in small pieces, each with a code of its own
+    # noisy images compress best in small pieces, each with its own Huffman code
     pieces = igzip_lib.MEM_LEVEL_SMALL if data.nbytes >= _LARGE else igzip_lib.MEM_LEVEL_MIN
     packed: bytes = igzip_lib.compress(data, 2, container, pieces)
     return packed if len(packed) >= _HARDLY * data.nbytes else None
@@ -199,7 +199,7 @@ class _Inflater:
 
 
 def _another_member(rest: memoryview) -> bool:
-    """Whether another member comes; Java takes nothing else after one."""
+    """Whether another member follows; Java refuses anything else after a member."""
     if rest and rest[:3] != _MAGIC:
         raise damaged(f"expected another gzip member or the end, got {len(rest)} other bytes")
     return bool(rest)

@@ -3,7 +3,7 @@
 imglib2-label-multisets ``LabelUtils``: the payload of a block with V voxels is
 
 1. int32 big-endian A, then A x int64 big-endian arg-max labels (A is 0 in newer files, else V);
-2. V x int32 big-endian: where the voxel's list begins in part 3, voxels with equal lists share it;
+2. V x int32 big-endian: offset of the voxel's list in part 3; voxels may share a list;
 3. little-endian: per list int32 N, then N x (int64 label, int32 count).
 """
 
@@ -28,7 +28,7 @@ _ENTRY = np.dtype([("label", "<i8"), ("count", "<i4")])
 
 
 def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
-    """Find the most frequent label of each voxel.
+    """Return the most frequent label of each voxel.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
 
 
 def _arg_max(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Find the arg-max label of the list at each of the starts."""
+    """Return the arg-max label of the list at each of the starts."""
     if len(starts) and not (starts[0] >= 0 and starts[-1] + 4 <= len(lists)):
         raise damaged(f"expected list offsets within {len(lists)} bytes, got up to {starts[-1]}")
     counts = _gather(lists, starts, 4).view("<i4").ravel().astype(np.int64)
@@ -69,7 +69,7 @@ def _arg_max(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
     # with overlapping lists a few bytes would expand to any number of entries
     overlap = (starts[1:] < ends[:-1]).any()
     if (counts < 0).any() or (ends > len(lists)).any() or overlap:
-        raise damaged("expected label lists within the payload, got one that does not fit")
+        raise damaged("expected label lists within the payload, got one that exceeds it")
     list_of_entry = np.repeat(np.arange(len(starts)), counts)
     first_entry = np.cumsum(counts) - counts
     rank = np.arange(counts.sum()) - first_entry[list_of_entry]

@@ -6,13 +6,13 @@ pieces of ``blockSize`` bytes and frames each::
     8   "LZ4Block"
     1   token: method (0x10 raw, 0x20 LZ4) | level, where a piece has at most 2**(10 + level) bytes
     4   length of the piece as stored, little-endian
-    4   length of the piece as it was, little-endian
-    4   XXH32 of the piece as it was, seed 0x9747b28c; Java keeps the lower 28 bits
+    4   length of the uncompressed piece, little-endian
+    4   XXH32 of the uncompressed piece, seed 0x9747b28c; Java keeps the lower 28 bits
     ..  the piece
 
 and ends with a frame of no bytes. Other programs write the LZ4 frame format (rust-n5), numcodecs'
 four bytes of length and an LZ4 block (zarr-python 2), or an LZ4 block (z5); the reader tries one
-after the other. Zarr: ``numcodecs.lz4``, whose bytes differ from Java's, so no payload is a chunk.
+after the other. Zarr: ``numcodecs.lz4``; its bytes differ from Java's, so no payload is a chunk.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_RATIO = 255  # no LZ4 block expands further
 
 
 class Lz4Codec(Codec[Lz4]):
-    """lz4; numcodecs' codec of this name frames its data in another way."""
+    """lz4; numcodecs' codec of this name uses another framing."""
 
     def compress(self, data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
         """Frame the data as Java does."""
@@ -108,7 +108,7 @@ class Lz4Codec(Codec[Lz4]):
 
 def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:
     """Import the optional modules ``lz4.block``, ``lz4.frame`` and ``xxhash``."""
-    # statements: for each block, import_module would cost a tenth of reading a small one
+    # statements: import_module for each block would take a tenth of the time of a small block
     try:
         import lz4.block  # noqa: PLC0415 - optional
         import lz4.frame  # noqa: PLC0415 - optional
@@ -151,9 +151,9 @@ def _java_pieces(
 
 
 def _unpacked(stored: memoryview, n_bytes: int, block: ModuleType) -> bytes:
-    """Decompress an LZ4 block, unless so little cannot hold so much: no memory is taken then."""
+    """Decompress an LZ4 block; raise before allocating if it is too short for ``n_bytes``."""
     if n_bytes > _MAX_RATIO * len(stored):
-        message = f"expected {n_bytes} bytes, got a block of {len(stored)}"
+        message = f"expected {n_bytes} bytes, got a block of {len(stored)}, too few for them"
         raise block.LZ4BlockError(message)
     return bytes(block.decompress(stored, uncompressed_size=n_bytes))
 

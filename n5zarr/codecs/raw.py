@@ -1,8 +1,8 @@
 """``raw``: the payload is the elements themselves.
 
-Java ignores bytes after the elements, such as a checksum. Deviation: a payload of another length
-than its header announces that begins like a compressed stream is an error: it was compressed by a
-codec that the document does not name. A payload of the right length is taken as the elements.
+Java ignores bytes after the elements, such as a checksum. Deviation: a payload whose length differs
+from that in the header and that begins like a compressed stream is an error: a codec that the
+document does not name compressed it. A payload of the right length is read as the elements.
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ class RawCodec(Codec[Raw]):
 
 
 def _check(payload: memoryview, n_bytes: int) -> None:
-    """Raise if the payload has another length than ``n_bytes`` because it is compressed."""
+    """Raise if the length of the payload is not ``n_bytes`` because it is compressed."""
     name = _stream(payload, n_bytes) if len(payload) != n_bytes else None
     if name is not None:
         raise damaged(
-            f"expected {n_bytes} bytes, since compression is 'raw', got {len(payload)} that are a "
-            f"{name} stream; another program wrote or mislabelled it: correct the compression in "
+            f"expected {n_bytes} bytes, as compression is 'raw', got a {name} stream of "
+            f"{len(payload)}; another program wrote or mislabelled it: correct the compression in "
             "attributes.json, or read the block with the program that wrote it"
         )
 
 
 def _stream(payload: memoryview, n_bytes: int) -> str | None:
-    """Name the compression that made the payload; None if it does not look compressed."""
+    """Return the name of the payload's compression; None if it does not look compressed."""
     beginning = _BEGINNING.match(payload)
     if beginning:
         return beginning.lastgroup

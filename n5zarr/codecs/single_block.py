@@ -82,7 +82,7 @@ def decode_block(
     header = BlockHeader.from_bytes(view)
     ndim = len(header.block_shape)
     if header.mode is not BlockMode.OBJECT and not ndim:
-        # zeros look like such a header; only a dataset tells that its blocks have no dimensions
+        # zeros look like such a header; without the dataset, 0 dimensions cannot be confirmed
         raise header_error(f"expected 1 to {MAX_ARRAY_NDIM} dimensions, got 0")
     if kind is DataType.STRING:
         block = decode_strings(view, ndim, parsed)
@@ -96,9 +96,7 @@ def _named_data_type(name: str) -> DataType:
     """Parse the name of a data type other than ``object``."""
     if name not in DataType or name == DataType.OBJECT:
         names = ", ".join(d for d in DataType if d is not DataType.OBJECT)
-        message = (
-            f"data type: expected one of {names}, got {name!r}; N5 has no others, convert first"
-        )
+        message = f"data type: expected one of {names}, got {name!r}; convert to one of these first"
         raise N5UnrepresentableError(message, kind="data-type")
     return DataType(name)
 
@@ -160,11 +158,11 @@ def encode_block(
 
 
 def _as_kind(array: np.ndarray, kind: DataType) -> np.ndarray:
-    """Convert an array to a data type that has all values of its dtype."""
+    """Convert an array to a data type that can hold all values of its dtype."""
     is_number = array.dtype.kind not in "OUT" and kind is not DataType.STRING
     is_safe = is_number and np.can_cast(array.dtype, kind.dtype)
-    # numpy takes float64 for large enough for all integers of 64 bits
+    # numpy calls the cast from integers of 64 bits to float64 safe, but it loses digits
     if not is_safe or (array.dtype.kind in "iu" and array.itemsize == 8 and kind.dtype.kind == "f"):
-        message = f"dtype {array.dtype}: expected one that is {kind} without loss; convert first"
+        message = f"dtype: expected one that converts to {kind} without loss, got {array.dtype}"
         raise N5UnrepresentableError(message, kind="data-type")
     return array.astype(kind.dtype)

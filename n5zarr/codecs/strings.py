@@ -1,7 +1,7 @@
 r"""Split and join the payloads of blocks that hold strings, or bytes of any length.
 
 n5 ``StringBlockCodec``: the payload is the UTF-8 of all strings, each followed by NUL, first axis
-of N5 order fastest. n5 4.x writes mode 1 with the number of bytes; 3.x wrote mode 0 where that
+of N5 order fastest. n5 4.x writes mode 1 with the number of bytes; 3.x wrote mode 0 if that
 happened to equal the number of strings.
 
 Java's own reader drops empty strings at the end of a block; here they are kept. A NUL inside a
@@ -61,7 +61,7 @@ def split_strings(data: BufferLike, n_strings: int) -> list[str]:
     >>> split_strings(b"a\0bb\0\0", 4)
     ['a', 'bb', '', '']
     """
-    most = n_strings + 1  # more need not be told apart: a list of them would take the memory
+    most = n_strings + 1  # enough to detect too many; a list of all could exhaust the memory
     try:
         strings = bytes(data).decode().split("\0", most)
     except UnicodeDecodeError:  # NUL in a string, or damage
@@ -81,7 +81,7 @@ def join_strings(strings: Iterable[object]) -> bytes:
     Raises
     ------
     N5UnrepresentableError
-        A value is not a string, or a string that is not Unicode text (``kind="data-type"``).
+        A value is not a string, or has an unpaired surrogate (``kind="data-type"``).
 
     Examples
     --------
@@ -156,14 +156,14 @@ def split_bytes(data: BufferLike, n_values: int) -> np.ndarray:
     Raises
     ------
     N5BlockError
-        The payload is not what :func:`join_bytes` writes, or holds another number of values
-        (``kind="payload"``).
+        The payload does not have the format of :func:`join_bytes`, or holds another number of
+        values (``kind="payload"``).
     """
     n_stored = int.from_bytes(bytes(data[:4]), "little")
     if len(data) < 4 or n_stored != n_values:
         raise damaged(f"expected {n_values} values of bytes, got {n_stored}")
-    if len(data) < 4 + 4 * n_values:  # a length for each: numcodecs allocates first
-        raise damaged(f"expected {n_values} values of bytes, got {len(data)} bytes for them all")
+    if len(data) < 4 + 4 * n_values:  # 4 bytes of length each: numcodecs allocates first
+        raise damaged(f"expected {n_values} values of bytes, got {len(data)} bytes in total")
     try:
         values: np.ndarray = VLenBytes().decode(bytes(data))
     except (ValueError, RuntimeError) as err:

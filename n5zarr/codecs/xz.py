@@ -1,4 +1,4 @@
-"""``xz``: an .xz container; and ``lzma``, zarr-python 2's name for .lzma.
+"""``xz``: an .xz container; ``lzma``: zarr-python 2's name for .lzma.
 
 N5: ``{"type":"xz","preset":6}``. Zarr: ``numcodecs.lzma``. Java knows every kind of integrity
 check, and reads one stream only; bytes after it are ignored.
@@ -61,7 +61,7 @@ class XzCodec(Codec[Xz | Lzma]):
         return len(payload) if sum(sizes) == n_bytes else None
 
     def is_bounded(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> bool | None:
-        """Return False if other streams may follow; the sizes in the index may lie."""
+        """Return False if other streams may follow; the sizes in the index may be wrong."""
         return None if bytes(payload).find(_MAGIC, 1) < 0 else False
 
     def seems_usable(

@@ -43,7 +43,7 @@ class _Frame:
     end: int
     content_size: int | None  # bytes; None when not announced
     n_blocks: int
-    is_empty: bool  # as its headers say, which announce nothing that is to be checked
+    is_empty: bool  # by its headers, and without content size or checksum to verify
 
 
 class ZstdCodec(Codec[Zstd]):
@@ -59,7 +59,7 @@ class ZstdCodec(Codec[Zstd]):
         if not parts:
             return b""
         try:
-            if not is_known:  # a few bytes may repeat one for ever
+            if not is_known:  # a few bytes may expand without limit
                 streams = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
                 return read_streams(zstd.ZstdDecompressor, streams, n_bytes)
             unpacked: bytes = library.decompress(payload[:end])
@@ -68,7 +68,7 @@ class ZstdCodec(Codec[Zstd]):
         return memoryview(unpacked)[:n_bytes]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Zstd) -> int | None:
-        """Compare the content size if the frame announces it; leave out bytes after the frame."""
+        """Compare the content size if the frame announces it; exclude bytes after the frame."""
         return _end_of_only_frame(payload, n_bytes)
 
     def is_bounded(self, payload: memoryview, n_bytes: int, compression: Zstd) -> bool | None:
@@ -149,9 +149,9 @@ def _end_of_only_frame(payload: memoryview, n_bytes: int) -> int | None:
 
 
 def _needed(payload: memoryview, n_bytes: int) -> tuple[int, list[memoryview], bool]:
-    """Find the frames that hold ``n_bytes``: their end, those not empty, whether all say a size.
+    """Return the end of the frames that hold ``n_bytes``, the non-empty ones, if all have a size.
 
-    A decompressor for each of many empty frames would take long.
+    Skips empty frames, since a decompressor for each of many would take long.
     """
     end, known, is_known = 0, 0, True
     parts = []
@@ -164,7 +164,7 @@ def _needed(payload: memoryview, n_bytes: int) -> tuple[int, list[memoryview], b
         if known >= n_bytes:
             break
     if known > max_unpacked(n_bytes):
-        raise damaged(f"expected frames of {n_bytes} bytes, got frames of {known}")
+        raise damaged(f"expected zstd frames of {n_bytes} bytes, got {known} bytes")
     if end == 0:
         raise damaged("expected a zstd frame, got none")
     return end, parts, is_known
@@ -188,7 +188,7 @@ def _frames(payload: memoryview) -> Iterator[_Frame]:
 def _frame(payload: memoryview, start: int) -> _Frame:
     """Read the frame whose magic ends at ``start``; RFC 8878, section 3.1.1.
 
-    Decoding at once, as numcodecs does, would look neither at the window nor at the size of blocks.
+    Decoding in one call, as numcodecs does, checks neither the window nor the size of blocks.
     """
     descriptor = payload[start]
     announced, offset = _content_size(payload, start)
@@ -206,12 +206,12 @@ def _frame(payload: memoryview, start: int) -> _Frame:
         offset += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
         n_blocks += 1
         if offset > len(payload):
-            raise damaged(f"the zstd frame is cut off at {len(payload)} bytes")
+            raise damaged(f"expected a whole zstd frame, got one cut off at {len(payload)} bytes")
     if (announced or 0) > n_blocks * _BLOCK:
         raise damaged(f"expected a zstd frame of {announced} bytes, got one of {n_blocks} blocks")
     end = offset + 4 * (descriptor >> 2 & 1)
     if end > len(payload):
-        raise damaged("the checksum of the zstd frame is cut off")
+        raise damaged("expected a whole zstd frame, got one without its checksum")
     return _Frame(end, announced, n_blocks, is_empty)
 
 

@@ -51,13 +51,13 @@ def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict
 def with_names(
     attributes: Mapping[str, JSON], names: Sequence[str | None] | None
 ) -> dict[str, JSON]:
-    """Add xarray's attribute to those of an array whose axes all have names, in the same order."""
+    """Add xarray's attribute to those of an array if all axes have names, in the same order."""
     shown: dict[str, JSON] = {XARRAY_KEY: list(names)} if names and all(names) else {}
     return {**shown, **attributes}
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:
-    """Parse one name per dimension; an empty list unless all names that are not empty differ."""
+    """Parse one name per dimension; return an empty list if non-empty names repeat."""
     names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
     given = [name for name in names if name]
     fits = isinstance(value, list) and len(names) == len(value) == ndim

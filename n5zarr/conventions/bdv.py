@@ -52,10 +52,10 @@ KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
-_NEAR = 0.1  # relative difference of scales taken as equal: registrations may stretch a sample
-_MAX_TIMEPOINTS = 100_000  # each is a block of dask's; more would be a mistake, or an attack
+_NEAR = 0.1  # relative difference of equal scales: registrations may stretch a sample
+_MAX_TIMEPOINTS = 100_000  # each is a block of dask; more are a mistake, or an attack
 _END = 2**31  # numbers are ints in Java
-_NOTHING = 1e-12  # relative rounding error of a matrix that does not rotate
+_NOTHING = 1e-12  # largest rounding error, relative, of a matrix that does not rotate
 
 
 def view_of(path: tuple[str, ...]) -> tuple[int, int] | None:
@@ -95,12 +95,12 @@ def read(node: Node) -> Geometry | None:
 
 
 def write_setup(factors: Sequence[Sequence[float]], data_type: str) -> dict[str, JSON]:
-    """Make the attributes of ``setupN``, which BigDataViewer's ``DefaultN5Properties`` reads.
+    """Make the attributes of ``setupN`` for BigDataViewer's ``DefaultN5Properties``.
 
     Parameters
     ----------
     factors : sequence of sequence of float
-        Of each level, ``s0`` first; N5 order.
+        Factors of each level, ``s0`` first; N5 order.
     data_type : str
         ``dataType`` of the levels.
     """
@@ -131,8 +131,8 @@ def _place(node: Node) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...
 def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...]]:
     """Split a registration into scale and translation along each axis, and a rotation or shear.
 
-    Scale and translation map the first element to the same point as the registration; the rest
-    turns the view around this point.
+    Scale and translation map the first element to the same point as the registration; rotation
+    and shear leave this point in place.
     """
     matrix = np.reshape(registration, (3, 4))
     linear, offset = matrix[:, :3], matrix[:, 3]
@@ -141,7 +141,7 @@ def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[floa
     if (np.abs(mixed) <= _NOTHING * lengths).all():
         return np.diag(linear).tolist(), offset.tolist(), ()
     if not lengths.all():
-        message = "ViewRegistration in the XML: expected a matrix that keeps three dimensions"
+        message = "ViewRegistration in the XML: expected a matrix without a column of zeros"
         raise MisfitError(message)
     turned = linear / lengths
     rest = np.column_stack([turned, offset - turned @ offset])
@@ -157,9 +157,9 @@ class Setup:
     name : str
         Name in the XML.
     voxel_size : tuple of float or None
-        In the order x, y, z; any numbers, as they are not checked.
+        In the order x, y, z; the values are not checked.
     unit : str
-        Unit of the voxel size.
+    Unit of the voxel size.
     attributes : mapping of str to int
         Numbers of channel, angle, tile and illumination.
     names : mapping of str to str
@@ -167,7 +167,7 @@ class Setup:
     size : tuple of int
         Dimensions in elements, in the order x, y, z; empty where they cannot be parsed.
     tile_location : tuple of float
-        Where the tile was recorded, in the order x, y, z; empty if the XML does not say it.
+        Recorded position of the tile, in the order x, y, z; empty if the XML has none.
     """
 
     name: str
@@ -239,7 +239,7 @@ def parse_xml(xml: bytes) -> Description | None:
     root = parsed_xml(xml)
     if isinstance(root, str):
         return None
-    # not below: the loader of BigStitcher's split views holds another one, with other setups
+    # top level only: BigStitcher's loader of split views contains another loader with other setups
     location = (root.findtext("SequenceDescription/ImageLoader/n5") or "").strip()
     if not location:
         return None
@@ -264,18 +264,18 @@ def parse_xml(xml: bytes) -> Description | None:
 
 
 def parsed_xml(xml: bytes) -> ElementTree.Element | str:
-    """Return the root, or what is wrong with the XML."""
+    """Return the root element, or a description of the problem with the XML."""
     if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
         # entities can expand to any size; BigDataViewer writes none
-        return "a DOCTYPE or entities, which are not read; remove them"
+        return "a DOCTYPE or entities, which n5zarr does not read; remove them"
     try:
         return ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
-    except (ElementTree.ParseError, LookupError, ValueError) as err:  # or an unknown encoding
-        return f"what is not well-formed: {err}"
+    except (ElementTree.ParseError, LookupError, ValueError) as err:  # or unknown encoding
+        return f"XML that is not well-formed: {err}"
 
 
 def problem_of(xml: bytes) -> str | None:
-    """Say why XML cannot be BigDataViewer's, whatever its images; None if it can."""
+    """Describe why XML is not BigDataViewer's; None if it is, whatever its image loader."""
     root = parsed_xml(xml)
     if isinstance(root, str):
         return root
@@ -334,7 +334,7 @@ def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
                 return None
         if sum(map(len, found)) > _MAX_TIMEPOINTS:
             return None
-    except (ValueError, OverflowError):  # a range longer than Python counts
+    except (ValueError, OverflowError):  # OverflowError: a range too long for Python
         return None
     numbers = sorted({t for each in found for t in each})
     return tuple(numbers) if all(abs(t) < _END for t in numbers[:1] + numbers[-1:]) else None

@@ -1,4 +1,4 @@
-"""Read how BigDataViewer shows setups: limits and colours in ``NAME.settings.xml``.
+"""Read BigDataViewer's display settings of setups: limits and colours in ``NAME.settings.xml``.
 
 bigdataviewer-core ``SetupAssignments.toXml``: an element ``ConverterSetup`` for each setup, with
 ``id``, ``min``, ``max`` and ``color``, the number of an ``ARGBType``.
@@ -19,12 +19,12 @@ __all__ = ["SetupSettings", "parse_settings"]
 
 
 class SetupSettings(NamedTuple):
-    """How a setup is shown.
+    """The display settings of a setup.
 
     Parameters
     ----------
     limits : tuple of float
-        Values that are shown darkest and brightest.
+        Values of the darkest and the brightest shade.
     color : str
         Six hexadecimal digits, red first.
     """
@@ -34,7 +34,7 @@ class SetupSettings(NamedTuple):
 
 
 def parse_settings(xml: bytes) -> Mapping[int, SetupSettings]:
-    """Parse the settings of BigDataViewer; what cannot be parsed is left out.
+    """Parse the settings of BigDataViewer; skip invalid entries.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Read n5-universe's canonical convention: ``spatialTransform`` of a dataset or its group.
 
 ``CanonicalMetadataAdapter``, ``SpatialTransformAdapter``; N5 order. An affine transform that mixes
-axes is an error, since it gives no coordinates along single axes.
+axes is an error, since positions along one axis would depend on another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ type _Steps = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``spatialTransform`` of the dataset; None where there is none."""
+    """Read ``spatialTransform`` of the dataset; None if it is missing."""
     return _read(node, mapping(node.attributes.get("spatialTransform")))
 
 

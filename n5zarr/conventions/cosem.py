@@ -25,12 +25,12 @@ KEYS = ("transform",)
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``transform`` of the dataset; None where there is none."""
+    """Read ``transform`` of the dataset; None if it is missing."""
     return _read(node, mapping(node.attributes.get("transform")))
 
 
 def read_group(node: Node) -> Geometry | None:
-    """Read the dataset's entry in ``multiscales`` of a group above; None where there is none."""
+    """Read the dataset's entry in ``multiscales`` of a group above; None if it is missing."""
     for depth, group in enumerate(node.ancestors, 1):
         path = "/".join(node.path[-depth:])
         images = group.get("multiscales")

@@ -1,4 +1,4 @@
-"""Describe axes in attributes: those of one convention, and what other readers need in addition.
+"""Describe axes in attributes: those of one convention, and additional ones for other readers.
 
 n5-universe (Fiji, n5-viewer, Paintera) reads attributes of each level; Neuroglancer opens a pyramid
 by attributes of its group; BigDataViewer by those of the setup. Each convention is written so that
@@ -45,7 +45,7 @@ class Written(NamedTuple):
         Attributes of the group above: an image of ``multiscales``, and the dataset's entry in
         ``datasets``.
     beside : dict, optional
-        Attributes of the dataset for readers that do not know the convention. They say the same.
+        Attributes of the dataset with the same meaning, for readers without this convention.
     """
 
     attributes: dict[str, JSON]
@@ -54,16 +54,16 @@ class Written(NamedTuple):
     beside: Mapping[str, JSON] = {}
 
     def on_dataset(self, others: Iterable[str]) -> dict[str, JSON]:
-        """Return the attributes of a dataset that has others of these names.
+        """Return the attributes for a dataset that already has attributes of these names.
 
-        Those beside are left out where one of them has another meaning.
+        ``beside`` is left out if one of its names is taken.
         """
         is_free = not {*others} & {*self.beside}
         return {**self.attributes, **(self.beside if is_free else {})}
 
 
 def choose_convention(given: str, beside: Iterable[str | None]) -> str:
-    """Choose the convention of a dataset: the given one; for ``"auto"`` that of the levels beside.
+    """Choose the convention of a dataset: the given one; for ``"auto"`` that of the other levels.
 
     All levels of a pyramid need one convention, as n5-universe groups levels of the same class.
 
@@ -96,7 +96,7 @@ def describe_axes(
     Raises
     ------
     N5UnrepresentableError
-        The convention is only read, or unknown (``kind="option"``).
+        The convention is unknown or read-only (``kind="option"``).
     """
     match convention:
         case "cosem":
@@ -108,7 +108,7 @@ def describe_axes(
         case "neuroglancer":
             return Written(neuroglancer.write(axes, first))
         case "ngff":
-            # n5-universe's generic parser finds the unit, and a reader how it is spelled
+            # n5-universe's generic parser reads the unit, and n5zarr its spelling
             beside = neuroglancer.write_absolute(axes)
             beside |= neuroglancer.one_unit(axes) if beside else {}
             return Written({}, *ngff.write(axes, path), beside)
@@ -120,18 +120,17 @@ def describe_axes(
 def describe_levels(
     group: Mapping[str, JSON], levels: Mapping[int, Sequence[Axis]]
 ) -> dict[str, JSON]:
-    """Put into the attributes of a group what Neuroglancer needs to open its levels as a pyramid.
+    """Add the attributes with which Neuroglancer opens the levels of a group as a pyramid.
 
-    What this has put there before goes if the levels cannot be described as multiples of ``s0``.
-    Of a group that has attributes of its own that say where its levels are, only a list of factors
-    is continued.
+    Removes earlier ones if the levels are not multiples of ``s0``. If the group describes its
+    levels with other attributes, only extends its list of factors.
 
     Parameters
     ----------
     group : mapping
         Attributes of the group.
     levels : mapping of int to sequence of Axis
-        The axes of each level, N5 order; empty for levels that cannot be described.
+        The axes of each level, N5 order; empty for levels without a valid description.
     """
     factors = _factors(levels)
     others = without_levels(group)
@@ -162,9 +161,9 @@ def without_levels(group: Mapping[str, JSON]) -> dict[str, JSON]:
 def describe_setup(
     group: Mapping[str, JSON], levels: Mapping[int, Sequence[Axis]], data_type: str
 ) -> dict[str, JSON]:
-    """Put into the attributes of BigDataViewer's ``setupN`` the factors and the type of its levels.
+    """Add the factors and the type of the levels to the attributes of BigDataViewer's ``setupN``.
 
-    Other time points have the same: a list that is there is only continued.
+    Time points share the list of factors: an existing list is only extended.
     """
     factors = _factors(levels)
     if factors is None or len(factors[0]) != 3:
@@ -174,7 +173,7 @@ def describe_setup(
 
 
 def _factors(levels: Mapping[int, Sequence[Axis]]) -> list[tuple[float, ...]] | None:
-    """Compute how many elements of ``s0`` one of each level is; None if they are no pyramid."""
+    """Compute the factors of each level relative to ``s0``; None if they form no pyramid."""
     if not levels or [*sorted(levels)] != [*range(len(levels))]:
         return None
     first = levels[0]

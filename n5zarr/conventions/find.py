@@ -1,9 +1,9 @@
 """Find the convention that a dataset follows: try each, in n5-universe's order.
 
 First COSEM, n5-viewer and canonical on the dataset itself; then the conventions that n5-universe
-does not have or reads from groups; then ImageJ, which n5-universe does not try by default; last
-names of axes alone. COSEM on groups and render come before n5-viewer, because their levels have
-n5-viewer's ``pixelResolution`` too.
+lacks or reads from groups; then ImageJ, which n5-universe does not try by default; last names of
+axes alone. COSEM on groups and render come before n5-viewer, because their levels have n5-viewer's
+``pixelResolution`` too.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _KEYS = {
     for module in (bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render)
     for key in module.KEYS
 }
-# keys that describe axes, whatever their values, if the dataset follows the convention
+# keys that describe axes, with any value, if the dataset follows the convention
 _OWN_KEYS = {"funlib": funlib.KEYS, "imagej": imagej.KEYS}
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
@@ -117,7 +117,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
-    """Replace values that no axis can have by defaults, and add each to the problems, once."""
+    """Replace invalid values by defaults, and add each to the problems once."""
     kept: list[Axis] = []
     found: dict[str, list[str]] = {}
     for given in axes:
@@ -127,13 +127,13 @@ def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
             axis = replace(axis, name="")
         if not axis.scale or not math.isfinite(axis.scale) or not math.isfinite(axis.translation):
             message = (
-                "expected a distance of elements other than 0 and a position, got "
+                "expected a finite scale other than 0 and a finite translation, got "
                 f"{axis.scale:g} and {axis.translation:g}"
             )
             found.setdefault(message, []).append(repr(name))
             axis = replace(axis, scale=1.0, translation=0.0, unit=None)
         if axis.unit and not is_unit(axis.unit):
-            message = f"the unit {axis.unit!r} is none that is known"
+            message = f"unit: expected one that n5zarr knows, got {axis.unit!r}"
             found.setdefault(message, []).append(repr(name))
         kept.append(axis)
     for message, names in found.items():
@@ -151,7 +151,7 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     attributes : mapping
         Of the dataset.
     geometry : Geometry or None
-        The axes that were read from them, if any.
+        The axes that these attributes describe, if any.
     """
     if geometry is None or geometry.convention == "names":
         return dict(attributes)
@@ -166,7 +166,7 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
 
 
 def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
-    """Whether ``unit`` is that of the axes, as it was given, beside other spellings of it."""
+    """Whether ``unit`` repeats the unit of the axes, in the spelling that was given."""
     return (
         geometry.convention in ("neuroglancer", "ngff")
         and isinstance(attributes.get("resolution"), list)
@@ -179,7 +179,7 @@ def _spellings(unit: str | None) -> tuple[str | None, str]:
 
 
 def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
-    """Whether a value under this key looks like that of a convention; else it is the user's own."""
+    """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
         return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
     return isinstance(value, Mapping) and key in _OBJECTS

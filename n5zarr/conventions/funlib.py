@@ -1,9 +1,9 @@
 """Read Funlib's ``voxel_size``, ``offset``, ``axis_names`` and ``units``; **C order**.
 
 funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
-that are not of space end in ``^``, and the other lists leave these axes out. The offset is that of
-the corner of the first voxel, the same for all levels of a pyramid. So the centre of the first
-voxel of a level is half a voxel further, less half a voxel of full resolution.
+other than space end in ``^``, and the other lists omit these axes. The offset is that of the corner
+of the first voxel, the same for all levels of a pyramid. So the centre of the first voxel of a
+level is half a voxel further, less half a voxel of full resolution.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read(node: Node) -> Geometry | None:
 def _translation(
     node: Node, scale: Sequence[float], offset: Sequence[float], is_space: Sequence[bool]
 ) -> Sequence[float]:
-    """Return the position of the first voxel: of a level that begins where ``s0`` does, shifted."""
+    """Return the position of the first voxel; shift it for a level with the corner of ``s0``."""
     first = node.first_attributes
     if node.level is None or not isinstance(first.get("voxel_size"), list):
         return offset
@@ -85,9 +85,7 @@ def _spread[T](
     if values is None:
         values = tuple(compress(read_list(value, len(is_space)) or (), is_space))
     if len(values) != n:
-        message = (
-            f"{key}: expected {n} values, as many as there are axes of space, got {brief(value)}"
-        )
+        message = f"{key}: expected {n} values, one per axis of space, got {brief(value)}"
         raise MisfitError(message)
     given = iter(values)
     return [next(given) if space else other for space in is_space]

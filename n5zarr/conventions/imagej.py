@@ -14,7 +14,7 @@ KEYS = (*_SCALE.values(), "pixelUnit", "xOrigin", "yOrigin", "zOrigin", "fps")
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ImageJ's attributes; None where there are none."""
+    """Read ImageJ's attributes; None if they are missing."""
     attributes = node.attributes
     if not {"pixelWidth", "pixelUnit"} <= attributes.keys():
         return None

@@ -1,4 +1,4 @@
-"""BigStitcher's interest points: paths, attributes, and what the XML says of their lists.
+"""BigStitcher's interest points: paths, attributes, and the entries of their lists in the XML.
 
 ``InterestPointsN5`` and ``XmlIoViewInterestPoints`` of multiview-reconstruction. Each list of a
 view is a group ``tpId_{timepoint}_viewSetupId_{setup}/{label}`` of ``interestpoints.n5``, with:
@@ -65,7 +65,7 @@ class PointList(NamedTuple):
     label : str
         Name of the list.
     parameters : str
-        How the points were found, in BigStitcher's words.
+        Parameters of the detection, as BigStitcher writes them.
     path : str
         Path of its group.
     """
@@ -102,7 +102,7 @@ def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
     Raises
     ------
     N5FormatError
-        It is something else (``kind="member"``).
+        The attribute has another form (``kind="member"``).
     """
     if attribute is None:
         return {}
@@ -145,13 +145,13 @@ def listed_in(xml: bytes) -> list[PointList]:
         path = (element.text or "").strip().replace("\\", "/")
         if path.lower().startswith("interestpoints/"):
             message = (
-                f"{path}: expected interest points in N5, got text files; BigStitcher converts"
+                f"{path}: expected interest points in N5, got text files; convert with BigStitcher"
             )
             raise N5UnsupportedError(message, kind="option")
         try:
             view = int(element.get("timepoint", "")), int(element.get("setup", ""))
         except ValueError:
-            message = f"{path}: expected numbers of timepoint and setup in the XML"
+            message = f"{path}: expected integers as timepoint and setup in the XML"
             raise N5UnrepresentableError(message, kind="option") from None
         label = element.get("label", "")
         path = path or path_of(*view, label)
@@ -171,19 +171,19 @@ def _root(xml: bytes) -> ElementTree.Element:
 
 
 def with_lists(xml: bytes, lists: Sequence[PointList]) -> bytes:
-    """Return the XML with an entry for each list that it does not name; all else stays.
+    """Return the XML with an entry for each list that it lacks; keep all other text.
 
     Raises
     ------
     N5UnrepresentableError
-        The text of the XML is none that an entry can be added to (``kind="option"``).
+        The XML has no element to which an entry can be added (``kind="option"``).
     """
     before = listed_in(xml)
     known = {(entry.timepoint, entry.setup, entry.label) for entry in before}
     new = sorted(entry for entry in lists if entry[:3] not in known)
     if not new:
         return xml
-    # UTF-8, which BigStitcher writes, or an extension of ASCII: either is kept byte for byte
+    # UTF-8, which BigStitcher writes, or an extension of ASCII: latin-1 keeps the bytes of both
     changed = _inserted(xml.decode("latin-1"), new).encode("latin-1")
     try:
         is_right = listed_in(changed) in (before + new, new + before)
@@ -196,7 +196,7 @@ def with_lists(xml: bytes, lists: Sequence[PointList]) -> bytes:
 
 
 def _inserted(text: str, lists: Iterable[PointList]) -> str:
-    """Insert entries before the end of the element that holds them, or make it."""
+    """Insert entries at the end of the element that holds them; create it if it is missing."""
     for pattern in (_EMPTY, _END, _ROOT_END):
         for match in list(pattern.finditer(text))[-1:]:
             indent = match.group(1) + ("  " if pattern is _ROOT_END else "")

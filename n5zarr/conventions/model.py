@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 LEVELS_KEYS = frozenset({"axes", "units", "resolution", "downsamplingFactors"})
-"""What n5zarr writes into a group of levels, for Neuroglancer."""
+"""The attributes that n5zarr writes to a group of levels for Neuroglancer."""
 
 _LEVEL = re.compile(r"s([0-9]{1,3})")
 _DEFAULT_NAMES = ("x", "y", "z", "c", "t")
@@ -53,7 +53,7 @@ _TYPES = {"x": "space", "y": "space", "z": "space", "c": "channel", "t": "time"}
 
 
 class MisfitError(ValueError):
-    """Attributes of a convention that no dataset can have; the message says where and why."""
+    """Invalid attributes of a convention; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Axis:
     name : str
         ``""`` for an axis without name.
     scale, translation : float
-        Distance of two elements and position of the first one, in ``unit``.
+        Distance between elements and position of the first one, in ``unit``.
     unit : str, optional
         The unit as written; None if there is none.
     type : str, optional
@@ -124,7 +124,7 @@ class View:
     Parameters
     ----------
     voxel_size : tuple of float or None
-        In the order x, y, z; any numbers, as they are not checked.
+        In the order x, y, z; the values are not checked.
     unit : str or None
         Unit of the voxel size and of world coordinates.
     registration : tuple of float or None
@@ -158,7 +158,7 @@ class Node:
     view : View, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
-        Names of the dimensions, N5 order, if they are known from elsewhere than the attributes.
+        Names of the dimensions, N5 order, if another source than the attributes has them.
     """
 
     path: tuple[str, ...]
@@ -262,7 +262,7 @@ def texts_at(
 def _given[T](
     attributes: Mapping[str, JSON], key: str, read: T | None, expected: str, within: str
 ) -> T | None:
-    """Return what was read from an attribute; raise if it is present but could not be read."""
+    """Return a parsed attribute; raise if the attribute is present but invalid."""
     if read is None and attributes.get(key) is not None:
         message = f"{within}{key}: expected {expected}, got {brief(attributes[key])}"
         raise MisfitError(message)
@@ -280,7 +280,7 @@ def first_of(value: JSON) -> Mapping[str, JSON]:
 
 
 def factors(node: Node) -> tuple[float, ...] | None:
-    """Find the downsampling factors of a level: its own, or those that its parent lists."""
+    """Return the downsampling factors of a level: its own, or those in its parent's list."""
     own = node.attributes.get("downsamplingFactors")
     if own is not None:
         given = numbers(own)
@@ -314,8 +314,8 @@ def level_from(
     """Compute scale and translation of a level from the resolution on its dataset.
 
     Most programs write the resolution of ``s0`` on every level, which the factors multiply. But
-    fibsem-tools and cellmap-schemas write each level's own: where the resolution on the dataset is
-    already the factors times what the group or ``s0`` says, it is not multiplied again.
+    fibsem-tools and cellmap-schemas write each level's own: if the resolution on the dataset
+    already equals the factors times that of the group or ``s0``, it is not multiplied again.
     """
     for base in _full_resolutions(node):
         pairs = list(zip(resolution, base, by, strict=False))
@@ -331,8 +331,8 @@ def level_from(
 
 
 def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
-    """Find what full resolution is, by the groups above a level and by ``s0`` beside it."""
-    # with factors of its own a level may be n5-viewer's, whatever `s0` says
+    """Yield full resolution according to the groups above a level and to ``s0`` beside it."""
+    # a level with its own factors may follow n5-viewer, regardless of `s0`
     is_complete = node.attributes.get("downsamplingFactors") is not None
     for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
         for resolution in (resolution_in(attributes), numbers(attributes.get("resolution"))):
@@ -341,7 +341,7 @@ def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
 
 
 def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
-    """Give the centre of the first element of a level: half of (factor - 1) elements of ``s0``.
+    """Return the centre of the first element of a level: half of (factor - 1) elements of ``s0``.
 
     Examples
     --------
@@ -352,10 +352,9 @@ def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
 
 
 def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Find the resolution of ``s0`` and the factors that give axes their scale and translation.
+    """Compute the resolution of ``s0`` and the factors that give axes their scale and translation.
 
-    The inverse of :func:`shifted`. Some axes cannot be had in this way: read the result again, and
-    compare.
+    The inverse of :func:`shifted`. Not exact for all axes: read the result again, and compare.
 
     Examples
     --------
@@ -371,7 +370,7 @@ def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...
 def relative(
     axes: Sequence[Axis], first: Sequence[Axis] | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Find factors that give the scale of a level from that of ``s0``, to the last bit.
+    """Compute factors that give the scale of a level from that of ``s0``, to the last bit.
 
     None if there are none, or ``first`` is None.
 
@@ -396,7 +395,7 @@ def axes_of(
     translation: Sequence[float] = (),
     units: Sequence[str | None] | str | None = None,
 ) -> tuple[Axis, ...]:
-    """Make axes from lists, with default names; a shorter list has values of the first axes.
+    """Make axes from lists, with default names; shorter lists apply to the first axes.
 
     Examples
     --------

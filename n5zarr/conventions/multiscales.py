@@ -67,7 +67,7 @@ def add_level(
     multiscales = attributes.get("multiscales")
     is_level = level_of(name) is not None
     image, level = written.image or {}, written.level
-    # an object in place of the list is of the canonical convention
+    # an object instead of the list belongs to the canonical convention
     if not level or not isinstance(multiscales, list | None) or not (is_level or image):
         return dict(attributes)
     image_name = group.rpartition("/")[2] if is_level else name
@@ -92,10 +92,10 @@ def add_level(
 def set_level(
     attributes: Mapping[str, JSON], group: str, name: str, written: Written
 ) -> dict[str, JSON]:
-    """Replace what ``multiscales`` says of a dataset, and keep all else of its image.
+    """Replace the entry of a dataset in ``multiscales``, and keep the rest of its image.
 
-    A dataset that is in no image of this convention is added as by :func:`add_level`, and goes from
-    those of others.
+    If no image of this convention has the dataset, add it like :func:`add_level`, and remove it
+    from images of other conventions.
     """
     ome = _of_newer(attributes, written)
     if ome is not None:
@@ -122,7 +122,7 @@ def set_level(
 
 
 def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
-    """Whether an image of several levels, one of them a dataset, has transforms for all of them."""
+    """Whether a dataset belongs to an image of several levels that has transforms for all."""
     images = attributes.get("multiscales")
     for image in map(_object, images if isinstance(images, list) else []):
         paths = [*map(_path, _levels(image) or [])]
@@ -139,7 +139,7 @@ def _of_newer(attributes: Mapping[str, JSON], written: Written) -> Mapping[str, 
 
 
 def _without_version(written: Written) -> Written:
-    """Leave out the version of the image, which 0.5 has once, above."""
+    """Remove the version of the image, which 0.5 stores once, above."""
     image = {key: value for key, value in (written.image or {}).items() if key != "version"}
     return written._replace(image=image)
 
@@ -151,9 +151,9 @@ def _names_of(axes: JSON) -> list[JSON]:
 def _find_image(
     images: Sequence[JSON], name: str, level: Mapping[str, JSON], *, is_level: bool
 ) -> int:
-    """Return the position of the image with a name, or other levels, of the same convention.
+    """Return the position of the image of the same convention with this name, or with other levels.
 
-    The number of images if there is none.
+    Return the number of images if there is no such image.
     """
     for position, image in enumerate(images):
         levels = _levels(_object(image))

@@ -40,7 +40,7 @@ KEYS = ("pixelResolution", "downsamplingFactors", "affineTransform")
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``pixelResolution``; None where there is none."""
+    """Read ``pixelResolution``; None if it is missing."""
     value = node.attributes.get("pixelResolution")
     if value is None:
         return None
@@ -83,7 +83,7 @@ def _apply_matrix(
     """Apply the rows of an affine matrix that does not mix axes."""
     n = len(scale)
     rows = matrix if isinstance(matrix, list) else []
-    if n < 3 and _is_nested(rows) and len(rows) == 3:  # of three dimensions, as in n5-universe
+    if n < 3 and _is_nested(rows) and len(rows) == 3:  # three dimensions, as in n5-universe
         rows = [[*row[:n], *row[3:]] for row in rows[:n]]
     flat = numbers([v for row in rows for v in row] if _is_nested(rows) else rows, n * (n + 1))
     mixes = flat is None or any(flat[i * (n + 1) + j] for i in range(n) for j in range(n) if i != j)
@@ -128,7 +128,7 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
         "downsamplingFactors": [*by, *[1.0] * (len(axes) - len(space))],
     }
     if any(offsets):
-        # always three rows: n5-universe's is a transform of three dimensions
+        # always three rows: n5-universe's transform has three dimensions
         rows = [[float(i == j) for j in range(3)] + [o] for i, o in enumerate([*offsets, 0, 0][:3])]
         attributes["affineTransform"] = [[*row] for row in rows]
     return attributes
@@ -140,9 +140,9 @@ type _Resolution = tuple[tuple[float, ...], tuple[float, ...], list[float]]
 def _resolutions(
     space: Sequence[Axis], first: Sequence[Axis] | None
 ) -> Iterator[_Resolution | None]:
-    """Yield resolutions, factors and offsets that give the positions to the last bit; one at least.
+    """Yield at least one set of resolutions, factors, offsets; they give positions to the last bit.
 
-    With resolution and shift of full resolution, as n5-viewer has them, where that is possible.
+    Uses resolution and shift of full resolution, like n5-viewer, if possible.
     """
     absolute = tuple(axis.scale for axis in space), (1.0,) * len(space)
     for base, by in (*filter(None, [relative(space, first)]), unshifted(space), absolute):

@@ -82,7 +82,7 @@ def read(node: Node) -> Geometry | None:
 
 
 def _own_unit(axis: Axis, unit: JSON) -> str | None:
-    """Return the unit of an axis as ``unit`` spells it; Neuroglancer has none for a count."""
+    """Return an axis's unit in the spelling of ``unit``; Neuroglancer has no unit of counts."""
     if axis.unit or axis.type != "space" or not isinstance(unit, str):
         return spelled(axis.unit, unit)
     return unit if symbol(unit) == ("", 1.0) else None
@@ -103,7 +103,7 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     """
     unit = one_unit(axes)
     if any(symbol(axis.unit)[1] != 1 for axis in axes):
-        unit = {}  # converted, it would not be the same: Neuroglancer refuses it as it is
+        unit = {}  # Neuroglancer refuses this unit, and a conversion would change the value
     else:
         axes, first = _known(axes), None if first is None else _known(first)
     base, by = relative(axes, first) or unshifted(axes)
@@ -124,7 +124,7 @@ def write_absolute(axes: Sequence[Axis]) -> dict[str, JSON]:
     """Make attributes for Neuroglancer and TensorStore beside those of another convention.
 
     The resolution is that of the dataset itself, without factors, so that Neuroglancer and
-    n5-universe find it whether or not they know the group. Empty if Neuroglancer would refuse it.
+    n5-universe read it with or without the group. Empty if Neuroglancer would refuse it.
     """
     if not all(axis.scale > 0 for axis in axes):
         return {}
@@ -157,7 +157,7 @@ def write_group(first: Sequence[Axis], factors: Sequence[Sequence[float]]) -> di
 def one_unit(axes: Sequence[Axis]) -> dict[str, JSON]:
     """Make ``unit`` for n5-universe's generic parser, which has one for all axes of space.
 
-    As it was given, where ``units`` only spells it otherwise; else as the resolution has it.
+    Keep the given spelling if Neuroglancer's symbol has the same size; else use the symbol.
     """
     units = {axis.unit for axis in axes if axis.type == "space"}
     if len(units) != 1 or not all(units):
@@ -175,7 +175,7 @@ def _scaled(axes: Sequence[Axis]) -> dict[str, JSON]:
 
 
 def _known(axes: Sequence[Axis]) -> list[Axis]:
-    """Convert axes to units that Neuroglancer knows; with any other it refuses the dataset."""
+    """Convert axes to units that Neuroglancer knows; it refuses datasets with other units."""
     known = []
     for axis in axes:
         unit, size = symbol(axis.unit)
@@ -193,7 +193,7 @@ def _inherited[T](
     node: Node, key: str, read_at: Callable[[Mapping[str, JSON], str, int], T | None]
 ) -> T | None:
     """Read a list of the dataset, or of the nearest ancestor that has one of the same rank."""
-    # a text is not this convention's, but CF's units, or a remark on the resolution
+    # a text belongs to CF (units), or is a remark on the resolution
     if isinstance(node.attributes.get(key), list):
         return read_at(node.attributes, key, node.ndim)
     for attributes in _above(node):
@@ -206,7 +206,7 @@ def _inherited[T](
 def _resolution(
     node: Node,
 ) -> tuple[tuple[float, ...] | None, tuple[str, ...] | None, bool]:
-    """Find the nearest resolution, the units, and whether the resolution is the dataset's own."""
+    """Return the nearest resolution, the units, and whether the resolution is the dataset's own."""
     units = _inherited(node, "units", texts_at)
     resolution = _inherited(node, "resolution", numbers_at)
     is_own = isinstance(node.attributes.get("resolution"), list)
@@ -217,12 +217,12 @@ def _resolution(
     unit = mapping(value).get("unit")
     if isinstance(unit, str):
         return resolution, (unit,) * node.ndim, is_own
-    default = "um" if isinstance(value, list) else "nm"  # a bare list is n5-viewer's
+    default = "um" if isinstance(value, list) else "nm"  # n5-viewer writes bare lists
     return resolution, units or (default,) * node.ndim, is_own
 
 
 def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None:
-    """Find the nearest ``pixelResolution``: numbers, value, and whether it is the dataset's own."""
+    """Return the nearest ``pixelResolution``: numbers, value, and whether the dataset has it."""
     for depth, attributes in enumerate((node.attributes, *_above(node))):
         resolution = resolution_in(attributes)
         if resolution is not None and len(resolution) == node.ndim:

@@ -1,8 +1,8 @@
 """Read and write OME-NGFF 0.3, 0.4 and 0.5 inside N5: ``multiscales`` of the group above.
 
-n5-universe up to 2 wrote the lists in C order, as the specification of NGFF has them; since 3 they
-are in N5 order. So the names decide: with ``x`` first they are in N5 order, with ``x`` last in C
-order. 0.3 has no transforms: levels are scaled by the ratio of their dimensions, and the unit is
+n5-universe up to 2 wrote the lists in C order, like the specification of NGFF; since 3 they are in
+N5 order. So the names decide: with ``x`` first they are in N5 order, with ``x`` last in C order.
+0.3 has no transforms: levels are scaled by the ratio of their dimensions, and the unit is
 micrometres, as in n5-universe.
 """
 
@@ -36,7 +36,7 @@ KEYS = ()  # all keys are on the group
 
 
 def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
-    """Read the dataset's entry in ``multiscales`` of a group above; None where there is none.
+    """Read the dataset's entry in ``multiscales`` of a group above; None if it is missing.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _read(
     if entry is None:
         return None
     if len(listed) != node.ndim:
-        message = f"multiscales: axes: expected {node.ndim} of them, got {brief(listed)}"
+        message = f"multiscales: axes: expected a list of {node.ndim} axes, got {brief(listed)}"
         raise MisfitError(message)
     old = all(isinstance(axis, str) for axis in listed)
     entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
@@ -131,7 +131,7 @@ def _transform(
 def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:
     """Make an image of ``multiscales`` and the entry of one of its levels, in N5 order.
 
-    As n5-universe 3 writes it, with units in full, as the specification of NGFF has them.
+    Like n5-universe 3, with full names of units, like the specification of NGFF.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ KEYS = ("resolution", "offset", "downsamplingFactors")
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``resolution`` of the dataset; None where there is none."""
+    """Read ``resolution`` of the dataset; None if it is missing."""
     if not isinstance(node.attributes.get("resolution"), list):
         return None  # such as a text about the resolution
     resolution = numbers_at(node.attributes, "resolution", node.ndim)
@@ -44,7 +44,7 @@ def read(node: Node) -> Geometry | None:
 
 
 def read_group(node: Node) -> Geometry | None:
-    """Read ``resolution`` of the group of levels; None where there is none."""
+    """Read ``resolution`` of the group of levels; None if it is missing."""
     group = node.ancestors[0] if node.ancestors and not is_of_levels(node.ancestors[0]) else {}
     resolution = numbers(group.get("resolution"), node.ndim)
     if resolution is None or node.level is None:

@@ -25,7 +25,7 @@ KEYS = ("translate",)
 
 
 def read(node: Node) -> Geometry | None:
-    """Read ``translate`` of the dataset or the group above; None where there is none."""
+    """Read ``translate`` of the dataset or the group above; None if it is missing."""
     for attributes in (node.attributes, *node.ancestors[:1]):
         offset = _offset(attributes, node.ndim)
         geometry = None if offset is None else n5viewer.read(node) or neuroglancer.read(node)

@@ -67,7 +67,7 @@ def is_unit(text: str) -> bool:
 
 
 def is_count(text: str) -> bool:
-    """Whether a text counts elements, so that it says nothing of their size.
+    """Whether a text is a count of elements, which has no physical size.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def is_count(text: str) -> bool:
 
 
 def ratio(unit: str | None, other: str | None) -> float | None:
-    """Compute how many ``other`` units one ``unit`` is; None if that is not known.
+    """Compute the size of one ``unit`` in ``other`` units; None if it is unknown.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def ratio(unit: str | None, other: str | None) -> float | None:
 
 
 def in_full(unit: str) -> str:
-    """Return the name of a unit as OME-NGFF spells it; one that is not known unchanged.
+    """Return the name of a unit in OME-NGFF's spelling; return an unknown unit unchanged.
 
     Examples
     --------
@@ -106,10 +106,9 @@ def in_full(unit: str) -> str:
 
 
 def symbol(unit: str | None) -> tuple[str, float]:
-    """Return a unit as Neuroglancer has it, and how many of it one ``unit`` is.
+    """Return Neuroglancer's symbol of a unit, and the size of one ``unit`` in units of the symbol.
 
-    Counts of elements, such as ``"pixel"``, have none: ``""``. A unit that is not known is
-    returned unchanged.
+    Counts of elements, such as ``"pixel"``, give ``""``. An unknown unit is returned unchanged.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def symbol(unit: str | None) -> tuple[str, float]:
 
 
 def spelled(unit: str | None, *others: object) -> str | None:
-    """Return a unit as the first of ``others`` that is the same unit spells it.
+    """Return a unit in the spelling of the first of ``others`` that is the same unit.
 
     Examples
     --------

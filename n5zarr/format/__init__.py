@@ -9,7 +9,7 @@ https://github.com/saalfeldlab/n5/blob/7ba6b144959f32469db78b951bc4f4ef5228a2fa/
 Its "File-system specification" has nine items, and these functions begin to implement them:
 
 ====  =========================================  ==================================================
-item  what it says                               where
+item  clause                                     where
 ====  =========================================  ==================================================
 1     every directory is a group                 `container.nodes.Nodes.node`
 2     attributes are in ``attributes.json``      `attributes.parse_attributes`

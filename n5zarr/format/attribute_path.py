@@ -66,7 +66,7 @@ def parse_attribute_path(path: str) -> AttributePath:
 
 
 def normalize_attribute_path(path: str) -> str:
-    """Return a path without what is redundant in it, as Java writes it.
+    """Return a path without its redundant parts, as Java writes it.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def lookup(document: JSON, path: AttributePath, default: JSON = None) -> JSON:
     path : tuple of str and int
         See :func:`parse_attribute_path`.
     default : JSON, optional
-        What to return where there is no value.
+        The result if the path has no value.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def lookup(document: JSON, path: AttributePath, default: JSON = None) -> JSON:
 def insert(document: JSON, path: AttributePath, value: JSON) -> JSON:
     """Return a document with a value at a path; the given one stays as it is.
 
-    Java: what is on the way and not of the kind that the path needs is replaced. A list that is too
+    Java: values on the way that have the wrong kind for the path are replaced. A list that is too
     short is filled, with 0 before a number and with null before anything else.
 
     Examples

@@ -64,7 +64,7 @@ class GroupAttributes:
     attributes : mapping
         The users' attributes, in the order of the document.
     record : JSON, optional
-        The value of :data:`ZARR_KEY`; None where it is absent.
+        The value of :data:`ZARR_KEY`; None if absent.
     """
 
     attributes: Mapping[str, JSON]
@@ -90,7 +90,7 @@ class DatasetAttributes:
     attributes : mapping
         The users' attributes, in the order of the document.
     record : JSON, optional
-        The value of :data:`ZARR_KEY`; None where it is absent.
+        The value of :data:`ZARR_KEY`; None if absent.
     has_block_size : bool, optional
         Whether the document has ``blockSize``; without it, ``block_size`` is ``dimensions``.
     numpy_type : numpy.dtype, optional

@@ -160,7 +160,7 @@ class Lzma:
 
 type Compression = Raw | Gzip | Bzip2 | Xz | Lz4 | Blosc | Zstd | Jpeg | Lzma
 
-# N5 spec, "Extensible compression schemes": a new compression is added to this and `Compression`
+# N5 spec, "Extensible compression schemes": add a new compression here and to `Compression`
 COMPRESSIONS: Mapping[str, type[Compression]] = {
     cls.type: cls for cls in (Raw, Gzip, Bzip2, Xz, Lz4, Blosc, Zstd, Jpeg, Lzma)
 }

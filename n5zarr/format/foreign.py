@@ -24,7 +24,7 @@ __all__ = [
     "zarr_node",
 ]
 
-FIRST_BYTES = 4096  # of a file, enough for :func:`file_from`
+FIRST_BYTES = 4096  # of a file, as many as :func:`file_from` needs
 ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})
 
 SIDECAR = "n5zarr"
@@ -39,14 +39,14 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # of a member; of an empty archive
 
 
 class Foreign(NamedTuple):
-    """Something else than N5, in words of a message.
+    """A format other than N5, in the words of a message.
 
     Parameters
     ----------
     what : str
-        What it is, such as ``"an HDF5 file"``.
+        The format, such as ``"an HDF5 file"``.
     way : str
-        What to do with it.
+        The way out: how to open it.
     """
 
     what: str
@@ -57,19 +57,19 @@ class Foreign(NamedTuple):
 
 
 def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign | None:
-    """Tell which node of Zarr a directory without ``attributes.json`` is.
+    """Return the kind of Zarr node of a directory without ``attributes.json``.
 
     Parameters
     ----------
     names : collection of str
-        The names in it.
+        The names in the directory.
     document : bytes, optional
-        The ``zarr.json`` in it, which tells groups from arrays.
+        Its ``zarr.json``, which distinguishes groups from arrays.
 
     Returns
     -------
     Foreign or None
-        None if there is no document of Zarr.
+        None if the directory has no Zarr document.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
 
 
 def is_sidecar(document: bytes) -> bool:
-    """Whether a ``zarr.json`` was written beside a document of N5 by ``n5zarr sidecar``."""
+    """Whether ``n5zarr sidecar`` wrote a ``zarr.json`` beside a document of N5."""
     try:
         parsed = json.loads(document)
     except ValueError:
@@ -102,12 +102,12 @@ def is_sidecar(document: bytes) -> bool:
 
 
 def file_from(start: bytes) -> Foreign:
-    """Tell what a file is.
+    """Recognise the format of a file.
 
     Parameters
     ----------
     start : bytes
-        The first :data:`FIRST_BYTES` bytes of it.
+        The first :data:`FIRST_BYTES` bytes of the file.
     """
     if any(start.startswith(_HDF5, offset) for offset in (0, 512, 1024, 2048)):
         return Foreign(

@@ -84,13 +84,12 @@ def block_extent(dimensions: N5Tuple, block_size: N5Tuple, grid_position: N5Tupl
 def blocks_cut_anew(
     dimensions: N5Tuple, resized: N5Tuple, block_size: N5Tuple
 ) -> list[tuple[range, ...]]:
-    """Find the truncated blocks that another extent of the dataset would truncate otherwise.
+    """Find the truncated blocks whose extent changes when the dataset is resized.
 
     Parameters
     ----------
     dimensions, resized, block_size : tuple of int
-        Extent of the dataset as it is and as it will be, and of a full block, in elements, N5
-        order.
+        Extent of the dataset before and after, and of a full block, in elements, N5 order.
 
     Returns
     -------
@@ -176,7 +175,7 @@ def automatic_block_size(
     for _ in range(128):
         middle = (low + high) / 2
         low, high = (middle, high) if math.prod(size(middle)) <= n_elements else (low, middle)
-    # `low` may be a rounding error short of an integer
+    # a rounding error may put `low` just below an integer
     exact = [round(low * r) / r for r in ratio]
     best = max((f for f in (low, *exact) if math.prod(size(f)) <= n_elements), default=low)
     return size(best)
@@ -237,7 +236,7 @@ def parse_block_path(path: str, grid: N5Tuple) -> N5Tuple | None:
     if not grid:
         return N5Tuple(()) if path == block_path(N5Tuple(())) else None
     names = path.split("/")
-    # no index of a grid has more than 19 digits, and int() is slow for thousands of digits
+    # an index of a grid has at most 19 digits, and int() is slow for thousands of digits
     if len(names) != len(grid) or not all(is_block_name(n) and len(n) < 20 for n in names):
         return None
     position = N5Tuple(tuple(map(int, names)))

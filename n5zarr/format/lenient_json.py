@@ -8,8 +8,8 @@ order mark, repeated names (the last one wins) and an empty file (``null``). Con
 document, missing or surplus commas and more than 255 levels are errors, in Java and here. Where a
 number or a boolean is expected, one in quotes is taken too.
 
-:mod:`json` parses standard documents. Of those that it refuses, each token is spelled as the
-standard has it, and :mod:`json` parses the result: in Python alone, megabytes take many seconds.
+:mod:`json` parses standard documents. If it refuses one, each token is rewritten in standard
+JSON, and :mod:`json` parses the result: a parser in Python takes many seconds for megabytes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STRING = {
     quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in ('"', "'")
 }
-# what is standard JSON comes first, as long as possible; `other` is all from where no token begins:
-# to look for the end of each further string or comment takes quadratic time
+# `standard` comes first and matches as much as possible; `other` is the rest of the document after
+# the last token: a search for the end of each further string or comment takes quadratic time
 _TOKEN = re.compile(
     rf"""
     (?P<standard> (?: [\[\]{{}},:\ \t\r\n] | "[^"\\\x00-\x1f]*+"
@@ -60,7 +60,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WORDS = {"null", "true", "false", "NaN", "Infinity", "-Infinity"}
-_SPELLED = {"space": " ", "colon": ":", "comma": ",", "other": "\0"}  # which JSON has nowhere
+_SPELLED = {"space": " ", "colon": ":", "comma": ",", "other": "\0"}  # never in JSON
 _STANDARD_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _EXPECTED = {
     "Expecting value": "a value",
@@ -68,11 +68,11 @@ _EXPECTED = {
     "Expecting ':' delimiter": "':'",
     "Extra data": "the end of the document",
 }
-"""What is expected where :mod:`json` has a message."""
+"""The expected text for each message of :mod:`json`."""
 
 
 def _remembered[T](function: Callable[..., T]) -> Callable[..., T]:
-    """Remember what a function finds out about a few documents: some are read a dozen times."""
+    """Remember the results for a few documents: some are read a dozen times."""
     remembering = lru_cache(maxsize=4)(function)
 
     def call(text: str, *args: int) -> T:
@@ -192,12 +192,12 @@ def _decoded(text: str) -> JSON:
 
 @_remembered
 def _spelled(text: str) -> str:
-    """Spell the tokens of a document as standard JSON does."""
+    """Rewrite the tokens of a document in standard JSON."""
     return _TOKEN.sub(_standard, text)
 
 
 def _standard(token: re.Match[str]) -> str:
-    """Spell a token as standard JSON does."""
+    """Rewrite a token in standard JSON."""
     text, kind = token.group(), token.lastgroup
     if kind == "standard" or (kind == "word" and (text in _WORDS or _NUMBER.fullmatch(text))):
         return text
@@ -249,7 +249,7 @@ def _too_deep() -> N5AttributesError:
 
 
 def _refusal(text: str, spelled: str, err: json.JSONDecodeError) -> N5AttributesError:
-    """Say where a document is wrong, from what is wrong with the spelling of its tokens."""
+    """Make the error that says where a document is wrong, from that of its rewritten tokens."""
     at = err.pos
     if err.msg.startswith("Illegal trailing comma"):  # Python 3.13
         at += 1 + len(spelled[at + 1 :]) - len(spelled[at + 1 :].lstrip())
@@ -278,7 +278,7 @@ def _end_of_container(spelled: str) -> str:
 
 @_remembered
 def _source(text: str, at: int) -> int:
-    """Return where the token begins that is spelled at a position."""
+    """Return the start, in the source, of the token at a position of the rewritten document."""
     for token in _TOKEN.finditer(text):
         length = len(_standard(token))
         if at < length:
@@ -288,7 +288,7 @@ def _source(text: str, at: int) -> int:
 
 
 def _check_depth(document: JSON) -> None:
-    """Raise if a document has more levels than Java reads; do so without recursion."""
+    """Raise if a document has more levels than Java reads; works without recursion."""
     level = _containers([document])
     for _ in range(MAX_DEPTH):
         level = _containers(child for value in level for child in _children(value))
@@ -315,7 +315,7 @@ class _Members:
         self.pos = 0
 
     def spelled(self) -> dict[str, str | None]:
-        """Return the text of each member of the document, None where it is not standard JSON."""
+        """Return the text of each member of the document, or None if it is not standard JSON."""
         texts: dict[str, str | None] = {}
         self.take("{")
         while not self.take("}"):

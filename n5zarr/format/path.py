@@ -49,7 +49,7 @@ def normalize_path(path: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a node can have a name, such as that of an axis, which anybody may have written."""
+    """Whether a text is valid as a node's name; it may come from another program's attributes."""
     if not text or "/" in text:
         return False
     try:
@@ -87,7 +87,7 @@ def check_key(key: str) -> str:
         return key
     message = (
         f"path {key!r}: expected names separated by '/', got the name {bad!r}; "
-        "names are relative to the container and hold no backslash, NUL or what is not Unicode text"
+        "names are relative to the container and hold no backslash, NUL or unpaired surrogate"
     )
     raise N5UnrepresentableError(message, kind="path")
 

@@ -60,7 +60,7 @@ def check_version(value: JSON) -> None:
     Parameters
     ----------
     value : JSON
-        The value of ``n5`` in the root's ``attributes.json``; None where it is absent.
+        The value of ``n5`` in the root's ``attributes.json``; None if absent.
 
     Raises
     ------
@@ -70,6 +70,6 @@ def check_version(value: JSON) -> None:
     if parse_version(value)[0] > SUPPORTED_VERSION[0]:
         message = (
             f"n5: expected a version up to {SUPPORTED_VERSION[0]}.x, got "
-            f"{value!r}; the container was written by a later N5 whose format may differ"
+            f"{value!r}; a later N5 wrote the container, and its format may differ"
         )
         raise N5UnsupportedError(message, kind="version")

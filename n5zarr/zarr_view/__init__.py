@@ -1,6 +1,6 @@
-"""N5 seen as Zarr, as values: keys, documents, elements and chunks, in both directions.
+"""Translate between N5 and Zarr, as values: keys, documents, elements and chunks.
 
-Knows how a dataset looks to Zarr (`dataset_view`), what a Zarr document becomes in N5 (`from_zarr`,
-`merge`, `record`), and how the bytes of a block become those of a chunk (`chunks`). May import
+Knows how to present a dataset as Zarr (`dataset_view`), how to translate a Zarr document to N5
+(`from_zarr`, `merge`, `record`), and how to convert blocks to chunks (`chunks`). May import
 `conventions`, `codecs`, `format` and `errors`. Must not import zarr, nor do input or output.
 """

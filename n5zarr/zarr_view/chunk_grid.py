@@ -1,8 +1,8 @@
-"""Make the chunk grid of a ``zarr.json``: regular, or with the chunks at the end of axes truncated.
+"""Make the chunk grid of a ``zarr.json``: regular, or with truncated chunks at the end of axes.
 
 Zarr v3's core has the grid ``regular``, whose chunks all have one size. The extension
 ``rectilinear`` (https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids) lists the
-sizes along each axis, as N5 has them where blocks at the end of an axis are truncated.
+sizes along each axis, so that truncated blocks of N5 fit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["LONGEST_AXIS", "ChunkGrid", "grid_document"]
 type ChunkGrid = Literal["regular", "rectilinear"]
 
 LONGEST_AXIS = 2**20
-"""Chunks along an axis of a rectilinear grid, at most: zarr keeps the size of each in memory."""
+"""Most chunks along an axis of a rectilinear grid: zarr keeps the size of each in memory."""
 
 
 def grid_document(

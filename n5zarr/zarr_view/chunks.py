@@ -2,11 +2,11 @@
 
 N5 spec, "File-system specification", items 8 and 9.
 
-A full-size block needs no work: the chunk is the block without its header. Other blocks are
-decoded, padded to full size and wrapped in the stream that takes the least time to make, since Zarr
-decodes it at once. These are truncated blocks, payloads that Zarr's codec does not read, lz4, jpeg,
-strings and labels. Writing is the reverse: a full-size chunk gets a header; a chunk at the end of
-an axis is decoded, truncated to the extent of the dataset, and compressed again.
+The chunk of a full-size block is the block without its header. Truncated blocks, payloads that
+Zarr's codec does not read, lz4, jpeg, strings and labels are decoded, padded to full size and
+wrapped in the stream that is fastest to make, since Zarr decodes it at once. Writing is the
+reverse: a full-size chunk gets a header; a chunk at the end of an axis is decoded, truncated to the
+extent of the dataset, and compressed again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ START = 32
 
 
 def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = None) -> slice | None:
-    """Find the bytes of a chunk inside its block.
+    """Locate the bytes of a chunk inside its block.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = No
     Returns
     -------
     slice or None
-        The bytes of the block that are the chunk; None when :func:`make_chunk` has to make it.
+        The bytes of the block that are the chunk; None if :func:`make_chunk` must make it.
 
     Raises
     ------
     N5BlockError
-        The block does not fit the dataset, as far as that shows without decompressing it.
+        The block does not fit the dataset; detects only what shows without decompressing.
     """
     if view.whole_blocks:
         return slice(None)
@@ -97,7 +97,7 @@ def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = No
 def chunk_part(
     start: memoryview, size: int, view: DatasetView, extent: N5Tuple | None = None
 ) -> tuple[int, int] | None:
-    """Find the bytes of a chunk inside its block, judged by the beginning of the block.
+    """Locate the bytes of a chunk inside its block, from the beginning of the block.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def chunk_part(
     Returns
     -------
     (int, int) or None
-        Offset and length; None when the beginning does not tell that the payload is the chunk.
+        Offset and length; None unless the beginning proves that the payload is the chunk.
 
     Raises
     ------
     N5BlockError
-        The block does not fit the dataset, as far as the beginning shows it.
+        The beginning of the block does not fit the dataset.
     """
     begin, n_bytes = _payload(start, view, extent)
     if begin is None:
@@ -129,7 +129,7 @@ def chunk_part(
 
 
 def _payload(data: memoryview, view: DatasetView, extent: N5Tuple | None) -> tuple[int | None, int]:
-    """Find where the payload begins, None if it is no chunk, and how long its elements are."""
+    """Return the offset of the payload, None if it is no chunk, and the size of its elements."""
     wanted = view.dataset.block_size if extent is None else extent
     if not view.passes_payloads:
         return None, 0
@@ -218,8 +218,8 @@ def make_chunk(
     extent : tuple of int, optional
         Extent of the chunk, N5 order; full size by default.
     small : bool, optional
-        Compress as new blocks are compressed, where Zarr's codec reads that; by default, the stream
-        is the one that takes the least time to make.
+        Compress like new blocks if Zarr's codec reads that; by default, make the stream that is
+        fastest to make.
 
     Returns
     -------
@@ -310,7 +310,7 @@ def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -
 
 
 def _encode_truncated(stored: np.ndarray, view: DatasetView, extent: N5Tuple) -> BufferLike:
-    """Encode a block, truncated where the dataset ends before its end."""
+    """Encode a block, truncated if the dataset ends inside it."""
     if view.content is Content.OBJECTS:
         return _encode(stored, view)  # the header has no sizes, so a reader expects a full block
     return _encode(pad_or_truncate(stored, to_c(extent)), view)
@@ -321,5 +321,5 @@ def _encode(stored: np.ndarray, view: DatasetView) -> BufferLike:
 
 
 def _read_only_labels() -> N5UnsupportedError:
-    message = "label multisets are read as their most frequent labels, and can only be read"
+    message = "label multisets are presented as their most frequent labels, and can only be read"
     return N5UnsupportedError(message, kind="read-only")

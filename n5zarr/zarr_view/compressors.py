@@ -30,7 +30,7 @@ _LOSSLESS = {
 
 
 def keeps_elements(codecs: Sequence[JSON]) -> bool:
-    """Whether a chain of Zarr v3 only says how elements become bytes: no filters, no shards.
+    """Whether a chain of Zarr v3 only converts elements to bytes: no filters, no shards.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def keeps_elements(codecs: Sequence[JSON]) -> bool:
 
 
 def keeps_elements_v2(encoding: Mapping[str, JSON]) -> bool:
-    """Whether compressor and filters of a ``.zarray`` only say how elements become bytes."""
+    """Whether compressor and filters of a ``.zarray`` only convert elements to bytes."""
     compressor = encoding["compressor"]
     name = compressor.get("id") if isinstance(compressor, Mapping) else None
     return not encoding["filters"] and (compressor is None or name in _COMPRESSORS)

@@ -1,21 +1,21 @@
-"""Make the Zarr documents of a dataset, and decide how its blocks become chunks.
+"""Make the Zarr documents of a dataset, and choose how its blocks become chunks.
 
 The documents are plain JSON; no class of zarr is used. They are standard Zarr, with standard codecs
 and full-size chunks: a copy of the keys is a hierarchy that any Zarr implementation reads. The
 option ``codecs`` selects the codecs:
 
 ``"zarr"``
-    Codecs that zarr-python has: those of Zarr v3, and for gzip with ``useZlib``, bzip2, xz and lz4
-    numcodecs' own.
+    Codecs of zarr-python: those of Zarr v3, and numcodecs' own for gzip with ``useZlib``, bzip2, xz
+    and lz4.
 ``"portable"``
     Codecs of Zarr v3 only; for the other compressions chunks are uncompressed.
 ``"n5"``
     One codec of n5zarr that takes whole blocks.
 
-Parameters of codecs are brought into the range that Zarr accepts; the N5 document stays as it is.
+Parameters of codecs are brought into the range that Zarr accepts; the N5 document is not changed.
 While a store object exists, an array that was created through it keeps its Zarr document, since the
-open array goes on writing chunks with these codecs. Codecs that cannot be derived from N5's keys
-are kept in the record.
+open array continues to write chunks with these codecs. The record keeps codecs that cannot be
+derived from N5's keys.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class DatasetView:
     v2_fill : JSON, optional
         ``fill_value`` of the ``.zarray``.
     given : mapping, optional
-        The Zarr document that the array was created with through this store.
+        The Zarr document with which this store created the array.
     zarr_format : {3, 2}, optional
         The format of the documents.
     chunk_grid : {"regular", "rectilinear"}, optional
@@ -118,22 +118,22 @@ class DatasetView:
         data_type = self.dataset.data_type
         if data_type is DataType.OBJECT and self.element is None:
             message = (
-                "dataType: 'object' is no array but opaque bytes; "
+                "dataType: expected numbers or strings, got 'object', which is opaque bytes; "
                 "n5zarr.read_block reads its blocks"
             )
             raise N5UnsupportedError(message, kind="data-type")
         if self.dataset.ndim > MAX_ARRAY_NDIM:
-            message = f"dimensions: arrays have at most {MAX_ARRAY_NDIM}, got {self.dataset.ndim}"
+            message = f"dimensions: expected at most {MAX_ARRAY_NDIM}, got {self.dataset.ndim}"
             raise N5UnsupportedError(message, kind="member")
         if isinstance(self.dataset.compression, Jpeg) and data_type is not DataType.UINT8:
-            message = f"compression: jpeg is read for uint8 only, got {data_type}"
+            message = f"compression: jpeg: expected dataType uint8, got {data_type}"
             raise N5UnsupportedError(message, kind="compression")
 
     # cached, since every chunk needs these
 
     @cached_property
     def content(self) -> Content:
-        """What the blocks hold."""
+        """The content of the blocks."""
         return Content.of(self.dataset)
 
     @cached_property
@@ -151,7 +151,7 @@ class DatasetView:
 
     @cached_property
     def holds_elements(self) -> bool:
-        """Whether blocks hold the elements of the Zarr array as they are, whatever its codecs."""
+        """Whether blocks hold the elements of the Zarr array unchanged, for any codecs of it."""
         is_plain = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
         if not is_plain or self.transcoded is None:
             return is_plain
@@ -185,7 +185,7 @@ class DatasetView:
 
     @cached_property
     def full_header(self) -> bytes:
-        """The usual header of a full-size block: a block that begins with it need not be parsed."""
+        """The usual header of a full-size block; a block that begins with it needs no parsing."""
         return BlockHeader(mode=BlockMode.DEFAULT, block_shape=self.dataset.block_size).to_bytes()
 
     @cached_property
@@ -219,7 +219,7 @@ class DatasetView:
         if self.content is Content.LABELS or isinstance(stored, Jpeg):
             return Raw()
         if self.content is Content.STRINGS and self.element is None:
-            return Raw()  # strings that Java wrote: there is no record
+            return Raw()  # strings that Java wrote, without a record
         if self.codecs == "portable" and zarr_codec(stored) is not None and not is_portable(stored):
             return Raw()
         return within_zarr_limits(stored, self.kind.dtype.itemsize)
@@ -265,7 +265,7 @@ class DatasetView:
 
     @cached_property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """Names of the axes, in the order of the Zarr array; None when they have none."""
+        """Names of the axes, in the order of the Zarr array; None if they have no names."""
         names_n5 = self.record.dimension_names
         if names_n5 is None:
             names = self._names_in_attributes
@@ -311,7 +311,7 @@ class DatasetView:
             "fill_value": self._v3_fill_value,
             "codecs": self.v3_codecs,
         }
-        # N5's keys win, whatever the record says
+        # N5's keys take precedence over the record
         document = {**document, **self.record.extra, **document, **(self.given or {})}
         # the rest of the given document may be outdated: these members change
         document |= {"shape": self.shape, "attributes": self.attributes}
@@ -323,8 +323,8 @@ class DatasetView:
     def v2_document(self) -> dict[str, JSON]:
         """Make the ``.zarray`` of the dataset: Zarr v2 array metadata.
 
-        The fill value of plain N5 is null, which reads as 0: with 0, xarray would take elements of
-        0 as missing.
+        The fill value of plain N5 is null, which reads as 0: with 0, xarray would mask elements
+        that are 0.
         """
         recorded = (self.record.v2 or {}).get("fill_value")
         is_zero = self.v2_fill is None and self.kind.fill_is_zero
@@ -352,7 +352,7 @@ class DatasetView:
     def _has_stored_dtype(self) -> bool:
         """Whether the ``dtype`` of the ``.zarray`` is the stored one, in any byte order."""
         v2_dtype = self.v2_dtype
-        # only plain types can be swapped: each field must have the stored byte order
+        # only plain types may differ in byte order: each field of a struct must have the stored one
         is_swapped = isinstance(v2_dtype, str) and self.kind.matches_v2_dtype(v2_dtype)
         return is_swapped or v2_dtype == self.kind.v2_dtype
 
@@ -389,8 +389,8 @@ class DatasetView:
     def _uses_recorded_codecs(self) -> bool:
         """Whether the documents have the recorded codecs.
 
-        False in another axis order than that of the record, and if the option ``codecs`` asks for
-        faster codecs or for codecs that every reader has.
+        False if the axis order differs from that of the record, and if the option ``codecs`` asks
+        for faster codecs or for codecs that every reader has.
         """
         fast = self.codecs == "n5" and self.kind.is_native
         same_order = self.axis_order == self.record.axis_order
@@ -406,7 +406,7 @@ class DatasetView:
             is_derived = same_codecs(self.v3_codecs, self.derived_codecs())
         else:
             is_derived = self.v2_encoding == self.derived_v2() and self._has_stored_dtype
-        # the formats of lz4 are told apart by the length of the data, which is known for numbers
+        # the length of the data, which is known for numbers only, distinguishes the formats of lz4
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
         if is_derived and not self.kind.is_widened and not unclear:
             return None
@@ -465,6 +465,6 @@ class DatasetView:
     def _uses_block_codec(self) -> bool:
         """Whether n5zarr's own codec is used, which decodes whole blocks of numbers."""
         is_suitable = self.content is Content.NUMBERS and self.kind.is_native and self.ndim > 0
-        # a codec of numcodecs does not know the fill value with which truncated blocks are padded
+        # a codec of numcodecs does not get the fill value, with which truncated blocks are padded
         knows_fill = self.zarr_format == 3 or self.kind.fill_is_zero
         return self.codecs == "n5" and is_suitable and knows_fill

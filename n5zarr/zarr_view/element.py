@@ -18,7 +18,7 @@ text of any length                  string
 bytes of any length                 object; the chunk as Zarr's ``vlen-bytes`` has it
 ==================================  ====================================================
 
-Where zarr-python 2 wrote ``dataType: "float16"`` and the like, that stays on disk
+If zarr-python 2 wrote a type such as ``dataType: "float16"``, it stays on disk
 (:func:`~n5zarr.format.data_type.numpy_type`).
 """
 
@@ -44,7 +44,7 @@ __all__ = ["Content", "Element"]
 
 
 class Content(Enum):
-    """What the blocks of a dataset hold; decides how they become chunks."""
+    """The content of a dataset's blocks, which decides how they become chunks."""
 
     NUMBERS = "numbers"
     STRINGS = "strings"
@@ -53,7 +53,7 @@ class Content(Enum):
 
     @classmethod
     def of(cls, dataset: DatasetAttributes) -> Content:
-        """Tell from the document of a dataset."""
+        """Return the content of the blocks of a dataset."""
         if dataset.data_type is DataType.STRING:
             return cls.STRINGS
         if dataset.data_type is DataType.OBJECT:
@@ -83,7 +83,7 @@ class Element:
     @classmethod
     def text(cls) -> Element:
         """Return the element of text of any length."""
-        # numpy's stubs have it as a dtype of str, which is no numpy.generic
+        # numpy's stubs declare it as a dtype of str, which is no numpy.generic
         return cls(dtype=cast("np.dtype[np.generic]", np.dtypes.StringDType()), fill_value="")
 
     @cached_property
@@ -113,7 +113,7 @@ class Element:
         name = "float32" if self.dtype.name == "float16" else self.dtype.newbyteorder("=").name
         if name in DataType:
             return DataType(name)
-        message = f"dtype {self.dtype}: N5 has no way to keep it; convert first"
+        message = f"dtype: expected one that N5 can store, got {self.dtype}; convert first"
         raise N5UnrepresentableError(message, kind="data-type")
 
     @cached_property
@@ -189,7 +189,7 @@ class Element:
         if self.dtype.kind == "O":
             return self.fill_value
         scalar = np.zeros((), self.dtype)
-        scalar[()] = self.fill_value  # keeps values that a cast would change, such as NaT
+        scalar[()] = self.fill_value  # an assignment keeps values that a cast changes, such as NaT
         return self.to_stored(scalar)
 
     @property
@@ -241,7 +241,7 @@ def _as_lists(value: JSON) -> JSON:
 
 
 def _as_numpy(dtype: JSON) -> npt.DTypeLike:
-    """Turn the lists of a ``dtype`` in JSON into the tuples that numpy takes; numpy checks them."""
+    """Turn the lists of a ``dtype`` in JSON into numpy's tuples; numpy checks them."""
     if not isinstance(dtype, list):
         return cast("npt.DTypeLike", dtype)
     fields = [(name, _as_numpy(inner), *shape) for name, inner, *shape in dtype]

@@ -1,7 +1,7 @@
-"""Translate the document of a Zarr array into N5's keys and a record of all they cannot express.
+"""Translate the document of a Zarr array into N5's keys and a record of the remaining properties.
 
-N5 spec, "File-system specification", item 4. First N5's keys are made. Then the Zarr document is
-derived from them, as a reader does. The record holds only the differences to the given document.
+N5 spec, "File-system specification", item 4. First makes N5's keys, then derives the Zarr document
+from them, like a reader. The record holds only the differences from the given document.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Members:
     Parameters
     ----------
     dimensions, block_size : tuple of int
-        N5 order, with the axis of parts where elements have parts.
+        N5 order, with the axis of parts if elements have parts.
     element : Element
         The elements in Zarr and in N5.
     compression : Compression
@@ -93,7 +93,7 @@ def check_v3(document: Mapping[str, JSON]) -> None:
     """
     grid = document.get("chunk_grid")
     if not isinstance(grid, Mapping) or grid.get("name") != "regular":
-        message = f"chunk_grid: expected a regular grid, got {grid!r:.80}; N5 has no other"
+        message = f"chunk_grid: expected a regular grid, the only one of N5, got {grid!r:.80}"
         raise N5UnrepresentableError(message, kind="member")
     ChunkNames.of(document)
     if document.get("storage_transformers"):
@@ -103,7 +103,7 @@ def check_v3(document: Mapping[str, JSON]) -> None:
 
 
 def _check_cost(document: Mapping[str, JSON]) -> None:
-    """Raise for codecs that no reader would accept."""
+    """Raise for codecs that cost more than a reader accepts."""
     too_much = excess(document)
     if too_much is not None:
         raise N5UnrepresentableError(too_much, kind="compression")
@@ -175,7 +175,7 @@ def members_of_v2(
     axis_order : {"C", "F"}
         The order in which the store presents axes.
     keeps_zero : bool, optional
-        Whether a fill value of 0 is recorded; otherwise it is null afterwards.
+        Whether to record a fill value of 0; otherwise it becomes null.
     """
     _check_cost(document)
     given = {key: document.get(key) for key in ("compressor", "filters", "order")}
@@ -199,7 +199,7 @@ def members_of_v2(
     if document["dtype"] != element.v2_dtype:
         recorded = recorded | {"dtype": document["dtype"]}
     if keeps_zero and element.fill_is_zero and document.get("fill_value") is not None:
-        # xarray masks what equals a fill value, but not where it is null
+        # xarray masks elements that equal a fill value, unless it is null
         recorded = recorded | {"fill_value": document["fill_value"]}
     record = Record(
         data_type=None if element.is_native else v3_type[0],
@@ -266,7 +266,7 @@ def plain_dataset(
     if n_bytes > MAX_BLOCK_BYTES:
         message = (
             f"chunks {tuple(chunk_shape)} of {element.dtype}: expected at most {MAX_BLOCK_BYTES} "
-            f"bytes in a block, got {n_bytes}; take smaller chunks"
+            f"bytes in a block, got {n_bytes}; use smaller chunks"
         )
         raise N5UnrepresentableError(message, kind="member")
     if any(d > 2**63 - 1 for d in dimensions) or any(b > 2**31 - 1 for b in block_size):
@@ -287,7 +287,7 @@ def plain_dataset(
 
 
 def _big_endian(codecs: Sequence[JSON], axis_order: AxisOrder) -> list[JSON]:
-    """Leave out what need not be recorded: the byte order, and the transposition of F order."""
+    """Remove what the record need not have: the byte order, and the transposition of F order."""
     kept = list(codecs)
     if axis_order == "F" and kept and isinstance(kept[0], Mapping):
         order = kept[0].get("configuration", {})

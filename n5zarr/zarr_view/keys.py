@@ -53,7 +53,7 @@ _CHUNK = {
 
 
 class ChunkNames(NamedTuple):
-    """How the chunks of an array are named: ``c/2/1/0``, ``2.1.0`` and the like.
+    """The names of the chunks of an array, such as ``c/2/1/0`` or ``2.1.0``.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class ChunkNames(NamedTuple):
         return join(path, self.separator.join(parts) or "0")
 
     def coords(self, name: str) -> tuple[int, ...] | None:
-        """Parse the key of a chunk, relative to its array; None if it is not one of a chunk."""
+        """Parse the key of a chunk, relative to its array; None for other keys."""
         parts = name.split(self.separator)
         if self.prefix and parts.pop(0) != self.prefix:
             return None

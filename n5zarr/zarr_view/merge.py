@@ -1,8 +1,8 @@
 """Merge the document that Zarr writes into the ``attributes.json`` on disk.
 
-Zarr writes whole documents made from what it read earlier; other programs may have written since.
-So only the difference to the document that the store last returned to Zarr is applied to the
-document on disk. Members that other programs wrote keep their place and their text.
+Zarr writes whole documents, made from those it read earlier; other programs may have written since.
+So n5zarr compares Zarr's document with the one that the store last returned, and applies only the
+difference to the document on disk. Members that other programs wrote keep their place and text.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Change:
     attributes : mapping or KEEP
         The users' attributes.
     base : mapping or None
-        The attributes that Zarr started from; None for those on disk.
+        The attributes from which Zarr started; None for those on disk.
     members : Members, None or KEEP
         N5's keys of an array; None for a group.
     resized : Members or KEEP
-        N5's keys of an array, where only its ``dimensions`` change.
+        N5's keys of an array if only its ``dimensions`` change.
     names : sequence of str and None, None or KEEP
         Dimension names in N5 order.
     ndim, rank : int
@@ -65,23 +65,23 @@ class Change:
     extra : mapping or KEEP
         Other members of the ``zarr.json`` of a group.
     is_root : bool
-        Whether the node is the root, which has N5's version in a new container.
+        Whether the node is the root, which gets N5's version in a new container.
     makes_group : bool
-        Whether Zarr creates a group; a dataset is not replaced by one.
+        Whether Zarr creates a group; it must not replace a dataset.
     is_group : bool
-        Whether a listing showed that the node is a group although its document describes a dataset.
+        Whether, by its listing, the node is a group although its document describes a dataset.
     zarr_format : {2, 3}, optional
         Format of the document that Zarr writes; None to keep that of the node.
     names_format : bool
-        Whether the node gets this format; otherwise only a new one does.
+        Whether an existing node gets this format too, and not only a new one.
     above : {2, 3}
-        The format of nodes that name none, here.
+        The format of nodes without a recorded format, at this place.
     is_there : bool
-        Whether there is a group of the other format, which may have no document.
+        Whether a group of the other format exists, with or without a document.
     is_known : bool
-        Whether Zarr has read the document, or written it, and so knows what it changes.
+        Whether Zarr has read or written the document, and so knows what it changes.
     is_fixed : bool
-        Whether the store shows all nodes in this format, whatever they name.
+        Whether the store presents all nodes in this format, regardless of their records.
     """
 
     attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
@@ -104,24 +104,24 @@ class Change:
     is_fixed: bool = False
 
     def is_of_array(self, raw: RawObject) -> bool:
-        """Whether the document on disk is that of an array."""
+        """Whether the document on disk describes an array."""
         return describes_array(raw.values, is_group=self.is_group)
 
     def is_of_other_format(self, record: Record) -> bool:
-        """Whether the node is shown in another format than that of the document."""
+        """Whether the node is presented in another format than that of the document."""
         if self.zarr_format is None or self.is_fixed:
             return False
         return self.zarr_format != (record.zarr_format or self.above)
 
     def own_keys(self, raw: RawObject) -> tuple[str, ...]:
-        """Name the keys of the document that are not users' attributes."""
+        """Return the keys of the document that are not users' attributes."""
         return own_keys(raw.values, is_group=not self.is_of_array(raw), is_root=self.is_root)
 
     def is_reserved(self, raw: RawObject, key: str, value: JSON) -> bool:
         """Whether readers would take a user's attribute for one of N5's own keys."""
         if self.is_of_array(raw):
             return key in _OWN_KEYS
-        # readers hide a version on any group, but only that of the root is the container's
+        # readers hide `n5` on any group, but only the root has the version of the container
         if key == VERSION_KEY:
             return self.is_root != is_version(value)
         completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
@@ -136,7 +136,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     Parameters
     ----------
     data : bytes or None
-        The document on disk; None where there is none.
+        The document on disk; None if it is missing.
     change : Change
         The change to apply.
 
@@ -150,8 +150,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
     N5AttributesError
         The document on disk is not JSON, so its members cannot be kept (``kind="json"``).
     N5Error
-        A group is created on a dataset, an array on a node that is shown in another Zarr format, or
-        no such dataset is there to resize (``kind="changed"``).
+        Zarr creates a group in place of a dataset, or an array in place of a node of another Zarr
+        format, or resizes a dataset that is missing or differs (``kind="changed"``).
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
@@ -190,22 +190,22 @@ def _with_group_members(raw: RawObject, record: Record, change: Change) -> Recor
 
 
 def _check_group(raw: RawObject, change: Change) -> None:
-    """Raise if there is a dataset on disk, so that no group can be created."""
+    """Raise if a dataset on disk prevents creating a group."""
     if change.is_of_array(raw):
         message = (
-            "expected a group or nothing, got a dataset: another program has made it; remove it "
-            "first, or open it as what it is"
+            "expected a group or nothing, got a dataset, which another program has created; remove "
+            "it first, or open it as an array"
         )
         raise N5Error(message, kind="changed")
 
 
 def _from_other_format(raw: RawObject, record: Record, change: Change, *, is_new: bool) -> Change:
-    """Keep what a node holds that Zarr does not know, since it is shown in another format.
+    """Keep the content of a node that Zarr does not know, since it has another format.
 
     Raises
     ------
     N5Error
-        An array would be replaced, or a group by an array (``kind="changed"``).
+        The change would replace an array, or a group by an array (``kind="changed"``).
     """
     if is_new or change.is_known or not change.is_of_other_format(record):
         return change
@@ -217,17 +217,17 @@ def _from_other_format(raw: RawObject, record: Record, change: Change, *, is_new
 
 
 def other_format(found: str, zarr_format: ZarrFormat | None) -> N5Error:
-    """Make the error of an array that is written where there is a node of the other format."""
+    """Make the error of an array that would replace a node of the other format."""
     message = (
-        f"expected nothing, or a Zarr v{zarr_format} node to change, got {found} that is shown as "
-        f"Zarr v{5 - (zarr_format or 0)}: remove it first, or open the store with "
-        f"zarr_format={zarr_format} to see it so"
+        f"expected nothing, or a Zarr v{zarr_format} node to change, got {found} of Zarr "
+        f"v{5 - (zarr_format or 0)}: remove it first, or present it as v{zarr_format} by opening "
+        f"the store with zarr_format={zarr_format}"
     )
     return N5Error(message, kind="changed")
 
 
 def _with_format(record: Record, change: Change, *, is_new: bool) -> Record:
-    """Record the format in which the node was written, unless it goes without saying."""
+    """Record the format in which the node was written, unless it is the default."""
     is_made = is_new and not change.is_there
     if change.zarr_format is None or not (is_made or change.names_format):
         return record
@@ -249,7 +249,7 @@ def _resize(raw: RawObject, members: Members) -> None:
         stored = described.data_type if described.numpy_type is None else members.element.stored
         got = f"a dataset of {stored} in blocks {described.block_size}"
     if got != expected:
-        message = f"expected {expected} to resize, got {got}: another program has made it"
+        message = f"expected {expected} to resize, got {got}: another program has replaced it"
         raise N5Error(message, kind="changed")
     raw.set("dimensions", list(members.dimensions))
 
@@ -329,14 +329,14 @@ def _with_attributes(
         if key not in change.own_keys(raw):
             raw.remove(key)
     if change.zarr_format == 2 and XARRAY_KEY in touched and change.is_of_array(raw):
-        # it was shown in place of other names; without it the array has none
+        # it took the place of other names; without it the array has none
         is_gone = XARRAY_KEY not in attributes
         record = replace(record, dimension_names=[] if is_gone else None)
     return _with_pointers(replace(record, attributes=escaped), attributes, touched)
 
 
 def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
-    """Whether tensorstore would refuse the dataset: it requires one value of a type per axis."""
+    """Whether tensorstore would refuse the dataset: it requires one value per axis, of one type."""
     if key not in ("axes", "resolution", "units") or not is_dataset(raw.values):
         return False
     dimensions = raw.values["dimensions"]
@@ -402,12 +402,12 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
     if _names_of(users, change.ndim) == names and not is_users:
         return plain
     if XARRAY_KEY in users and XARRAY_KEY not in given:
-        raw.remove(XARRAY_KEY)  # Zarr saw it as dimension names, which have changed
+        raw.remove(XARRAY_KEY)  # presented to Zarr as dimension names, which have changed
         users.pop(XARRAY_KEY)
         if names is not None and all(names):
             raw.set(XARRAY_KEY, [*to_c(names)])
             return plain
-    # tensorstore refuses a dataset whose `axes` have not one name for each dimension
+    # tensorstore refuses a dataset unless `axes` has one name for each dimension
     fits = AXES_KEY not in given and change.ndim == change.rank
     if names is not None and fits and not is_users:
         as_axes = ["" if name is None else name for name in names]
@@ -416,7 +416,7 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
             raw.set(AXES_KEY, as_axes)
             return plain
     if AXES_KEY not in given and AXES_KEY in users:
-        raw.remove(AXES_KEY)  # Zarr saw it as dimension names, which have changed
+        raw.remove(AXES_KEY)  # presented to Zarr as dimension names, which have changed
         users.pop(AXES_KEY)
         if _names_of(users, change.ndim) == names and not is_users:
             return plain
@@ -439,11 +439,11 @@ def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
 
 
 def _same(first: JSON, second: JSON) -> bool:
-    """Whether two values are the same JSON: 1 and 1.0 and true are not, NaN and NaN are."""
+    """Whether two values are the same JSON: 1, 1.0 and true differ, NaN equals NaN."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(map(_same, first, second))
     if isinstance(first, float) and isinstance(second, float):
-        return repr(first) == repr(second)  # also -0.0, and NaN
+        return repr(first) == repr(second)  # distinguishes -0.0, and equates NaN
     return type(first) is type(second) and first == second

@@ -1,4 +1,4 @@
-"""Read and write the ``"zarr"`` record: the attribute for all that N5's keys cannot express.
+"""Read and write the ``"zarr"`` record: the attribute for properties that N5's keys cannot express.
 
 The record has only members that cannot be derived from N5's keys, and is absent if it is empty:
 
@@ -8,7 +8,7 @@ The record has only members that cannot be derived from N5's keys, and is absent
 ``fill_value``          the fill value if it is not zero (v3 form)
 ``codecs``              the codecs of a v3 array, if they do not follow from ``compression``
 ``v2``                  ``compressor``, ``filters`` and ``order`` of a v2 array, likewise; its
-                        ``dtype`` if it is not in the stored byte order
+                        ``dtype`` if its byte order is not the stored one
 ``axis_order``          ``"F"`` if these codecs are for axes in N5 order
 ``dimension_names``     names that ``axes`` cannot hold, N5 order; ``[]`` for an array without
                         names that has an attribute which looks like names
@@ -24,8 +24,8 @@ The record has only members that cannot be derived from N5's keys, and is absent
                         format 2
 ======================  ==========================================================================
 
-N5's keys take precedence: if another program has changed ``dataType`` or the rank since, the
-members that describe elements are ignored (:meth:`Record.without_elements`).
+N5's keys take precedence: if another program has since changed ``dataType`` or the rank, readers
+ignore the members that describe elements (:meth:`Record.without_elements`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Record:
         Parameters
         ----------
         value : JSON
-            The value of ``"zarr"``; None where it is absent. Unknown members are ignored.
+            The value of ``"zarr"``, None if absent. Unknown members are ignored.
 
         Raises
         ------
@@ -164,7 +164,7 @@ def restore_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[s
     -------
     dict
         The attributes with recorded ones, NaN, infinities and nulls put back. A value that another
-        program has set since stays.
+        program has set since then stays.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def restore_attributes(attributes: Mapping[str, JSON], record: Record) -> dict[s
 
 
 def _put_back(document: JSON, pointer: str, value: JSON) -> None:
-    """Set the value that a pointer names, unless another program has set it since."""
+    """Set the value at a pointer, unless another program has set it since."""
     *parents, last = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
     for name in parents:
         document = _member(document, name)

@@ -167,6 +167,6 @@ def test_what_is_odd_in_many_datasets_is_said_once(tmp_path: Path) -> None:
         find_images(tmp_path / "c.n5")
     shown = sorted(str(each.message).partition(".n5: ")[2] for each in said)
     assert [text.partition(" and 2 others: ")[2] for text in shown] == [
-        "axes 'x', 'y': the unit 'ell' is none that is known",
-        "axis 'z': the unit 'rod' is none that is known",
+        "axes 'x', 'y': unit: expected one that n5zarr knows, got 'ell'",
+        "axis 'z': unit: expected one that n5zarr knows, got 'rod'",
     ]

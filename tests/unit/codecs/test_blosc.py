@@ -121,7 +121,7 @@ def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
 
 
 def test_snappy_cannot_be_written() -> None:
-    with pytest.raises(N5UnsupportedError, match="blosc: cname 'snappy': expected one") as caught:
+    with pytest.raises(N5UnsupportedError, match="blosc: cname: expected one") as caught:
         compress(DATA, Blosc(cname="snappy"), 1)
     assert caught.value.kind == "compression"
 

@@ -305,7 +305,7 @@ def test_an_unknown_data_type_is_named(data_type: str) -> None:
 )
 def test_a_dtype_that_n5_does_not_have_is_named(dtype: object) -> None:
     array = np.zeros(3, np.dtype(dtype))  # type: ignore[call-overload]
-    with pytest.raises(N5UnrepresentableError, match="convert first") as caught:
+    with pytest.raises(N5UnrepresentableError, match="convert to one of these first") as caught:
         encode_block(array, compression=RAW)
     assert caught.value.kind == "data-type"
 
