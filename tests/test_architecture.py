@@ -60,7 +60,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.convert.convert.convert": 150,
     "n5zarr.viewing.thumbnail.thumbnail": 63,
     "n5zarr.tools.rechunk.rechunk": 94,
-    "n5zarr.tools.pyramid.build.build_pyramid": 117,
+    "n5zarr.tools.pyramid.build.build_pyramid": 123,
     "n5zarr.tools.diff.nodes.compare": 77,
     "n5zarr.tools.download.run.download": 85,
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 79,
