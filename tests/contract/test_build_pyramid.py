@@ -353,6 +353,7 @@ def test_a_killed_run_is_resumed_and_no_finished_block_is_touched(
     after = files_of(group)
     finished = blocks_of(before)
     assert {name: after[name] for name in finished} == finished
+    assert not is_interrupted or not list(group.rglob("*.partial"))
     assert content(group) == content(complete)
 
 

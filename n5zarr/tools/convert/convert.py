@@ -14,6 +14,7 @@ from n5zarr.codecs.compress import check_writable
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,
@@ -30,7 +31,7 @@ from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish, remove_unfinished
 from n5zarr.tools.jobs.run import n_cores, run_tasks
 
 if TYPE_CHECKING:
@@ -309,6 +310,7 @@ def _run(  # noqa: PLR0913 - all that is needed to write
         if verify:
             verify_copies(copies, *workers)
         confirm(target.store, target.path, run)
+        ask_storage(target.storage, remove_unfinished(target.path, done))
         target.commit()
         finish(target.store, target.path)
     except Exception as err:

@@ -22,7 +22,13 @@ from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Put, read_each
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish, keys_below, read_incomplete
+from n5zarr.tools.jobs.incomplete import (
+    begin,
+    confirm,
+    finish,
+    read_incomplete,
+    remove_unfinished,
+)
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -179,6 +185,8 @@ class Plan:
         done = [self._begin(level, resume=resume) for level in self.made]
         self._run_passes(done, workers, progress)
         self._confirm()
+        for level, keys in zip(self.made, done, strict=True):
+            self.opened.ask(remove_unfinished(level.path, keys))
         self.finest.describe_itself(self.opened)
         self.opened.ask(self._write_documents())
         self.finest.describe(self.opened, self.written)
@@ -222,8 +230,7 @@ class Plan:
     def _begin(self, level: Made, *, resume: bool) -> set[str]:
         """Mark a level; return the keys that an interrupted run has written."""
         keys = begin(self._keys, level.path, self._job(), resume=resume, run=self._run)
-        # an interrupted run may have removed this mark, and not yet all
-        return keys or (keys_below(self._keys, level.path) if resume else keys)
+        return keys if resume else set()
 
     def _confirm(self) -> None:
         """Raise if another run has begun to write the same levels."""
