@@ -57,7 +57,7 @@ LONG_FUNCTIONS = {
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 84,
     "n5zarr.store.set_geometry.set_geometry": 83,
-    "n5zarr.tools.convert.convert.convert": 150,
+    "n5zarr.tools.convert.convert.convert": 151,
     "n5zarr.viewing.thumbnail.thumbnail": 63,
     "n5zarr.tools.rechunk.rechunk": 94,
     "n5zarr.tools.pyramid.build.build_pyramid": 123,

@@ -19,6 +19,7 @@ from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,
     check_options,
+    check_packages,
     check_places,
     scheduler_for,
 )
@@ -242,6 +243,7 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
     copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+    check_packages(copies)
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
     is_finished = target.check_free(overwrite=overwrite, resume=resume)
