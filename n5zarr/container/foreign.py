@@ -65,7 +65,8 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     if INCOMPLETE_JSON in names:
         message = (
             "expected N5, got the incomplete result of an interrupted run, of which "
-            f"{INCOMPLETE_JSON} tells; the same command with --resume goes on with it"
+            f"{INCOMPLETE_JSON} tells; repeat its command (convert, pyramid: with --resume) to "
+            "finish it and remove its unfinished files, or with --overwrite to begin anew"
         )
         raise N5FormatError(message, kind="foreign")
     if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore
-from zarr.storage import MemoryStore, ZipStore
+from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp, Warn
 from n5zarr.tools.pyramid.methods import downsample
 from tests.contract.bigstitcher import write_project
 from tests.contract.viewers import bigdataviewer, n5_universe, neuroglancer
@@ -350,7 +353,93 @@ def test_a_killed_run_is_resumed_and_no_finished_block_is_touched(
     after = files_of(group)
     finished = blocks_of(before)
     assert {name: after[name] for name in finished} == finished
+    assert not is_interrupted or not list(group.rglob("*.partial"))
     assert content(group) == content(complete)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"method": "gaussian"},
+        {"method": "stride", "convention": "ngff"},
+        {"convention": "n5viewer", "memory": 2**14},
+        {"convention": "neuroglancer", "dtype": "f4", "compression": "zstd"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_a_finished_run_is_resumed_without_writing(
+    tmp_path: Path, options: dict[str, Any], is_placed: bool
+) -> None:
+    options = dict(options)
+    data = noise((9, 67, 83)).astype(options.pop("dtype", "u2"))
+    group = tmp_path / "c.n5" / "em"
+    if is_placed:
+        placed(group, data)
+    else:
+        n5zarr.create_array(group / "s0", data=data, chunks=(5, 16, 16))
+    first = n5zarr.build_pyramid(group, levels=2, **options)
+    before = files_of(group)
+    again = n5zarr.build_pyramid(group, levels=2, resume=True, **options)
+    assert [level.path for level in again.levels] == [level.path for level in first.levels]
+    assert files_of(group) == before
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+@pytest.mark.parametrize("step", range(7))
+def test_a_run_that_ends_among_its_documents_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, is_placed: bool
+) -> None:
+    group = tmp_path / "c.n5" / "em"
+    data = noise((9, 67, 83))
+    if is_placed:
+        placed(group, data)
+    else:
+        n5zarr.create_array(group / "s0", data=data, chunks=(5, 16, 16))
+    shutil.copytree(group, tmp_path / "wanted.n5" / "em")
+    n5zarr.build_pyramid(tmp_path / "wanted.n5" / "em", levels=2)
+    left = iter(range(step))
+
+    def die_at(method: Any) -> Any:
+        """Die in the step of this number: a change of a file that is no block."""
+
+        def do(self: object, request: Any, *more: object) -> Any:
+            key = getattr(request, "key", request)
+            is_change = not isinstance(request, Get | List | Stamp | Ends | Exists | Warn)
+            if is_change and str(key).endswith("json") and next(left, None) is None:
+                raise KilledError
+            return method(self, request, *more)
+
+        return do
+
+    with monkeypatch.context() as patched:
+        for owner, name in ((LocalFiles, "answer"), (LocalStore, "set"), (LocalStore, "delete")):
+            patched.setattr(owner, name, die_at(getattr(owner, name)))
+        with pytest.raises(KilledError):
+            n5zarr.build_pyramid(group, levels=2)
+    n5zarr.build_pyramid(group, levels=2, resume=True)
+    assert content(group) == content(tmp_path / "wanted.n5" / "em")
+
+
+def test_levels_of_another_run_are_not_resumed(tmp_path: Path) -> None:
+    group = placed(tmp_path / "c.n5" / "em", noise((9, 67, 83)))
+    n5zarr.build_pyramid(group, levels=2, method="mean")
+    before = files_of(group)
+    for options in ({"levels": 1}, {"levels": 3}, {"chunks": (4, 4, 4)}, {"compression": "raw"}):
+        with pytest.raises(n5zarr.N5Error, match="got s1, s2; overwrite=True"):
+            n5zarr.build_pyramid(group, resume=True, **{"levels": 2, "method": "mean", **options})  # type: ignore[arg-type]
+    with pytest.raises(n5zarr.N5Error, match="expected the elements that this run") as caught:
+        n5zarr.build_pyramid(group, levels=2, method="median", resume=True)
+    assert caught.value.kind == "differs"
+    assert "--overwrite" in caught.value.__notes__[0]
+    n5zarr.open_array(group / "s0", "r+")[...] = 7
+    with pytest.raises(n5zarr.N5Error, match="expected the elements that this run"):
+        n5zarr.build_pyramid(group, levels=2, method="mean", resume=True)
+    after = files_of(group)
+    assert {n: s for n, s in after.items() if not n.startswith("s0/")} == {
+        n: s for n, s in before.items() if not n.startswith("s0/")
+    }
 
 
 def test_levels_that_are_there_are_refused_or_removed(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import tifffile
 import zarr
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
+from numcodecs.lz4 import LZ4
 from zarr.storage import LocalStore, MemoryStore, ObjectStore, WrapperStore, ZipStore
 
 import n5zarr
@@ -424,3 +425,40 @@ def test_a_missing_package_is_told_before_anything_is_removed(
     with pytest.raises(N5MissingDependencyError, match="lz4"):
         n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", overwrite=True, compression="lz4")
     assert n5zarr.open_array(tmp_path / "b.n5/x").shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "options"),
+    [
+        ("lz4.n5", "b.n5", {"chunks": 2}),
+        ("lz4.n5", "b.n5", {"compression": "gzip"}),
+        ("lz4.n5", "b.zarr", {}),
+        ("lz4.n5", "b.zarr", {"ome": True}),
+        ("lz4.n5", "b.zarr", {"coords": True}),
+        ("a.zarr", "b.n5", {}),
+    ],
+    ids=str,
+)
+def test_a_missing_package_of_the_source_is_told_before_anything_is_removed(
+    source: str,
+    destination: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = np.arange(35, dtype="u2").reshape(5, 7)
+    n5zarr.create_array(
+        tmp_path / "lz4.n5/x", data=data, chunks=(4, 5), compression="lz4", axes="yx"
+    )
+    zarr.create_array(
+        tmp_path / "a.zarr", name="x", data=data, chunks=(4, 5), compressors=LZ4(), zarr_format=2
+    )
+    n5zarr.convert(SAMPLE / "em/s2", tmp_path / destination)
+    before = files_in(tmp_path)
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "lz4.block", None)
+        with pytest.raises(N5MissingDependencyError, match="lz4"):
+            n5zarr.convert(tmp_path / source, tmp_path / destination, overwrite=True, **options)
+        assert files_in(tmp_path) == before
+        n5zarr.convert(tmp_path / "lz4.n5", tmp_path / "same.n5")  # blocks stay as they are
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "same.n5/x")[...], data)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import glob
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
-from n5zarr.codecs.compress import compress
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.codecs.compress import compress, decompress
+from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.behind import overlap, places_behind, real_name
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_url
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.opaque import opaque_paths
-from n5zarr.tools.convert.target_n5 import N5Destination
+from n5zarr.tools.convert.target_n5 import N5Destination, N5Target
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from n5zarr.format.compression import Compression
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.convert.copying import ArrayCopy
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.source import ArraySource, SourceTree
     from n5zarr.tools.convert.target import Destination
@@ -34,6 +37,7 @@ __all__ = [
     "check_arrays",
     "check_found",
     "check_options",
+    "check_packages",
     "check_places",
     "check_writable",
     "scheduler_for",
@@ -108,18 +112,37 @@ def check_arrays(found: SourceTree, target: Destination, layout: Layout) -> None
     ------
     N5UnrepresentableError
         They are not (``kind="option"``).
-    N5MissingDependencyError
-        The compression needs an optional package.
     """
     _warn_of_fill_values(found, target)
-    if layout.compression is not None and isinstance(target, N5Destination):
-        compress(b"\0", layout.compression, 1)
     n_axes = {len(array.shape) for array in found.arrays.values()}
     for name, sizes in (("chunks", layout.chunks), ("shards", layout.shards)):
         if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:
             there = " or ".join(map(str, sorted(n_axes)))
             message = f"{name}: expected one number, or one for each of {there} axes, got {sizes}"
             raise N5UnrepresentableError(message, kind="option")
+
+
+def check_packages(copies: Sequence[ArrayCopy]) -> None:
+    """Check that the compressions of blocks to be decoded or encoded can be used here.
+
+    Raises
+    ------
+    N5MissingDependencyError
+        One needs an optional package.
+    """
+    read: set[Compression] = set()
+    written: set[Compression] = set()
+    for copy in copies:
+        old = copy.source.compression
+        new = copy.target.compression if isinstance(copy.target, N5Target) else None
+        if copy.way != "blocks" or old != new:
+            read |= set() if old is None else {old}
+            written |= set() if new is None else {new}
+    for compression in read:
+        with suppress(N5BlockError):
+            decompress(memoryview(b"\0"), 1, compression)
+    for compression in written:
+        compress(b"\0", compression, 1)
 
 
 def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:

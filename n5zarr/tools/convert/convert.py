@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from n5zarr.codecs.compress import check_writable
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
+from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,
     check_options,
+    check_packages,
     check_places,
     scheduler_for,
 )
@@ -25,12 +27,12 @@ from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
 from n5zarr.tools.convert.from_n5 import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
-from n5zarr.tools.convert.opaque import copy_opaque
+from n5zarr.tools.convert.opaque import copy_opaque, verify_opaque
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish, remove_unfinished
 from n5zarr.tools.jobs.run import n_cores, run_tasks
 
 if TYPE_CHECKING:
@@ -180,7 +182,8 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
         the source, or zstd if Zarr has no codec for it that every reader knows.
     overwrite, resume : bool, optional
-        Remove an existing destination, after all checks; continue an interrupted run.
+        Remove an existing destination, after all checks; continue an interrupted run, or compare a
+        finished one.
     verify, dry_run : bool, optional
         Compare all values before the documents are written; return what a run would do, and write
         nothing.
@@ -240,12 +243,16 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
     n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
     n_at_once = n_workers or n_cores()
     copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+    check_packages(copies)
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
-    target.check_free(overwrite=overwrite)
+    is_finished = target.check_free(overwrite=overwrite, resume=resume)
     if dry_run:
         return result
-    scheduler = scheduler_for(found, target, scheduler, n_workers)
+    workers = _Workers(scheduler_for(found, target, scheduler, n_workers), n_workers, progress)
+    if is_finished:
+        _compare(copies, found, target, workers)
+        return replace(result, seconds=time.monotonic() - began, verified=True)
     if overwrite:
         target.remove()
     job: dict[str, JSON] = {
@@ -257,7 +264,6 @@ def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
         "labels": wanted_labels,
         **_described_job(found, target, layout),
     }
-    workers = _Workers(scheduler, n_workers, progress)
     counts = _run(copies, found, target, job, workers, resume=resume, verify=verify)
     arrays = tuple(
         replace(array, n_written=n_units, n_bytes_written=n_bytes)
@@ -306,12 +312,28 @@ def _run(  # noqa: PLR0913 - all that is needed to write
         if verify:
             verify_copies(copies, *workers)
         confirm(target.store, target.path, run)
+        ask_storage(target.storage, remove_unfinished(target.path, done))
         target.commit()
         finish(target.store, target.path)
     except Exception as err:
         err.add_note(f"{target} stays incomplete; resume=True (--resume) goes on")
         raise
     return counts
+
+
+def _compare(
+    copies: Sequence[ArrayCopy], found: SourceTree, target: Destination, workers: _Workers
+) -> None:
+    """Compare a finished destination with the source: its documents do not tell their values."""
+    try:
+        verify_copies(copies, *workers)
+        verify_opaque(found, target)
+    except N5Error as err:
+        if err.kind == "differs":
+            err.add_note(
+                f"{target} is no copy of the source; overwrite=True (--overwrite) removes it"
+            )
+        raise
 
 
 def _described_job(found: SourceTree, target: Destination, layout: Layout) -> dict[str, JSON]:

@@ -109,7 +109,8 @@ def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
     if found is None:
         return source
     plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)
-    return replace(source, blocks=N5Blocks(plain, *found))
+    blocks = N5Blocks(plain, *found)
+    return replace(source, blocks=blocks, compression=blocks.compression)
 
 
 def _shown(opened: N5Store) -> N5Store:
@@ -152,6 +153,7 @@ def n5_array(
         chunks=encoded.chunks,
         encoded=encoded,
         blocks=N5Blocks(store, path, view),
+        compression=view.dataset.compression,
         fill_value=encoded.fill_value,
         attributes=attributes,
         dimension_names=names,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.tools.convert.target import Destination
 
-__all__ = ["copy_opaque", "opaque_paths"]
+__all__ = ["copy_opaque", "opaque_paths", "verify_opaque"]
 
 _BATCH = 64
 
@@ -49,3 +49,24 @@ def copy_opaque(found: SourceTree, target: Destination, done: set[str]) -> None:
             copied = zip(batch, values, strict=True)
             there = [(join(new, name), value) for name, value in copied if value is not None]
             ask_storage(target.storage, put_each(there))
+
+
+def verify_opaque(found: SourceTree, target: Destination) -> None:
+    """Compare them, file by file.
+
+    Raises
+    ------
+    N5Error
+        A file differs (``kind="differs"``).
+    """
+    for path in opaque_paths(found, target):
+        assert found.container is not None  # noqa: S101 - of such sources
+        old, new = join(found.path, path), join(target.path, path)
+        storage = found.container.storage
+        for batch in batched(sorted(keys_below(storage.store, old)), _BATCH):
+            values = ask_storage(storage, get_each([join(old, name) for name in batch]))
+            others = ask_storage(target.storage, get_each([join(new, name) for name in batch]))
+            for name, one, other in zip(batch, values, others, strict=True):
+                if one != other:
+                    message = f"expected {name} of {found.name}/{path}, got other bytes"
+                    raise N5Error(message, kind="differs", where=f"{target.storage}: {new}")

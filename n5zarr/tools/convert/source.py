@@ -98,6 +98,8 @@ class ArraySource:
         The same array with chunks that any reader of Zarr decodes, for passing them through.
     blocks : N5Blocks, optional
         The stored blocks, of an N5 dataset.
+    compression : Compression, optional
+        That of the N5 blocks which hold the values.
     fill_value : object, optional
         Value of missing elements.
     attributes : mapping, optional
@@ -115,6 +117,7 @@ class ArraySource:
     chunks: tuple[int, ...]
     encoded: AnyArray | None = None
     blocks: N5Blocks | None = None
+    compression: Compression | None = None
     fill_value: Any = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     dimension_names: Sequence[str | None] | None = None

@@ -21,7 +21,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Zstd
 from n5zarr.format.path import join
-from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each
+from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
@@ -163,8 +163,13 @@ class Destination(ABC):
         """The keys as they are stored, for writing."""
         return self.storage.store.with_read_only(read_only=False)
 
-    def check_free(self, *, overwrite: bool) -> None:
+    def check_free(self, *, overwrite: bool, resume: bool) -> bool:
         """Check that nothing is there but the result of an interrupted run, or it may go.
+
+        Returns
+        -------
+        bool
+            Whether the run that is resumed has finished already, as far as documents tell it.
 
         Raises
         ------
@@ -174,11 +179,19 @@ class Destination(ABC):
         is_free = overwrite or sync(self.store.is_empty(self.path))
         is_free = is_free or ask_storage(self.storage, _has_unfinished_only(self.path))
         if not is_free and read_incomplete(self.store, self.path) is None:
+            if resume and self._has_all_documents():
+                return True
             message = (
                 f"{self}: expected a destination that does not exist, got one; overwrite=True "
                 "(--overwrite) removes it first"
             )
             raise N5UnrepresentableError(message, kind="option")
+        return False
+
+    def _has_all_documents(self) -> bool:
+        """Whether all documents of the destination are there as they would be written."""
+        documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
+        return ask_storage(self.storage, read_each(list(documents))) == list(documents.values())
 
     def remove(self) -> None:
         """Remove what is there."""
@@ -202,10 +215,12 @@ class Destination(ABC):
     def commit(self) -> None:
         """Write the documents; those above the destination only where there are none."""
         for key, value in self.documents().items():
-            node = key.rpartition("/")[0]
-            is_own = node == self.path or not self.path or node.startswith(f"{self.path}/")
-            put = put_each([(key, value)]) if is_own else _put_if_missing(key, value)
+            put = put_each([(key, value)]) if self._is_own(key) else _put_if_missing(key, value)
             ask_storage(self.storage, put)
+
+    def _is_own(self, key: str) -> bool:
+        """Whether a document is of the destination, and not of a group above it."""
+        return not self.path or key.startswith(f"{self.path}/")
 
 
 def _has_unfinished_only(path: str) -> Steps[bool]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.order import N5Tuple
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.source import ArraySource, N5Blocks
 
@@ -63,6 +64,10 @@ class N5Target(ArrayTarget):
     def compression(self) -> Compression:
         """The compression of the blocks."""
         return self._view.dataset.compression
+
+    def positions(self) -> list[N5Tuple]:
+        """List the grid positions of the stored blocks, N5 order."""
+        return self.shown.ask(self.shown.container.nodes.grid_positions(self.path, self._view))
 
     @override
     def key(self, position: tuple[int, ...]) -> str:

@@ -130,7 +130,9 @@ def _parts(copy: ArrayCopy) -> Iterator[_Values | _Blocks]:
     source, target = copy.source, copy.target
     if copy.way == "blocks":
         assert source.blocks is not None  # noqa: S101 - of this way
-        for positions in batched(source.blocks.positions(), _BATCH):
+        assert isinstance(target, N5Target)  # noqa: S101 - of this way
+        every = sorted({*source.blocks.positions(), *target.positions()})
+        for positions in batched(every, _BATCH):
             yield _Blocks(copy, positions)
         return
     max_elements = max(1, copy.max_bytes // (2 * source.item_size))

@@ -142,13 +142,13 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         for position in block_positions(source, path, view, boxes[path])
     ]
     run = _Run(source, None if overwrite else target.root, None if dry_run else target)
-    if not dry_run:
-        _begin(target, source, datasets, box, overwrite=overwrite)
+    there = set() if dry_run else _begin(target, source, datasets, box, overwrite=overwrite)
     for batch in batched(keys, _BATCH):
         sync(run.copy(batch))
         if progress is not None and run.n_done:
             progress("download", run.n_bytes, run.n_bytes * len(keys) // run.n_done)
     if not dry_run:
+        target.ask(incomplete.remove_unfinished("", there))
         _write_documents(target, documents)
         incomplete.finish(LocalStore(target.root), "")
         if paths or select or node:
@@ -322,8 +322,11 @@ def _begin(
     box: Sequence[slice] | None,
     *,
     overwrite: bool,
-) -> None:
-    """Mark the directory as incomplete; with ``overwrite``, remove the datasets from it."""
+) -> set[str]:
+    """Mark the directory as incomplete; with ``overwrite``, remove the datasets from it.
+
+    Return the keys of the files in it.
+    """
     local = LocalStore(target.root)  # makes the directory
     if overwrite:
         for path in datasets:
@@ -332,8 +335,9 @@ def _begin(
     ends: list[JSON] = [[part.start, part.stop] for part in box or ()]
     names: list[JSON] = list(datasets)
     job: dict[str, JSON] = {"download": str(source), "datasets": names, "box": ends}
-    incomplete.begin(local, "", job, resume=True)
+    there = incomplete.begin(local, "", job, resume=True)
     (target.root / _DOWNLOAD_JSON).write_text(json.dumps({"download": str(source)}))
+    return there
 
 
 def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:

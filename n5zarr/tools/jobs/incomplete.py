@@ -3,7 +3,8 @@
 A run writes `n5zarr-incomplete.json` into the destination first, then blocks, then the documents
 that make arrays of them, and removes the file at last. So nobody opens an array that lacks blocks,
 and the next run finds what the interrupted one has written: each block is written at once, by a
-rename or one request, so one that is there is whole.
+rename or one request, so one that is there is whole. What the interrupted run was writing at
+the end, under a name that nobody reads, is removed when the next run has written all blocks.
 """
 
 from __future__ import annotations
@@ -17,15 +18,26 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.storage.files import is_unfinished
+from n5zarr.storage.requests import Remove, RemoveTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from zarr.abc.store import Store
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.requests import Steps
 
-__all__ = ["INCOMPLETE_JSON", "begin", "confirm", "finish", "keys_below", "read_incomplete"]
+__all__ = [
+    "INCOMPLETE_JSON",
+    "begin",
+    "confirm",
+    "finish",
+    "keys_below",
+    "read_incomplete",
+    "remove_unfinished",
+]
 
 _RUN = "run"  # which run holds the destination; no part of what is done
 
@@ -71,7 +83,8 @@ def begin(
     Returns
     -------
     set of str
-        The keys below the destination, relative to it, that an interrupted run has written.
+        The keys below the destination, relative to it: what an interrupted run has written, and
+        the mark.
 
     Raises
     ------
@@ -102,7 +115,7 @@ def begin(
         named = job if run is None else {**job, _RUN: run}
         data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
         sync(store.set(join(path, INCOMPLETE_JSON), data))
-    return set() if before is None else keys_below(store, path)
+    return keys_below(store, path)
 
 
 def confirm(store: Store, path: str, run: str) -> None:
@@ -118,6 +131,24 @@ def confirm(store: Store, path: str, run: str) -> None:
         where = join(str(store).removeprefix("file://"), path)
         message = f"{where}: expected one run at a time, but another one has begun to write there"
         raise N5UnrepresentableError(message, kind="option")
+
+
+def remove_unfinished(path: str, keys: Iterable[str]) -> Steps[None]:
+    """Remove the files that a killed run was writing, and nodes that it was removing.
+
+    Parameters
+    ----------
+    path : str
+        The destination.
+    keys : iterable of str
+        Those that :func:`begin` has listed: what others write now has other names.
+    """
+    for key in keys:
+        names = key.split("/")
+        n_names = next((n for n, name in enumerate(names, 1) if is_unfinished(name)), None)
+        if n_names is not None:
+            left = join(path, *names[:n_names])
+            yield [Remove(left), RemoveTree(left)]
 
 
 def finish(store: Store, path: str) -> None:

@@ -163,7 +163,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     overwrite : bool, optional
         Whether to remove all existing coarser levels first.
     resume : bool, optional
-        Whether to continue an interrupted run, and keep what it has written.
+        Whether to continue an interrupted run, and keep what it has written, or to compute the
+        levels of a finished one again and compare them.
     dry_run : bool, optional
         Whether to return the planned levels only.
     memory : int, optional
@@ -190,6 +191,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     N5UnsupportedError
         The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
+    N5Error
+        The levels of a finished run are resumed, and have other elements (``kind="differs"``).
 
     Examples
     --------
@@ -213,7 +216,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
-    if there and not resumed and not overwrite:
+    is_finished = resume and not (is_interrupted or overwrite) and plan.is_finished(there)
+    if there and not (resumed or is_finished or overwrite):
         way = "resume=True (--resume) goes on with it, " if is_interrupted else ""
         incomplete = " of an interrupted run" if is_interrupted else ""
         message = (
@@ -222,12 +226,24 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         )
         where = f"{opened}: {finest.group or '/'}"
         raise N5UnrepresentableError(message, kind="option", where=where)
-    removed = [] if resumed or not plan.made else there
-    if plan.made and not dry_run:
+    removed = [] if resumed or is_finished or not plan.made else there
+    if is_finished and not dry_run:
+        _compare(plan, workers, progress)
+    elif plan.made and not dry_run:
         _remove(opened, finest.group, removed)
         plan.run(workers, progress, resume=resumed)
         finest.check(opened, plan.totals, plan.method)
     return _result(plan, removed, is_written=not dry_run)
+
+
+def _compare(plan: Plan, workers: Workers, progress: Progress | None) -> None:
+    """Compare finished levels with s0: their documents tell neither the method nor the elements."""
+    try:
+        plan.compare(workers, progress)
+    except N5Error as err:
+        if err.kind == "differs":
+            err.add_note("the levels are others; overwrite=True (--overwrite) removes them first")
+        raise
 
 
 def _find(

@@ -7,7 +7,7 @@ each level says that it is incomplete, see :mod:`n5zarr.tools.jobs.incomplete`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,8 +21,14 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.storage.requests import Put
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish, keys_below, read_incomplete
+from n5zarr.storage.requests import Put, read_each
+from n5zarr.tools.jobs.incomplete import (
+    begin,
+    confirm,
+    finish,
+    read_incomplete,
+    remove_unfinished,
+)
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -154,6 +160,12 @@ class Plan:
         """Whether an interrupted run has left a mark in the first level."""
         return bool(self.made) and self._mark(self.made[0]) is not None
 
+    def is_finished(self, there: Sequence[str]) -> bool:
+        """Whether the levels that exist, and their documents, are those this run would write."""
+        keys = [join(level.path, ATTRIBUTES_JSON) for level in self.made]
+        stored = [RawObject.parse(data).values for data in self.opened.ask(read_each(keys))]
+        return there == [*self.levels] and stored == [level.document for level in self.made]
+
     def _mark(self, level: Made) -> dict[str, JSON] | None:
         return read_incomplete(self._keys, level.path)
 
@@ -171,6 +183,34 @@ class Plan:
     def run(self, workers: Workers, progress: Progress | None, *, resume: bool) -> None:
         """Write all levels; with ``resume`` only what an interrupted run has not."""
         done = [self._begin(level, resume=resume) for level in self.made]
+        self._run_passes(done, workers, progress)
+        self._confirm()
+        for level, keys in zip(self.made, done, strict=True):
+            self.opened.ask(remove_unfinished(level.path, keys))
+        self.finest.describe_itself(self.opened)
+        self.opened.ask(self._write_documents())
+        self.finest.describe(self.opened, self.written)
+        for level in reversed(self.made):  # the mark that `is_interrupted` looks for goes last
+            finish(self._keys, level.path)
+
+    def compare(self, workers: Workers, progress: Progress | None) -> None:
+        """Compute all levels again, and compare them with those that are stored.
+
+        Raises
+        ------
+        N5Error
+            An element differs (``kind="differs"``).
+        """
+        self._run_passes([set()] * len(self.made), workers, progress, compares=True)
+
+    def _run_passes(
+        self,
+        done: Sequence[set[str]],
+        workers: Workers,
+        progress: Progress | None,
+        *,
+        compares: bool = False,
+    ) -> None:
         limits = Limits(
             method=self.method,
             item_size=self.item_size,
@@ -181,22 +221,16 @@ class Plan:
         while n_made < len(self.made):
             is_written = source is self.source
             job = next_pass(self.opened, source, self.made[n_made:], limits, is_written=is_written)
+            job = replace(job, compares=compares)
             n_levels = len(job.levels)
             self._run_pass(job, done[n_made : n_made + n_levels], workers, progress)
             n_made += n_levels
             source = self.made[n_made - 1]
-        self._confirm()
-        self.finest.describe_itself(self.opened)
-        self.opened.ask(self._write_documents())
-        self.finest.describe(self.opened, self.written)
-        for level in reversed(self.made):  # the mark that `is_interrupted` looks for goes last
-            finish(self._keys, level.path)
 
     def _begin(self, level: Made, *, resume: bool) -> set[str]:
         """Mark a level; return the keys that an interrupted run has written."""
         keys = begin(self._keys, level.path, self._job(), resume=resume, run=self._run)
-        # an interrupted run may have removed this mark, and not yet all
-        return keys or (keys_below(self._keys, level.path) if resume else keys)
+        return keys if resume else set()
 
     def _confirm(self) -> None:
         """Raise if another run has begun to write the same levels."""
@@ -214,7 +248,7 @@ class Plan:
         results = run_tasks(job, wanted, scheduler=workers.scheduler, n_workers=workers.n)
         confirmed = monotonic()
         for place in results:
-            if monotonic() - confirmed > _AGAIN:
+            if monotonic() - confirmed > _AGAIN and not job.compares:
                 self._confirm()
                 confirmed = monotonic()
             n_done += n_bytes[place]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from n5zarr.arrays.opening import open_array
+from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented
 from n5zarr.tools.jobs.boxes import boxes
@@ -110,6 +111,8 @@ class Pass:
         Extent of a region, in elements of the coarsest level.
     method : str
         How elements become one.
+    compares : bool, optional
+        Compare what is stored with what would be written, and write nothing.
     """
 
     store: N5Store
@@ -120,6 +123,7 @@ class Pass:
     levels: tuple[Made, ...]
     region: tuple[int, ...]
     method: Method
+    compares: bool = False
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -201,18 +205,21 @@ class _Work:
         return bool(((stored >= first) & (stored <= last)).all(axis=1).any())
 
     def _write(self, array: AnyArray, level: Made, region: Region, made: np.ndarray) -> None:
-        """Write a region of whole blocks, without those that are there already."""
+        """Write or compare a region of whole blocks; those that are done are not written."""
         done = self.task.done[self.job.levels.index(level)]
-        if not done:
+        if not done and not self.job.compares:
             array[_box(region)] = made
             return
         order = self.job.store.axis_order
         for position, box in blocks_of(region, level):
-            if block_path(from_presented(position, order)) not in done:
-                starts = (begin for begin, _ in region)
-                inner = tuple(
-                    slice(s.start - n, s.stop - n) for s, n in zip(box, starts, strict=True)
-                )
+            name = block_path(from_presented(position, order))
+            starts = (begin for begin, _ in region)
+            inner = tuple(slice(s.start - n, s.stop - n) for s, n in zip(box, starts, strict=True))
+            if self.job.compares:
+                if np.asarray(array[box]).tobytes() != made[inner].tobytes():  # NaN, too
+                    message = f"expected the elements that this run computes, got others in {name}"
+                    raise N5Error(message, kind="differs", where=f"{self.job.store}: {level.path}")
+            elif name not in done:
                 array[box] = made[inner]
 
 
