@@ -13,6 +13,7 @@ from collections import Counter
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, override
 from urllib.parse import urlsplit
 
@@ -82,6 +83,8 @@ def _one_at_a_time(app: Callable[..., Iterable[bytes]]) -> Callable[..., list[by
     answering = threading.Lock()
 
     def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = BytesIO(body)  # nobody waits for a client that is slow to send
         with answering:
             return list(app(environ, start_response))
 
@@ -230,7 +233,11 @@ class _Passing(BaseHTTPRequestHandler):
                 self.rfile.readline()
             self.rfile.readline()
             return b"".join(parts)
-        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        size = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(size)
+        if len(body) < size:  # the server would wait for the rest for ever
+            raise ConnectionAbortedError
+        return body
 
     def _answer(self, answer: http.client.HTTPResponse, data: bytes, fault: str | None) -> None:
         self.send_response(answer.status)

@@ -7,11 +7,13 @@ Those who use the library see an error or the right result; each object is old o
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections import Counter
 from datetime import timedelta
 from itertools import product
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import s3fs
@@ -264,3 +266,16 @@ def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
         store.ask(append(b"x"))
     metadata = client(s3_server).head_object(Bucket=name, Key="c.n5/a/0")["Metadata"]
     assert sum(len(key) + len(value) for key, value in metadata.items()) < 2048  # S3's limit
+
+
+def test_a_client_that_sends_half_of_its_object_holds_up_nobody(
+    s3_server: str, proxied_s3: servers.Proxy
+) -> None:
+    """The server answers one request at a time; others would wait for the other half."""
+    name = f"b{uuid.uuid4().hex}"
+    client(s3_server).create_bucket(Bucket=name)
+    head = f"PUT /{name}/half HTTP/1.1\r\nHost: s3\r\nContent-Length: 100\r\n\r\nhalf"
+    address = urlsplit(proxied_s3.url)
+    with socket.create_connection((address.hostname, address.port)) as connection:
+        connection.sendall(head.encode())
+    assert client(s3_server).list_objects_v2(Bucket=name)["KeyCount"] == 0
