@@ -1,6 +1,6 @@
 """Zarr arrays and groups that read and write boxes of local datasets with the compiled kernel.
 
-The logger of this module logs at DEBUG what is left to zarr, and why.
+The logger of this module logs at DEBUG which accesses zarr handles, and why.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ _log = logging.getLogger(__name__)
 class N5Array(DescribedArray[ArrayV3Metadata]):
     """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes of local datasets.
 
-    It behaves as any other array. The compiled kernel reads and writes selections of integers,
-    slices without steps and an ellipsis, if the kernel was built and zarr is set to numpy's memory.
+    It behaves like any other array. The compiled kernel reads and writes selections of integers,
+    slices without steps and an ellipsis, if the kernel is built and zarr uses numpy's memory.
     Other selections, and blocks that are not ordinary, go through
     :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
 
-    Its metadata name the standard codecs of the dataset's compression. So copies that zarr makes
-    elsewhere, by :func:`zarr.from_array` or :func:`zarr.zeros_like`, are plain Zarr.
+    Its metadata name the standard codecs of the dataset's compression. So copies made by zarr, with
+    :func:`zarr.from_array` or :func:`zarr.zeros_like`, are plain Zarr.
     """
 
     @property
     def metadata(self) -> ArrayV3Metadata:
         """The ``zarr.json`` of the array, with standard codecs."""
-        own = self.async_array.metadata  # zarr changes the attributes of this one in place
+        own = self.async_array.metadata  # zarr changes the attributes of this object in place
         codec = next(codec for codec in own.codecs if isinstance(codec, N5BlockCodec))
         codecs = codec.standard(len(own.shape), own.dtype.to_native_dtype())
         return ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
@@ -156,7 +156,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
 
     def _read(self, selection: object) -> np.ndarray | None:
-        """Read a box without zarr's event loop; None where zarr has to read."""
+        """Read a box without zarr's event loop; None if zarr has to read."""
         box = Box.of(selection, self.shape)
         if box is None:
             self._tell(_NO_BOX)
@@ -173,15 +173,15 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         reader = BlockReader(dataset, out, ())
         results = read_blocks(reader, items, max_workers()) if items else []
         if None in results:
-            self._tell(f"{results.count(None)} blocks do not have the size of their place")
+            self._tell(f"{results.count(None)} blocks do not have the size of their grid position")
         for item, result in zip(items, results, strict=True):
-            if result is None:  # the block is odd
+            if result is None:  # the block is not ordinary
                 part = box.inner(item[3])
                 out[item[3]] = super().get_basic_selection(part)
         return out.squeeze(box.dropped) if box.dropped else out
 
     def _write(self, selection: object, value: object) -> bool:
-        """Write a box without zarr's event loop; return False where zarr has to write."""
+        """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else _elements(value, box, self.dtype)
         if box is None or elements is None:
@@ -204,10 +204,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         return True
 
     def _dataset(self, *, to_write: bool) -> OpenDataset | None:
-        """Return the dataset if it is local, and its blocks hold the elements of the array."""
+        """Return the dataset if it is local and its blocks hold the elements of the array."""
         store = self.store
         if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
-            reason = "zarr is set to other memory than numpy's"
+            reason = "zarr is configured for memory other than numpy's"
         elif not to_write and not self.config.read_missing_chunks:
             reason = "missing blocks are errors"
         elif not isinstance(store, N5Store) or not is_local(store):
@@ -218,7 +218,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             dataset = store.run_sync(dataset_at(store, self.path, 3, anew=to_write))
             if dataset is not None and dataset.holds(self.chunks, self.dtype):
                 return dataset
-            reason = "no dataset with these chunks and elements is there any more"
+            reason = "the dataset with these chunks and elements no longer exists"
         self._tell(reason)
         return None
 
@@ -233,7 +233,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     def _items(
         self, box: Box, dataset: OpenDataset, positions: Iterable[N5Tuple] | None = None
     ) -> list[BatchItem]:
-        """Make what zarr makes of a box for a pipeline: an item for each chunk.
+        """Make the batch items of a box, one for each chunk, like zarr.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
 
 
 class N5Group(zarr.Group):
-    """A :class:`zarr.Group` whose arrays are :class:`N5Array` where their codec allows."""
+    """A :class:`zarr.Group` whose arrays are :class:`N5Array` if their codec allows it."""
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, zarr.Group):
@@ -295,7 +295,7 @@ class N5Group(zarr.Group):
     @property
     @override
     def info(self) -> Info | Any:
-        """What the group is, with its children counted by kind, for which it lists them."""
+        """The description of the group; lists the children to count them by kind."""
         return own_info(self.store, self.path) or super().info
 
     @override
@@ -404,7 +404,7 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     -------
     zarr.Array or zarr.Group
         An :class:`N5Array` for an array with n5zarr's own codec; an :class:`N5Group` for a group,
-        which does the same for its members; for any other array one that only describes itself.
+        which does the same for its members; for other arrays a :class:`DescribedArray`.
     """
     if isinstance(node, zarr.Group):
         return cast("Node", N5Group(async_group(node)))

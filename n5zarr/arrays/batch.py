@@ -48,7 +48,7 @@ class BatchBox(NamedTuple):
     start, shape : tuple of int
         First element and extent of the box in the array.
     selection : tuple of slice or None
-        Where the box is in the output; None for an axis that the output does not have.
+        Place of the box in the output; None for an axis that the output does not have.
     """
 
     start: tuple[int, ...]
@@ -58,7 +58,7 @@ class BatchBox(NamedTuple):
     def within(self, output: np.ndarray) -> np.ndarray | None:
         """Return a view of the part of the output, with all axes of the array.
 
-        None if the output is not as large as the box.
+        None if the output does not have the size of the box.
         """
         kept = [part for part in self.selection if part is not None]
         if output.ndim != len(kept):
@@ -68,7 +68,7 @@ class BatchBox(NamedTuple):
 
 
 class _Axis(NamedTuple):
-    """What a batch that is a box selects along one axis, chunk by chunk.
+    """The selections of a box-shaped batch along one axis, chunk by chunk.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class _Axis(NamedTuple):
         return [str(self.place + k) for k in range(len(self.parts))]
 
     def run(self, size: int) -> tuple[int, int, slice | None] | None:
-        """Return first element, extent and place in the output; None if it is not one run."""
+        """Return first element, extent and place in the output; None if they are not contiguous."""
         if not self.outputs:
             first = self.parts[0]
             return (self.place * size + first, 1, None) if isinstance(first, int) else None
@@ -110,9 +110,9 @@ class _Axis(NamedTuple):
 
 
 def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> BatchBox | None:
-    """Return the box that the chunks of a batch make together; None if they make none.
+    """Return the box that the chunks of a batch form together; None if they form no box.
 
-    Every chunk of the batch is compared with what it is in the box.
+    Compares every chunk of the batch with its part of the box.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> Ba
 
 
 def _has_only_slices(batch: Sequence[BatchItem]) -> bool:
-    """Whether all selections are tuples of slices and integers, as many for each chunk."""
+    """Whether all selections are tuples of slices and integers, of equal length."""
     selections = [selection for item in batch for selection in item[2:4]]
     if set(map(type, selections)) != {tuple}:
         return False
@@ -147,9 +147,9 @@ def _has_only_slices(batch: Sequence[BatchItem]) -> bool:
 
 
 def _axes(batch: Sequence[BatchItem], ndim: int) -> list[_Axis] | None:
-    """Take apart a batch that is taken for a box, the last axis fastest.
+    """Split a batch, assumed to be a box, into its axes; the last axis is fastest.
 
-    None if the number of its chunks is not that of the box from the first to the last.
+    None if the box from the first to the last chunk has another number of chunks.
     """
     first, last = (chunk_coords(batch[k][0].path, ndim) for k in (0, -1))
     counts = [end - begin + 1 for begin, end in zip(first, last, strict=True)]

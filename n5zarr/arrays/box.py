@@ -19,9 +19,9 @@ class Box(NamedTuple):
 
     @classmethod
     def of(cls, selection: object, shape: tuple[int, ...]) -> Self | None:
-        """Parse a selection; None if it is no box, or an empty one.
+        """Parse a selection; None if it is not a box, or is empty.
 
-        A box is selected by integers, slices without steps, and at most one ellipsis.
+        Integers, slices without steps, and at most one ellipsis select a box.
         """
         parts = selection if isinstance(selection, tuple) else (selection,)
         n_missing = len(shape) - len(parts)
@@ -82,7 +82,7 @@ class Box(NamedTuple):
 
 
 def _bounds(part: object, n: int) -> tuple[int, int] | None:
-    """Return the begin and end of a selection along one axis; None if it is no run of elements."""
+    """Return begin and end of a selection along one axis; None unless it is contiguous."""
     if isinstance(part, slice):
         try:
             begin, end, step = part.indices(n)

@@ -1,7 +1,7 @@
-"""Write parts of chunks whose elements zarr's codecs make: text, structures, chunks with filters.
+"""Write parts of chunks that need zarr's codecs: text, structures, chunks with filters.
 
-zarr itself reads such a chunk, changes it and writes it, so that two writers of one chunk lose what
-one of them wrote. Here the chunk is changed under the lock of its block.
+zarr itself reads such a chunk, changes it and writes it, so that of two writers of a chunk one
+loses its changes. Here the chunk is changed under the lock of its block.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _changed(
     drop_axes: tuple[int, ...],
     old: bytes | None,
 ) -> bytes | None:
-    """Return a chunk with a part of it written; None for none."""
+    """Return a chunk with a part of it replaced; None if it is to be removed."""
     _, spec, selection, value_selection, is_complete = item
     new = merge_and_encode_chunk(
         None if old is None else cpu.Buffer.from_bytes(old),

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["create_array"]
 
 
-def create_array(  # noqa: PLR0913 - everything an N5 dataset can say
+def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     store: Location,
     *,
     path: str = "",
@@ -213,7 +213,7 @@ def _described(
 ) -> Written:
     """Describe the axes of a new dataset in attributes; names alone need none.
 
-    As they are given, if the user has others that say where the elements are.
+    Write the values as given if the user's attributes already describe positions.
     """
     placed: dict[str, JSON] = {
         name: list(values) for name, values in per_axis.items() if name != "axes"
@@ -252,7 +252,7 @@ def _check_texts(name: str, values: Sequence[Any] | None) -> None:
 def _converted(
     elements: np.ndarray | None, dtype: np.dtype, compression: Compression
 ) -> np.ndarray | None:
-    """Return elements as those of a dtype; raise if they cannot be, or cannot be written."""
+    """Convert elements to a dtype; raise if that fails, or if they cannot be written."""
     if elements is None:
         return None
     compress(bytes(dtype.itemsize), compression, dtype.itemsize)  # its package may be missing
@@ -267,7 +267,7 @@ def _converted(
 
 
 def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
-    """Return zarr's data type for a numpy dtype, or for anything else that zarr accepts."""
+    """Return zarr's data type for a numpy dtype or another type that zarr accepts."""
     named = isinstance(dtype, str) and dtype not in ("string", "bytes")
     try:
         return parse_dtype(np.dtype(dtype) if named else dtype, zarr_format=3)  # type: ignore[arg-type]
@@ -305,9 +305,9 @@ def _block_size(
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
-    """Return values as JSON has them, or raise unless there is one for each dimension."""
+    """Return values as JSON types; raise unless there is one for each dimension."""
     if len(values) != ndim:
-        message = f"{name}: expected {ndim}, one for each dimension, got {len(values)}"
+        message = f"{name}: expected {ndim} values, one for each dimension, got {len(values)}"
         raise N5UnrepresentableError(message, kind="option")
     # JSON has no numpy scalars
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

@@ -38,7 +38,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
     @property
     @override
     def info(self) -> Info | Any:
-        """What the dataset is, as stored now; what zarr says where axes are arrays.
+        """The description of the stored dataset; zarr's own if the store presents axes as arrays.
 
         Examples
         --------
@@ -51,12 +51,12 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
 
     @override
     def info_complete(self) -> Info | Any:
-        """Describe the dataset, with the number and the bytes of its blocks, which are listed."""
+        """Describe the dataset, with number and bytes of its blocks; lists all blocks."""
         return own_info(self.store, self.path, size=True) or super().info_complete()
 
 
 def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:
-    """Describe a node in N5's terms; None where a store shows axes as arrays.
+    """Describe a node in N5's terms; None if the store presents axes as arrays.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def set_html(make: MakeHtml) -> None:
 
 
 def html_of(node: AnyArray | Group) -> str:
-    """Return an array or group as HTML; its text where there is no other, or where that fails."""
+    """Return an array or group as HTML; its text if no function is set or the function fails."""
     text = None
     try:
         for make in _makers:

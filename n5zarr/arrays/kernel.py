@@ -3,7 +3,7 @@
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
 the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
 blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.pipeline`, which does the
-same in Python. The logger of this module logs at DEBUG what the kernel reads and leaves, and why.
+same in Python. The logger of this module logs at DEBUG which blocks the kernel handles, and why.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster th
 def _load() -> Any:  # noqa: ANN401 - a module without types
     try:
         module = import_module("n5zarr.arrays._kernel")
-    except ImportError:  # not built: without a compiler, or on Windows
+    except ImportError:  # not built: no compiler, or Windows
         return None
     module.use(*addresses())
     return module
@@ -71,7 +71,7 @@ def can_do(dataset: OpenDataset) -> bool:
     if not is_compiled():
         reason = "the kernel is not built"
     elif view.n_parts is not None or view.is_scalar:
-        reason = "a block is not one array of numbers"
+        reason = "a block is not an array of numbers"
     elif not 0 < view.full_n_bytes <= REUSED:
         reason = f"a block has {view.full_n_bytes} bytes"
     else:
@@ -96,11 +96,11 @@ def read_box(
     start : tuple of int
         First element of the box, in the presented order.
     out : numpy.ndarray
-        Where its elements go: of the dataset's dtype in any byte order, not empty.
+        Receives the elements; has the dataset's dtype in any byte order, and is not empty.
     fill_value : number
-        What the elements of missing blocks are.
+        Value of the elements of missing blocks.
     n_workers : int
-        How many threads work at most, this one included.
+    Largest number of threads, including this one.
 
     Returns
     -------
@@ -162,9 +162,9 @@ def write_box(
     start : tuple of int
         First element of the box, in the presented order.
     value : numpy.ndarray
-        Its elements: of the dataset's dtype in any byte order, not empty.
+        Its elements; has the dataset's dtype in any byte order, and is not empty.
     fill_value : number
-        What the elements of missing blocks are.
+    Value of the elements of missing blocks.
     keep_empty : bool
         Whether to write blocks of only the fill value; else they are removed.
 
@@ -204,7 +204,7 @@ def write_box(
 
 
 def _directories(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> set[str]:
-    """Give the directories of the blocks of a box, and those above, up to the dataset's."""
+    """Return the directories of the blocks of a box, and those above, up to the dataset's."""
     sizes = zip(start, shape, dataset.view.chunk_shape, strict=True)
     ranges = [range(begin // size, (begin + n - 1) // size + 1) for begin, n, size in sizes]
     axes = from_presented(ranges, dataset.view.axis_order)[:-1]
@@ -218,12 +218,12 @@ def _directories(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int,
 def _decoder(
     compression: Compression, memory: Scratch
 ) -> Callable[[memoryview, int], BufferLike | None]:
-    """Give the function that decodes payloads for which the kernel has no library."""
+    """Return the function that decodes payloads for which the kernel has no library."""
     return _or_none(partial(decompress_reused, compression=compression, memory=memory))
 
 
 def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
-    """Turn N5Error into None: Python handles the block again, and raises where it should."""
+    """Turn N5Error into None: Python then handles the block again, and raises if needed."""
 
     def careful(*args: P.args, **kwargs: P.kwargs) -> Result | None:
         try:
@@ -235,7 +235,7 @@ def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result |
 
 
 def _most_packed(n_bytes: int) -> int:
-    """Give a size that payloads rarely exceed; larger ones are left to Python."""
+    """Return a size that payloads rarely exceed; larger ones are left to Python."""
     return n_bytes + n_bytes // 256 + 1024
 
 
@@ -256,7 +256,7 @@ def _kind(compression: Compression) -> int:
 def _first_arguments(
     dataset: OpenDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
 ) -> tuple[Any, ...]:
-    """Give the first arguments of both functions of the kernel; _kernel.c checks them."""
+    """Return the first arguments of both functions of the kernel; _kernel.c checks them."""
     view, attributes = dataset.view, dataset.view.dataset
     in_n5_order = array.T if view.axis_order == "C" else array
     begin = from_presented(start, view.axis_order)

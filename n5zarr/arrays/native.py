@@ -1,9 +1,9 @@
 """Find the C functions of the compression libraries for the compiled kernel.
 
 The packages ``deflate`` and ``numcodecs``, which the codec modules use, contain libdeflate, zstd
-and c-blosc; the kernel calls their functions without the interpreter. Where a package is built in
-such a way that its functions are hidden, their addresses are 0, and the kernel leaves datasets of
-this compression to Python.
+and c-blosc; the kernel calls their functions without the interpreter. If the build of a package
+hides its functions, their addresses are 0, and the kernel leaves datasets of this compression to
+Python.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Create zarr arrays and groups for nodes that n5zarr has read, without zarr's event loop.
 
-Their contents equal what zarr creates from the document that the store serves.
+Their contents equal those that zarr creates from the store's document.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = ["as_zarr", "kinds_below", "node_at", "nodes_below", "standard_codecs"
 
 
 def _shows_nodes(store: Store) -> TypeGuard[N5Store]:
-    """Whether a store shows the nodes of its container one by one, all as Zarr v3."""
+    """Whether a store presents each node of its container as one node of Zarr v3."""
     return isinstance(store, N5Store) and store.zarr_format == 3 and not store.coords
 
 
 def node_at(store: Store, path: str) -> AnyArray | Group | None:
-    """Open a node of a local container; None where there is none, or where zarr has to open it.
+    """Open a node of a local container; None if it is missing, or if zarr has to open it.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def node_at(store: Store, path: str) -> AnyArray | Group | None:
     Raises
     ------
     N5Error
-        The node is there, but broken or not supported.
+        The node exists, but is broken or not supported.
     """
     if not _shows_nodes(store) or store.storage.root is None:
         return None
@@ -65,12 +65,12 @@ def node_at(store: Store, path: str) -> AnyArray | Group | None:
 
 
 def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
-    """Make the array or group of a node that has just been read.
+    """Make the array or group of a node that was just read.
 
     Parameters
     ----------
     store : N5Store
-        Of the node; one that shows its nodes one by one.
+        The store of the node, which presents each node as one node.
     path : str
         Of the node, normalised.
     node : DatasetView or GroupAttributes
@@ -98,7 +98,7 @@ def standard_codecs(view: DatasetView) -> tuple[Codec, ...]:
     Raises
     ------
     N5AttributesError
-        Zarr makes no array of those in the record (``kind="compression"``).
+        Zarr cannot open an array with the recorded codecs (``kind="compression"``).
     """
     plain = replace(view, codecs="zarr", axis_order="C", zarr_format=3)
     codec_chain.check(plain)
@@ -110,14 +110,14 @@ def standard_codecs(view: DatasetView) -> tuple[Codec, ...]:
 def nodes_below(
     group: Group, max_depth: int | None
 ) -> Iterator[tuple[str, AnyArray | Group]] | None:
-    """Open all nodes below a group, each by one reading; None where zarr has to open them.
+    """Open all nodes below a group, reading each once; None if zarr has to open them.
 
     Parameters
     ----------
     group : zarr.Group
         The group.
     max_depth : int or None
-        How many levels further down; None for all.
+        Number of levels below the children; None for all.
 
     Yields
     ------
@@ -138,14 +138,14 @@ def kinds_below(group: Group, max_depth: int | None) -> Iterator[tuple[str, Node
     if max_depth is not None and max_depth < 0:  # zarr says what is wrong
         return None
     node = None if store.storage.has_stamps else store.container.memory.node(path)
-    node = node or store.node(path)  # others may have made it a dataset
+    node = node or store.node(path)  # another program may have turned it into a dataset
     return _below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
 
 
 def tree_of(
     group: Group, found: Iterator[tuple[str, AnyArray | Group]], *, max_nodes: int, plain: bool
 ) -> object:
-    """Show a group as zarr does, with nodes that have been found, of which the first are opened."""
+    """Return zarr's tree of a group, from nodes already read; open only the first ones."""
     first = list(islice(found, max_nodes + 1))
 
     class Known(zarr.AsyncGroup):
@@ -165,7 +165,7 @@ def _below(
         if isinstance(found.node, Unreadable):
             raise found.node.error
         if isinstance(found.node, Broken):
-            store.container.warn(f"left out of the listing: {found.node.error}")
+            store.container.warn(f"omitted from the listing: {found.node.error}")
         elif found.level and found.node is not None:
             yield found.path.removeprefix(path).lstrip("/"), found.node
 
@@ -184,5 +184,5 @@ def _metadata(document: dict[str, Any]) -> ArrayV3Metadata:
 
 @lru_cache(maxsize=256)
 def _parsed(document: str) -> ArrayV3Metadata:
-    """Parse a document; zarr takes longer for it than all the rest of an opening."""
+    """Parse a document; zarr takes longer for this than for the rest of an opening."""
     return ArrayV3Metadata.from_dict(json.loads(document))

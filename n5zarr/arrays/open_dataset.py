@@ -32,7 +32,7 @@ class OpenDataset(NamedTuple):
     path : str
         Path of the dataset in the container.
     view : DatasetView
-        How the dataset is presented.
+        The dataset as a Zarr array.
     """
 
     store: N5Store
@@ -50,11 +50,11 @@ class OpenDataset(NamedTuple):
 
     @property
     def durability(self) -> Durability:
-        """How blocks are written."""
+        """The way to write blocks."""
         return self.store.storage.durability
 
     def holds(self, chunk_shape: tuple[int, ...], dtype: np.dtype) -> bool:
-        """Whether an array has its chunks and elements: others may have replaced the dataset."""
+        """Whether the dataset, which may have been replaced, has an array's chunks and elements."""
         native = self.view.data_type.dtype.newbyteorder("=")
         return self.view.chunk_shape == chunk_shape and native == dtype.newbyteorder("=")
 
@@ -67,7 +67,7 @@ class OpenDataset(NamedTuple):
         return join(self.path, block_path(position))
 
     def in_grid(self, position: N5Tuple) -> bool:
-        """Whether the grid of the dataset has a position, at its present extent."""
+        """Whether the present grid of the dataset has a position."""
         return all(map(lt, position, self.view.grid))
 
     def extent(self, position: N5Tuple) -> N5Tuple:
@@ -76,7 +76,7 @@ class OpenDataset(NamedTuple):
         return block_extent(dataset.dimensions, dataset.block_size, position)
 
     def where(self, position: N5Tuple) -> str:
-        """Name container, dataset and block, for messages."""
+        """Return the name of a block for messages: container, dataset and position."""
         return self.store.container.chunks.block_name(self.path, position)
 
 
@@ -95,16 +95,16 @@ def dataset_at(
     store : N5Store
         The container.
     path : str
-        Path of the array, as the store shows it.
+        Path of the array in the store.
     zarr_format : {2, 3}
         Format of the array.
     anew : bool, optional
-        Whether to read the document again: others may have made the dataset larger.
+        Whether to read the document again: another program may have resized the dataset.
 
     Returns
     -------
     OpenDataset or None
-        None for an array that zarr's own way has to read or write.
+        None for an array that zarr itself has to read or write.
     """
     dataset = yield from store.dataset_of(path, zarr_format, anew=anew)
     return None if dataset is None else OpenDataset(store, *dataset)

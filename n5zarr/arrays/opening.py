@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["open_array", "open_group", "open_node"]
 
 
-def open_node(  # noqa: PLR0913 - what zarr's open takes, and what tensorstore's does
+def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorstore's
     store: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
@@ -239,7 +239,7 @@ def open_group(
 
 
 def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) -> AnyArray | Group:
-    """Open a node as zarr does, an existing one of a local container without zarr's event loop."""
+    """Open a node like zarr; avoid zarr's event loop for an existing node of a local container."""
     found = None
     if mode == "r":
         found = node_at(opened if opened.read_only else opened.with_read_only(read_only=True), node)
@@ -248,7 +248,7 @@ def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) 
     if found is not None:
         return found
     try:
-        if mode == "w-":  # with which `zarr.open` makes an array
+        if mode == "w-":  # `zarr.open` would create an array
             return zarr.open_group(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
         return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
     except (ArrayNotFoundError, GroupNotFoundError):
@@ -256,7 +256,7 @@ def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) 
 
 
 def _no_array(opened: N5Store, node: str, way: str) -> N5UnrepresentableError:
-    """Make the error of a group where an array is meant; name the arrays in it."""
+    """Make the error of a group in place of an array; name the arrays in it."""
     check_group(opened, node)
     below = datasets_below(opened, node) or "none"
     message = f"expected an array, got a group; arrays in it: {below}; {way}"

@@ -1,12 +1,11 @@
 """A codec pipeline that reads and writes the blocks of a dataset, many at a time.
 
 zarr asks its configured pipeline class for a pipeline for each array that it opens. Importing
-n5zarr makes :class:`N5CodecPipeline` that class unless another one is configured; with the
-environment variable ``N5ZARR_PIPELINE=0`` it does not. For arrays of an ``N5Store``, in every
-presentation, the blocks of a batch of chunks go to the compiled kernel, or are read from a server
-concurrently; no chunk is made for zarr's codecs to decode. For all other arrays the class gives
-zarr's default pipeline, as if it was not there. The logger of this module tells at DEBUG what is
-left to zarr's codecs, and why.
+n5zarr makes :class:`N5CodecPipeline` that class, unless another one is configured or the
+environment variable ``N5ZARR_PIPELINE`` is ``0``. For arrays of an ``N5Store``, with any options,
+the blocks of a batch of chunks go to the compiled kernel, or are read from a server concurrently,
+without making chunks for zarr's codecs. For all other arrays the class returns zarr's default
+pipeline. The logger of this module logs at DEBUG which blocks go to zarr's codecs, and why.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ __all__ = ["N5CodecPipeline", "make_default"]
 
 _log = logging.getLogger(__name__)
 
-_FEW_BYTES = 2**18  # up to this many are decoded on zarr's event loop, without a thread
+_FEW_BYTES = 2**18  # largest number to decode on zarr's event loop, without a thread
 _FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
 
 
@@ -86,19 +85,19 @@ class N5CodecPipeline(CodecPipeline):
         """The pipeline that zarr itself makes for the array.
 
         For blocks that are not ordinary, and for arrays whose chunks are not the elements of
-        blocks. Made when it is needed: it takes longer than opening the array.
+        blocks. Created on first use: this takes longer than opening the array.
         """
         return fused_pipeline(self.metadata)
 
     @cached_property
     def n_names(self) -> int:
-        """How many names the key of a chunk has after the path of the array."""
+        """Number of names in the key of a chunk after the path of the array."""
         return self.metadata.encode_chunk_key((0,) * len(self.metadata.shape)).count("/") + 1
 
     @classmethod
     @override
     def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: Store) -> Self:
-        # a store that does something of its own with chunks has to be asked for each
+        # a subclass with its own methods for chunks must get a call for each chunk
         if not isinstance(store, N5Store) or any(
             getattr(type(store), name, None) is not getattr(N5Store, name) for name in _METHODS
         ):
@@ -168,8 +167,8 @@ class N5CodecPipeline(CodecPipeline):
         if not is_local(dataset.store):
             results = await read_remote(reader, batch)
         elif _is_little(dataset, batch, out):
-            # costs less than handing the work to a thread; the loop must not wait for threads,
-            # where a finalizer may wait for the loop
+            # cheaper than passing the work to a thread; the loop must not wait for threads, since a
+            # finalizer in a thread may wait for the loop
             results = _read_local(reader, batch, 1)
         else:
             results = await asyncio.to_thread(_read_local, reader, batch, max_workers())
@@ -234,7 +233,7 @@ class N5CodecPipeline(CodecPipeline):
         transform = self.careful.sync_transform
         is_able = transform is not None and isinstance(value, cpu.NDBuffer)
         is_able = is_able and not any(item[0].read_only for item in batch[:1])
-        # zarr may think that a chunk at the end is complete, which others have made larger
+        # zarr may regard a chunk at the end as complete after another program has enlarged it
         parts = [item for item in batch if is_able and not _covers_chunk(item)]
         if transform is not None and parts:
             await update_chunks(transform, parts, value, drop_axes)
@@ -247,7 +246,7 @@ class N5CodecPipeline(CodecPipeline):
     async def _dataset(
         self, batch: Sequence[BatchItem], buffer: NDBuffer, *, to_write: bool = False
     ) -> OpenDataset | None:
-        """Return the dataset of a batch; None where zarr's own pipeline has to work."""
+        """Return the dataset of a batch; None if zarr's own pipeline has to handle it."""
         if not batch:
             return None
         store_path, spec = batch[0][:2]
@@ -268,7 +267,7 @@ class N5CodecPipeline(CodecPipeline):
         dtype = spec.dtype.to_native_dtype()
         if dataset is not None and dataset.holds(spec.shape, dtype):
             return dataset
-        _log.debug("%s: left to zarr's codecs: no block holds the elements as they are", store_path)
+        _log.debug("%s: left to zarr's codecs: blocks hold other elements", store_path)
         return None
 
 
@@ -276,14 +275,14 @@ _METHODS = ("get", "get_sync", "set", "set_sync", "delete", "delete_sync")
 
 
 def _covers_chunk(item: BatchItem) -> bool:
-    """Whether all of a full-size chunk is written."""
+    """Whether an item writes a whole full-size chunk."""
     _, spec, selection, _, is_complete = item
     sizes = [part.stop - part.start for part in selection if isinstance(part, slice)]
     return is_complete and sizes == list(spec.shape)
 
 
 def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> bool:
-    """Whether all blocks are written whole, even if others have made the dataset larger."""
+    """Whether all blocks are written whole, even if another program has enlarged the dataset."""
     block_size = dataset.view.dataset.block_size
     return all(
         item[4] and dataset.extent(dataset.position(item[0].path)) == block_size for item in batch
@@ -291,7 +290,7 @@ def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> b
 
 
 def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
-    """Whether reading takes less time than handing it to a thread."""
+    """Whether reading takes less time than passing it to a thread."""
     if isinstance(dataset.view.dataset.compression, Raw):
         return bool(math.prod(out.shape) * out.dtype.itemsize <= _FEW_RAW_BYTES)
     return len(batch) * dataset.view.full_n_bytes <= _FEW_BYTES
@@ -305,7 +304,7 @@ def _read_local(
     Returns
     -------
     list
-        For each item, whether its block is present; None for one that is left to zarr's own way.
+        For each item, whether its block is present; None for one that zarr has to read.
     """
     left = _read_box(reader, batch, n_workers)
     if left is None:
@@ -332,7 +331,7 @@ def _read_box(
         kernel cannot read it.
     """
     dataset = reader.dataset
-    # the kernel does not tell which blocks are missing
+    # the kernel does not report missing blocks
     if reader.drop_axes or not batch[0][1].config.read_missing_chunks:
         return None
     box = _box(dataset, batch, reader.out)
@@ -351,7 +350,7 @@ def _write_local(
     Returns
     -------
     list
-        The items that are left to zarr's own way.
+        The items that zarr has to write.
     """
     left = None if drop_axes else _write_box(writer, batch)
     if left is None:
@@ -377,7 +376,7 @@ def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] 
 
 
 def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) -> BatchBox | None:
-    """Return the box of a batch; None where the kernel cannot read into or write from an array."""
+    """Return the box of a batch; None if the kernel cannot read into or write from an array."""
     native = dataset.view.data_type.dtype.newbyteorder("=")
     if not kernel.can_do(dataset) or array.dtype.newbyteorder("=") != native:
         return None
@@ -385,7 +384,7 @@ def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) ->
 
 
 def make_default() -> None:
-    """Make the pipeline zarr's default, where nobody has configured another one."""
+    """Make the pipeline zarr's default, unless another one is configured."""
     is_on = os.environ.get("N5ZARR_PIPELINE", "1") != "0"
     if is_on and zarr.config.get("codec_pipeline.path") == default_pipeline_name():
         name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"

@@ -1,9 +1,9 @@
 """Read blocks in Python, one by one: the reference for the compiled kernel.
 
-What costs is the work in Python per block. So each file is read once, by its exact size; its header
-is compared instead of parsed; and its bytes are swapped while they are copied into the output. Each
-thread takes several blocks at once. Small uncompressed blocks get no threads, because those would
-only wait for each other on the interpreter's lock.
+The work in Python per block dominates the time. So each file is read once, by its exact size; its
+header is compared instead of parsed; and its bytes are swapped while they are copied into the
+output. Each thread takes several blocks at once. Small uncompressed blocks get no threads, since
+threads would only wait for each other on the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]
 
-_LOTS_PER_WORKER = 4  # few enough to cost nothing, enough to share the work evenly
+_LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
 _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
 
@@ -44,12 +44,12 @@ _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read al
 def read_blocks(
     reader: BlockReader, items: Sequence[BatchItem], n_workers: int
 ) -> list[GetResult | None]:
-    """Read blocks of local files into the output, on several threads where that is faster.
+    """Read blocks of local files into the output, on several threads if that is faster.
 
     Returns
     -------
     list
-        For each item, whether its block is present; None for one that is left to zarr's own way.
+        For each item, whether its block is present; None for one that zarr has to read.
     """
     return share_out(reader.read, items, n_workers if reader.is_worth_threads else 1)
 
@@ -57,7 +57,7 @@ def read_blocks(
 def share_out[Item, Result](
     work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
 ) -> list[Result]:
-    """Call a function with lots of items, on threads if there are several workers.
+    """Call a function with batches of items, on threads if there are several workers.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def share_out[Item, Result](
 
 
 class BlockReader:
-    """Decodes blocks of one dataset, and puts what is selected of them into an output.
+    """Decodes blocks of one dataset, and copies the selected elements into an output.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class BlockReader:
 
     @property
     def is_worth_threads(self) -> bool:
-        """Whether a block takes more work outside of the interpreter than a thread costs."""
+        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
         return not self.is_raw or self._n_bytes >= SMALL_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
@@ -137,14 +137,14 @@ class BlockReader:
         try:
             return self.put_block(item, position, stored, memory)
         except N5BlockError:
-            # perhaps half written, unnoticed: the time of the file is too coarse
+            # the file may be half written, unnoticed because its time is too coarse
             stored = files.read_reused(path, memory, settled=True)
             return self.put_block(item, position, stored, memory)
 
     def put_block(
         self, item: BatchItem, position: N5Tuple, stored: memoryview | None, memory: Scratch
     ) -> GetResult | None:
-        """Decode a block, and put what is selected of it into the output.
+        """Decode a block, and copy its selected elements into the output.
 
         Parameters
         ----------
@@ -153,8 +153,8 @@ class BlockReader:
         position : tuple of int
             Grid position of the block.
         stored : memoryview or None
-            The block, header first; None where it is missing: N5 spec, "File-system specification",
-            item 6.
+            The block, header first, or None if it is missing: N5 spec, "File-system
+            specification", item 6.
         memory : Scratch
             Memory to decode in.
 
@@ -178,7 +178,7 @@ class BlockReader:
         return None if part is None else self.put(item, part)
 
     def put(self, item: BatchItem, part: np.ndarray) -> GetResult:
-        """Put elements that are selected from a block into the output."""
+        """Copy selected elements of a block into the output."""
         self.out[item[3]] = part.squeeze(axis=self.drop_axes) if self.drop_axes else part
         return PRESENT
 
@@ -205,9 +205,9 @@ class BlockReader:
         return block.T if self._transposed else block
 
     def slab(self, item: BatchItem) -> Slab | None:
-        """Return the slab of a full-size uncompressed block that holds what is selected.
+        """Return the slab of a full-size uncompressed block that contains the selection.
 
-        None if that is more than half of the block.
+        None if the slab is more than half of the block.
         """
         selection = item[2]
         if not isinstance(selection, tuple):
@@ -228,7 +228,7 @@ class BlockReader:
         return Slab(start * row, (stop - start) * row, rest)
 
     def put_slab(self, item: BatchItem, slab: Slab, rows: BufferLike) -> GetResult:
-        """Put what is selected of a slab into the output."""
+        """Copy the selected elements of a slab into the output."""
         block = np.frombuffer(rows, self._data_type.dtype).reshape(-1, *self._shape_c[1:])
         return self.put(item, np.asarray(self._presented(block)[slab.selection]))
 
@@ -239,9 +239,9 @@ class Slab(NamedTuple):
     Parameters
     ----------
     offset, n_bytes : int
-        Where the rows are in the payload, in bytes.
+        Place of the rows in the payload, in bytes.
     selection : tuple
-        What is selected of the rows.
+        The selection in the rows.
     """
 
     offset: int
@@ -250,7 +250,7 @@ class Slab(NamedTuple):
 
 
 def _selects_the_same(selection: object, n: int, n_full: int) -> bool:
-    """Whether a selection from ``n_full`` elements only selects from the first ``n`` of them."""
+    """Whether a selection from ``n_full`` elements selects only from the first ``n``."""
     if n == n_full:
         return True
     if isinstance(selection, slice):

@@ -41,12 +41,12 @@ def write_blocks(
     drop_axes: tuple[int, ...],
     n_workers: int,
 ) -> list[BatchItem]:
-    """Write blocks of local files, on several threads where that is faster.
+    """Write blocks of local files, on several threads if that is faster.
 
     Returns
     -------
     list
-        The items that are left to zarr's own way.
+        The items that zarr has to write.
     """
     dataset = writer.dataset
     directory = dataset.directory
@@ -80,7 +80,7 @@ def _replace_block(
     parts: tuple[bytes, BufferLike] | None,
     check: Callable[[bytes], None] | None,
 ) -> bool:
-    """Replace or remove a whole block; False if it has outgrown what is known of the array."""
+    """Replace or remove a whole block; False if it has outgrown the known array."""
     try:
         if parts is None:
             file_writer.remove(path, check=check)
@@ -113,13 +113,13 @@ class BlockWriter:
 
     @property
     def is_worth_threads(self) -> bool:
-        """Whether a block takes more work outside of the interpreter than a thread costs."""
+        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
         return not self._is_raw or self._view.full_n_bytes >= SMALL_BLOCK
 
     def writes_whole(self, item: BatchItem, drop_axes: tuple[int, ...]) -> bool:
-        """Whether the value holds a whole block, so that nothing of it has to be read first.
+        """Whether the value has all elements of a block, so that no old ones need to be read.
 
-        zarr may think so of a block that others have made larger.
+        zarr may wrongly regard a block as complete after another program has enlarged it.
         """
         *_, value_selection, is_complete = item
         if drop_axes or not is_complete or not isinstance(value_selection, tuple):
@@ -127,7 +127,7 @@ class BlockWriter:
         runs = [part for part in value_selection if _is_run(part)]
         shape = self.value.shape
         if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
-            return False  # to be broadcast, or an error
+            return False  # needs broadcasting, or is an error
         extent = tuple(part.stop - part.start for part in runs)
         return extent == self._view.presented(
             self.dataset.extent(self.dataset.position(item[0].path))
@@ -163,12 +163,12 @@ class BlockWriter:
     def change(
         self, item: BatchItem, drop_axes: tuple[int, ...]
     ) -> Callable[[bytes | None], bytes | None]:
-        """Return a function from a block to the same block with a part of it written.
+        """Return a function that replaces a part of a block.
 
         Returns
         -------
         callable
-            Takes and returns a block, header first, or None for none.
+            Takes and returns a block, header first, or None for a missing block.
         """
         _, spec, selection, value_selection, is_complete = item
         position = self.dataset.position(item[0].path)
@@ -211,9 +211,9 @@ class BlockWriter:
         return change
 
     def check(self, position: N5Tuple) -> Callable[[bytes], None] | None:
-        """Return a function that raises if the block that begins so has outgrown the array.
+        """Return a function that raises if the block with this header has outgrown the array.
 
-        None for a full-size block, which none outgrows.
+        None for a full-size block, which cannot grow.
         """
         if self.dataset.extent(position) == self._attributes.block_size:
             return None
@@ -237,8 +237,8 @@ class BlockWriter:
     def _extent_now(self, position: N5Tuple, old: bytes | None) -> N5Tuple:
         """Return the extent of the part of a block that is inside the dataset, under its lock.
 
-        Where the block is larger than that, others may have resized the array since writing began,
-        and written more of the block: the document is read again.
+        If the block is larger, another program may have resized the array since writing began, and
+        written more of the block: then the document is read again.
         """
         dataset = self.dataset
         if old is not None and is_local(dataset.store) and self._is_outgrown(position, old):
@@ -247,7 +247,7 @@ class BlockWriter:
         return dataset.extent(position)
 
     def _presented(self, block: np.ndarray) -> np.ndarray:
-        """Convert a block in C order into one with the axes of the array, or back."""
+        """Convert a block between C order and the axes of the array, in either direction."""
         return block if self._view.axis_order == "C" else block.T
 
 
@@ -257,7 +257,7 @@ def _write_whole(key: str, encode: Callable[[], tuple[bytes, BufferLike] | None]
 
 
 def _write_part(key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
-    """Replace a block under a lock, so that other writers of other parts lose nothing."""
+    """Replace a block under a lock, so that writers of other parts lose nothing."""
     yield [Update(key, change)]
 
 

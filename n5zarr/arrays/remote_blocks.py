@@ -1,7 +1,7 @@
 """Read and write blocks that are not local files: on servers, in archives, in memory.
 
 Requests as many blocks at a time as the store allows, and decodes or encodes each in a thread at
-the same time. Only these blocks are in memory beside the output.
+the same time. Memory holds only these blocks and the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["each", "read_remote", "write_remote"]
 
-_SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than handing them to a thread
+_SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
 
 
@@ -33,7 +33,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
     Returns
     -------
     list
-        For each item, whether its block is present; None for one that is left to zarr's own way.
+        For each item, whether its block is present; None for one that zarr has to read.
     """
     dataset = reader.dataset
     takes_parts = dataset.view.full_n_bytes >= _SLAB_BLOCK and not dataset.store.storage.has_cache
@@ -69,7 +69,7 @@ def _put_block(
 async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) -> GetResult | None:
     """Read only the needed rows of a large uncompressed block.
 
-    None unless its header is that of a full-size block, and the rows are there.
+    None unless it has the header of a full-size block, and contains the rows.
     """
     dataset = reader.dataset
     slab = reader.slab(item)
@@ -77,7 +77,7 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
         return None
     key, header = dataset.key(position), dataset.view.full_header
     rows = len(header) + slab.offset, slab.n_bytes
-    # what follows a header of another size may be outside of the block, which is an error
+    # with a header of another size, the part may be outside the block, which is an error
     start, part = await asyncio.gather(
         dataset.store.run(_get(key, (0, len(header)))),
         dataset.store.run(_get(key, rows)),
@@ -98,7 +98,7 @@ async def write_remote(
     Returns
     -------
     list
-        The items that are left to zarr's own way.
+        The items that zarr has to write.
     """
     store = writer.dataset.store
     left: list[BatchItem] = []
@@ -121,7 +121,7 @@ def _get(key: str, part: tuple[int, int] | None = None) -> Steps[BufferLike | No
 
 
 async def each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
-    """Call a function with each number below ``n``, so many at a time; end with the first error."""
+    """Call a function with each number below ``n``, several at a time; stop at the first error."""
     numbers = iter(range(n))
 
     async def take() -> None:

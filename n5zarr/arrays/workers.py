@@ -3,7 +3,7 @@
 Why not ``concurrent.futures``: a signal handler or a finalizer may interrupt a thread anywhere, and
 read or write N5 itself. If it interrupts ``concurrent.futures`` while that holds a lock that is not
 re-entrant, it waits for ever. Here, tasks go through a ``SimpleQueue``, whose ``put`` is
-re-entrant, and no thread waits for a task that no other thread has begun.
+re-entrant, and a thread waits only for tasks that another thread has begun.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Task:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Run the task, unless it was called off."""
+        """Run the task, unless it was cancelled."""
         if not self._begun.acquire(blocking=False):
             return
         try:
@@ -41,7 +41,7 @@ class _Task:
             self._ended.release()
 
     def is_called_off(self) -> bool:
-        """Call the task off unless a thread has begun it; return whether it is called off."""
+        """Cancel the task unless a thread has begun it; return whether it is cancelled."""
         return self._begun.acquire(blocking=False)
 
     def wait(self) -> BaseException | None:
@@ -57,7 +57,7 @@ class _Threads:
         self.forget()
 
     def forget(self) -> None:
-        """Start with no threads, as in a forked process, which does not have its parent's."""
+        """Start without threads: a forked process does not have its parent's."""
         self._tasks: SimpleQueue[_Task] = SimpleQueue()
         self._n_started = 0
 
@@ -65,7 +65,7 @@ class _Threads:
         """Queue a task, and start another thread while there are fewer than ``n_threads``."""
         self._tasks.put(task)
         if self._n_started < n_threads:
-            with contextlib.suppress(RuntimeError):  # no thread can start: the others do the task
+            with contextlib.suppress(RuntimeError):  # no thread can start: the others run the task
                 threading.Thread(target=self._serve, name="n5zarr", daemon=True).start()
                 self._n_started += 1
 
@@ -89,8 +89,8 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     n_workers : int
         Number of threads, this one included.
     stop : callable
-        Removes the shares that are left. Called when this thread is done, also after an error or an
-        interruption, so that no thread works on after this function has returned.
+        Removes the remaining shares. Called when this thread is done, also after an error or an
+        interruption, so that no thread continues after this function has returned.
 
     Raises
     ------
@@ -117,5 +117,5 @@ def _result_of(task: _Task) -> BaseException | None:
     while True:
         try:
             return task.wait() or interruption
-        except BaseException as err:  # wait on: at most one share of work is left
+        except BaseException as err:  # keep waiting: at most one share of work is left
             interruption = err

@@ -80,7 +80,7 @@ class Placed:
 
     @property
     def name(self) -> str:
-        """Name of the variable: the last name of the path, followed by ``_`` if an axis has it."""
+        """Name of the variable: the last name of the path, with ``_`` if an axis has this name."""
         name = self.path.rpartition("/")[2] or "data"
         return f"{name}_" if name in self.dims and len(self.dims) > 1 else name
 
@@ -91,7 +91,7 @@ class Placed:
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """Attributes without those of the axes; ``registration`` if it turns or shears."""
+        """Attributes without those of the axes; with ``registration`` if it turns or shears."""
         rest = () if self.geometry is None else self.geometry.rest
         others = {
             key: value
@@ -132,7 +132,7 @@ class Layout:
 
     @property
     def agrees(self) -> bool:
-        """Whether dimensions of one name have one size and one set of positions in all datasets."""
+        """Whether dimensions of the same name have the same size and positions in all datasets."""
         sizes: dict[str, int] = {}
         axes: dict[str, Axis] = {}
         for placed in self.datasets.values():
@@ -188,7 +188,7 @@ def positions(axis: Axis, size: int, *, start: int = 0) -> npt.NDArray[np.float6
     numpy.ndarray
         float64, ``scale * index + translation`` in the unit of the axis.
     """
-    with np.errstate(over="ignore"):  # infinity is what a scale of 1e308 means
+    with np.errstate(over="ignore"):  # a scale of 1e308 gives infinity
         return np.arange(start, start + size, dtype=np.float64) * axis.scale + axis.translation
 
 
@@ -222,7 +222,7 @@ def read_placed(
     named_alike = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
     datasets = yield from nodes.datasets(named_alike)
     named = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
-    coordinates = {  # an image named like an axis is renamed, and none of them
+    coordinates = {  # excludes images named like an axis, which are renamed
         c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
     }
     return replace(placed, coordinates=coordinates)
@@ -231,7 +231,7 @@ def read_placed(
 def read_placed_by_each(
     nodes: Nodes, path: str, view: DatasetView, conventions: Sequence[str]
 ) -> Steps[dict[str, Placed]]:
-    """Read the axes of a dataset by each of some conventions alone, without coordinates.
+    """Read the axes of a dataset once for each of some conventions, without coordinates.
 
     See :func:`read_placed`; the documents around the dataset are read once.
     """
@@ -243,7 +243,7 @@ type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, View | No
 
 
 def _around(nodes: Nodes, path: str, description: Description | None = None) -> Steps[_Around]:
-    """Read what axes also depend on: the groups above, the level ``s0``, BigDataViewer's XML."""
+    """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
     above = yield from nodes.above(path)
     first = join(path.rpartition("/")[0], "s0")
     beside = yield from nodes.datasets([first] if path else [])
@@ -296,7 +296,7 @@ def read_layout(
 def _own_attributes(
     path: str, attributes: Mapping[str, JSON], *, has_geometry: bool
 ) -> dict[str, JSON]:
-    """Return attributes of a group without what describes the levels, which have it themselves."""
+    """Return attributes of a group without those that describe its levels."""
     left_out: set[str] = {"multiscales"} if has_geometry else set()
     if has_geometry and attributes.keys() >= LEVELS_KEYS:
         left_out |= LEVELS_KEYS
@@ -313,7 +313,7 @@ def _place(
     convention: str | None,
     bdv_view: View | None = None,
 ) -> Placed:
-    """Name and place the dimensions of a dataset from attributes that have been read."""
+    """Name and place the dimensions of a dataset, from attributes already read."""
     names = tuple(path.split("/")) if path else ()
     node = Node(
         path=names,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["grid_position_rows", "holds_blocks"]
 
-_DIRECTORIES = 1024  # whose blocks are in memory by name
+_DIRECTORIES = 1024  # directories whose block names are in memory at once
 
 
 def grid_position_rows(path: str, grid: N5Tuple) -> Steps[np.ndarray]:
@@ -61,7 +61,7 @@ def grid_position_rows(path: str, grid: N5Tuple) -> Steps[np.ndarray]:
 def _names_of_blocks(
     prefixes: Sequence[str], listings: Sequence[Sequence[Entry]], *, is_dir: bool = False
 ) -> Iterator[str]:
-    """Yield the paths of entries that may be blocks, or directories of blocks."""
+    """Yield the paths of entries that may be blocks or directories of blocks."""
     for prefix, entries in zip(prefixes, listings, strict=True):
         for entry in entries:
             if is_block_name(entry.name) and entry.is_dir in (None, is_dir):
@@ -69,7 +69,7 @@ def _names_of_blocks(
 
 
 def holds_blocks(path: str) -> Steps[bool]:
-    """Whether there are files below a node with the names of blocks."""
+    """Whether files with the names of blocks exist below a node."""
     folders = [path]
     while folders:
         listings = yield from list_each(folders)

@@ -1,4 +1,4 @@
-"""Find the block of a chunk, and tell whether a stored block has the expected size."""
+"""Locate the block of a chunk, and check whether a stored block has the expected size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BlockLocation(NamedTuple):
     key : str
         Key of the block in the container.
     in_grid : bool
-        Whether the grid of the dataset has this position, at its present extent.
+        Whether the present grid of the dataset has this position.
     """
 
     path: str
@@ -46,7 +46,7 @@ class BlockLocation(NamedTuple):
 
     @classmethod
     def of(cls, chunk: ChunkKey, view: DatasetView | None) -> Self | None:
-        """Find the block of a chunk; None if there is no such array, or its rank differs."""
+        """Locate the block of a chunk; None if the array is missing or its rank differs."""
         if view is None:
             return None
         if view.zarr_format != chunk.zarr_format:
@@ -71,7 +71,7 @@ class BlockLocation(NamedTuple):
 
     @property
     def chunk_extent(self) -> N5Tuple | None:
-        """Extent of the chunk in elements, N5 order; None where all have the size of a block."""
+        """Extent of the chunk in elements, N5 order; None if all chunks have the block size."""
         return self.extent if self.view.truncated else None
 
     @property
@@ -88,7 +88,7 @@ class BlockLocation(NamedTuple):
         return BlockHeader.from_bytes(block).block_shape in sizes
 
     def may_be_incomplete(self, block: memoryview) -> bool:
-        """Whether the end of a block may be missing that is passed on without being decoded."""
+        """Whether the end of a block may be missing, if it is passed on without decoding."""
         if not self.view.whole_blocks:
             return False
         try:

@@ -2,7 +2,7 @@
 
 Each function is a generator of requests, see :mod:`n5zarr.storage.requests`. A full-size block
 without its header is a chunk; `zarr_view.chunks` makes all other chunks, through `codec_chain` if
-an array was created with codecs of its own.
+the array has codecs that N5 lacks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Chunks:
     # ------------------------------------------------------------------ datasets
 
     def dataset(self, path: str) -> Steps[DatasetView | None]:
-        """Return the dataset of a chunk; read it if it is unknown or others wrote its document.
+        """Return the dataset of a chunk; read it if it is unknown or its document has changed.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Chunks:
         return known.node
 
     def dataset_anew(self, path: str) -> Steps[DatasetView | None]:
-        """Read the dataset of a chunk again: others may have created or resized it.
+        """Read the dataset of a chunk again: another program may have created or resized it.
 
         Raises
         ------
@@ -111,12 +111,12 @@ class Chunks:
         path : str
             Path of the node.
         expected : node, optional
-            The node as it was; a dataset must still have the same elements and blocks.
+            The known node; a dataset must still have the same elements and blocks.
 
         Raises
         ------
         N5Error
-            The node is broken or not supported, or not as expected (``kind="changed"``).
+            The node is broken or not supported, or differs from ``expected`` (``kind="changed"``).
         """
         stamp = None
         if self.has_stamps:
@@ -136,7 +136,7 @@ class Chunks:
         if (before.type_name, before.block_size) == (now.type_name, now.block_size):
             return
         message = (
-            "the dataset has been replaced by another one since it was opened: expected "
+            "another program has replaced the dataset since it was opened: expected "
             f"{before.type_name} in blocks {before.block_size}, got {now.type_name} in blocks "
             f"{now.block_size}; open it again"
         )
@@ -145,7 +145,7 @@ class Chunks:
     # ------------------------------------------------------------------ reading
 
     def read(self, chunk: ChunkKey, *, is_copied: bool = False) -> Steps[BufferLike | None]:
-        """Read a chunk; None where there is no block.
+        """Read a chunk; return None if it has no block.
 
         N5 spec, "File-system specification", item 6: datasets are sparse.
 
@@ -154,7 +154,7 @@ class Chunks:
         chunk : ChunkKey
             The chunk.
         is_copied : bool, optional
-            Whether nobody here decodes it, so that what it decodes to is not bounded.
+            Whether the chunk is only copied, not decoded, so that its decoded size needs no limit.
 
         Raises
         ------
@@ -165,10 +165,10 @@ class Chunks:
         if location is None:
             return None
         chunk_of = partial(self._chunk, location=location, is_copied=is_copied)
-        # a block that is being written may be incomplete; Zarr's codecs would notice it too late
+        # a block may be incomplete during a write; Zarr's codecs would notice it too late
         settled = not detects_incomplete(location.view.dataset.compression)
         (block,) = yield [Get(location.key, settled=settled)]
-        # only local files, which have stamps, can be waited for: elsewhere it would be read in vain
+        # only local files, which have stamps, support waiting: elsewhere a second read is useless
         if block is not None and not settled and self.has_stamps:
             try:
                 if not location.may_be_incomplete(memoryview(block)):
@@ -179,17 +179,17 @@ class Chunks:
         return None if block is None else (yield from chunk_of(memoryview(block)))
 
     def _location_to_read(self, chunk: ChunkKey) -> Steps[BlockLocation | None]:
-        """Find the block of a chunk; None if there is no such chunk in the grid of an array."""
+        """Locate the block of a chunk; None if no array has this chunk in its grid."""
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is not None and not location.in_grid and not self.has_stamps:
-            # who asks for it knows a larger array than this store object has read last
+            # the caller knows a larger array than this store object has read last
             location = BlockLocation.of(chunk, (yield from self.dataset_anew(chunk.path)))
         return location if location is not None and location.in_grid else None
 
     def _chunk(
         self, block: memoryview, *, location: BlockLocation, is_copied: bool
     ) -> Steps[BufferLike]:
-        """Take the chunk out of the block, or make it."""
+        """Return the chunk: a part of the block, or made from it."""
         try:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
@@ -207,7 +207,7 @@ class Chunks:
         return made
 
     def _is_bounded(self, chunk: memoryview, location: BlockLocation) -> Steps[bool]:
-        """Whether Zarr's codecs make little more of a chunk than its elements."""
+        """Whether Zarr's codecs expand a chunk to little more than its elements."""
         view, dataset = location.view, location.view.dataset
         if not view.passes_payloads:
             return True
@@ -225,9 +225,9 @@ class Chunks:
         if not dataset.has_block_size:
             shape = BlockHeader.from_bytes(block).block_shape
             message = (
-                f"{location.path or '/'}: has no blockSize and is taken for one block of "
-                f"{dataset.dimensions}, but holds one of {shape}: missing elements read as "
-                "the fill value; add the blockSize that the dataset was written with"
+                f"{location.path or '/'}: blockSize is missing: expected one block of "
+                f"{dataset.dimensions}, got one of {shape}; missing elements read as the fill "
+                "value; add the blockSize with which the dataset was written"
             )
             yield [Warn(message)]
 
@@ -246,7 +246,7 @@ class Chunks:
         return shard
 
     def check(self, chunk: ChunkKey) -> Steps[None]:
-        """Decode the block of a chunk, which Zarr's codecs have refused without naming it.
+        """Decode the block of a chunk that Zarr's codecs refused, to get an error that names it.
 
         Raises
         ------
@@ -283,11 +283,11 @@ class Chunks:
         Raises
         ------
         N5UnrepresentableError
-            There is no such array, or no such chunk in its grid (``kind="path"``).
+            The array does not exist, or its grid has no such chunk (``kind="path"``).
         N5UnsupportedError
             The array can only be read.
         N5Error
-            The array has been replaced by another one (``kind="changed"``).
+            Another program has replaced the array (``kind="changed"``).
         """
         location = yield from self._location_to_write(chunk)
         try:
@@ -301,14 +301,14 @@ class Chunks:
     def update(
         self, chunk: ChunkKey, change: Callable[[bytes | None], bytes | None]
     ) -> Steps[None]:
-        """Replace a chunk by a function of it, under the lock of its block where there are locks.
+        """Replace a chunk by a function of it, under the lock of its block if storage has locks.
 
         Parameters
         ----------
         chunk : ChunkKey
             The chunk.
         change : callable
-            Takes and returns the bytes of the chunk, or None for none.
+            Takes and returns the bytes of the chunk, or None for a missing chunk.
 
         Raises
         ------
@@ -334,23 +334,23 @@ class Chunks:
         return bytes(self._make_chunk(block, location) if part is None else block[part])
 
     def _location_to_write(self, chunk: ChunkKey) -> Steps[BlockLocation]:
-        """Find the block of a chunk that will be written.
+        """Locate the block of a chunk to be written.
 
         Raises
         ------
         N5UnrepresentableError
-            There is no such array, or no such chunk in its grid (``kind="path"``).
+            The array does not exist, or its grid has no such chunk (``kind="path"``).
         """
         location = self.location(chunk)
         if location is not None and location.is_full:
             view = yield from self.dataset(chunk.path)
-        else:  # others may have created or resized the dataset
+        else:  # another program may have created or resized the dataset
             view = yield from self.dataset_anew(chunk.path)
         if location is None or view is not location.view:
             location = BlockLocation.of(chunk, view)
         if location is None or not location.in_grid:
-            grid = "there is no such array" if view is None else f"its grid is {view.grid}"
-            message = f"chunk {chunk.coords}: expected a chunk of an array, but {grid}"
+            grid = "there is no array" if view is None else f"the grid is {view.grid}"
+            message = f"chunk {chunk.coords}: expected the chunk of an array, but {grid}"
             raise N5UnrepresentableError(message, kind="path")
         return location
 
@@ -363,15 +363,15 @@ class Chunks:
 
     def remove(self, chunk: ChunkKey) -> Steps[None]:
         """Remove the block of a chunk, if there is one."""
-        # a block outside of the grid too: zarr shrinks an array before it removes its chunks
+        # also a block outside the grid: zarr shrinks an array before it removes its chunks
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is not None:
             yield [Remove(location.key)]
 
     def location(self, chunk: ChunkKey) -> BlockLocation | None:
-        """Find the block of a chunk; None if its dataset has not been read, or has another rank."""
+        """Locate the block of a chunk; None if its dataset is unread, or has another rank."""
         return BlockLocation.of(chunk, self.memory.dataset(chunk.path))
 
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
-        """Name container, dataset and block, for messages."""
+        """Return the name of a block for messages: container, dataset and position."""
         return f"{self.name}: {path or '/'}: block {block_path(grid_position)}"

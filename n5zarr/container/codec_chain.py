@@ -1,7 +1,7 @@
 """Decode and encode chunks with any chain of codecs, through zarr's own codecs.
 
-An array that zarr created with codecs that N5 does not have goes on writing its chunks with them.
-Here these chunks become arrays, from which blocks are made, and arrays become such chunks.
+An array that zarr created with codecs that N5 lacks continues to write its chunks with them. This
+module decodes these chunks to arrays, which become blocks, and encodes arrays to such chunks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ __all__ = ["check", "decode", "encode"]
 
 
 def check(view: DatasetView) -> None:
-    """Raise if the record of a dataset has codecs, or other members, of which zarr makes no array.
-
-    Also if the codecs cost too much.
+    """Raise if zarr cannot open an array with the record of a dataset, or its codecs cost too much.
 
     Raises
     ------
     N5AttributesError
-        It has (``kind="compression"``).
+    The record has such members (``kind="compression"``).
     """
     record = view.record
     if view.given is None and (record.codecs is not None or record.v2 or record.extra):
@@ -50,7 +48,7 @@ def _check(document: str) -> None:
         with warnings.catch_warnings(action="ignore"):  # zarr warns when it opens the array
             check_codecs(json.loads(document))
     except REFUSALS as err:
-        message = f"expected the codecs of an array, of which zarr says: {str(err)[:200]}"
+        message = f"expected codecs that zarr accepts, got the error: {str(err)[:200]}"
         raise N5AttributesError([Problem((ZARR_KEY,), message, "compression")]) from err
 
 
@@ -62,7 +60,7 @@ def _codecs(document: str) -> ChunkCodecs:
 def _refused(document: str, err: Exception) -> N5UnsupportedError:
     members = json.loads(document)
     codecs = members.get("codecs") or [members.get("filters"), members.get("compressor")]
-    message = f"codecs {codecs!r:.200}: zarr runs them and says: {str(err)[:200] or repr(err)}"
+    message = f"codecs {codecs!r:.200}: zarr's error: {str(err)[:200] or repr(err)}"
     return N5UnsupportedError(message, kind="compression")
 
 

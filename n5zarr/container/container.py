@@ -1,4 +1,4 @@
-"""Present a container as a hierarchy of Zarr: what each key means, and which flow answers it."""
+"""Present a container as a hierarchy of Zarr: the meaning of each key, and the flow for it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ __all__ = ["Container", "KeyReader"]
 
 
 class KeyReader(Protocol):
-    """What a store needs to serve keys: a container as it is, or with its axes as coordinates."""
+    """The keys that a store serves: of a container as it is, or with its axes as coordinates."""
 
     shows_consolidated: bool
-    """Whether consolidated metadata are looked for."""
+    """Whether readers look for consolidated metadata."""
 
     def read(self, key: str) -> Steps[BufferLike | None]:
         """Read a document, a chunk, or another file in a group."""
@@ -66,7 +66,7 @@ class KeyReader(Protocol):
         ...
 
     def keys_below(self, path: str) -> Iterable[Steps[Sequence[str]]]:
-        """Give flows that each return the next keys in a directory; ``""`` is the root."""
+        """Return flows that each return the next keys in a directory; ``""`` is the root."""
         ...
 
 
@@ -87,7 +87,7 @@ class Container:
     memory : Memory, optional
         The memory of the store object; a new one by default.
     read_only : bool, optional
-        Whether nothing is written, so that what Zarr has read need not be remembered.
+        Whether nothing is written, so that documents read by Zarr need not be remembered.
     """
 
     shows_consolidated = True
@@ -117,7 +117,7 @@ class Container:
         Raises
         ------
         N5Error
-            The node or block is there, but broken or not supported.
+            The node or block exists, but is broken or not supported.
         """
         parsed = self.hierarchy.parse_key(key)
         try:
@@ -139,13 +139,13 @@ class Container:
         return (yield from self.document(key, node))
 
     def document(self, key: MetadataKey, node: Node | None) -> Steps[bytes | None]:
-        """Make a document of a node that has just been read; None if it has no such document.
+        """Make a document of a node that was just read; None if the node has no such document.
 
-        It is remembered: Zarr's next change starts from it.
+        Remembers it: Zarr's next change starts from it.
         """
         document = yield from self.hierarchy.served(key, node)
         if document is None:
-            # Zarr's next change starts from an empty document: others may be making the node now
+            # Zarr's next change starts from an empty document: others may be creating the node
             self._remember_served(key, b"{}")
             return None
         value = json.dumps(document).encode()
@@ -174,18 +174,18 @@ class Container:
             raise self._located(err, parsed.path if parsed else key) from err.__cause__
 
     def check_chunk(self, key: str) -> Steps[None]:
-        """Raise an error that names it if the block of a chunk is damaged."""
+        """Raise an error that names the block if the block of a chunk is damaged."""
         parsed = self.hierarchy.parse_key(key)
         if isinstance(parsed, ChunkKey):
             yield from self.chunks.check(parsed)
 
     def _may_be_a_file(self, chunk: ChunkKey) -> bool:
-        """Whether a key may be that of a file in a group, which is called like a chunk of v2."""
+        """Whether a key may be that of a file in a group that has the name of a chunk of v2."""
         is_v2 = self.options.zarr_format is None and chunk.zarr_format == 2
         return is_v2 and isinstance(self.memory.node(chunk.path), GroupAttributes)
 
     def node(self, path: str) -> Steps[Node | None]:
-        """Read the node at a path, anew.
+        """Read the node at a path again, not from memory.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Container:
         Raises
         ------
         N5Error
-            The node is there, but broken or not supported.
+            The node exists, but is broken or not supported.
         """
         return (yield from self._locating(self.chunks.node_anew(path), path))
 
@@ -216,12 +216,12 @@ class Container:
         zarr_format : {2, 3}
             Format of the array.
         anew : bool, optional
-            Whether to read the document again: others may have resized the dataset.
+            Whether to read the document again: another program may have resized the dataset.
 
         Returns
         -------
         str, DatasetView or None
-            Path of the dataset, and view; None if its blocks hold something else.
+            Path of the dataset, and view; None if its blocks hold other elements.
         """
         steps = self.chunks.dataset_anew if anew else self.chunks.dataset
         view = yield from self._locating(steps(path), path)
@@ -257,9 +257,9 @@ class Container:
     def write(self, key: str, value: memoryview, *, only_new: bool = False) -> Steps[None]:
         """Write a document or a chunk.
 
-        A document becomes a change of ``attributes.json``: what Zarr changed since this container
-        served the document is applied to what is there now. A chunk becomes a block, truncated at
-        the end of an axis.
+        A document becomes a change of ``attributes.json``: Zarr's changes since this container
+        served the document are applied to the document on disk. A chunk becomes a block, truncated
+        at the end of an axis.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class Container:
         N5UnsupportedError
             The array can only be read.
         N5Error
-            The array has been replaced by another one (``kind="changed"``).
+            Another program has replaced the array (``kind="changed"``).
         """
         parsed = self.hierarchy.parse_key(key)
         if parsed is None:
@@ -292,7 +292,7 @@ class Container:
         if isinstance(parsed, ChunkKey):
             steps = self.chunks.write(parsed, value)
         else:
-            # now, not when storage gets to it: others may write through this container meanwhile
+            # take it now, not when storage runs: other tasks may write through this container
             if self._is_of_other_format(parsed):
                 self.memory.served.setdefault(parsed, b"{}")  # for Zarr, it does not exist
             served = self.memory.served.get(parsed)
@@ -330,7 +330,7 @@ class Container:
         self, key: str, parsed: ChunkKey | MetadataKey, steps: Steps[None]
     ) -> Steps[None]:
         if self.options.zarr_format is None and isinstance(parsed, MetadataKey):
-            # the groups that Zarr makes above a new node must not change the format of others
+            # groups that Zarr creates above a new node must not change the format of other nodes
             exists = (yield from self.node(parsed.path)) is not None
         else:
             exists = yield from self.exists(key)
@@ -362,7 +362,7 @@ class Container:
         self.memory.served[key] = _without_consolidated(document, value)
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:
-        """Whether the node of a document was shown in the other format when it was last read."""
+        """Whether the node of a document had the other format when it was last read."""
         if self.options.zarr_format is not None:
             return False
         known = self.memory.node(key.path)
@@ -386,7 +386,7 @@ class Container:
         self.memory.forget_document(key)
 
     def delete_dir(self, path: str) -> Steps[None]:
-        """Remove a node with all below it, or the chunks of an array below a path."""
+        """Remove a node and everything below it, or the chunks of an array below a path."""
         self.memory.listed.clear()
         try:
             exists = (yield from self.nodes.node(path)) is not None
@@ -399,7 +399,7 @@ class Container:
             for flow in self.keys_below(path):
                 for key in (yield from flow):
                     yield from self.delete(key)
-        self.memory.forget(path)  # also what others have removed
+        self.memory.forget(path)  # also nodes that other programs have removed
 
     # ------------------------------------------------------------------ messages
 
@@ -444,7 +444,7 @@ class Container:
 
 
 def _without_consolidated(document: Mapping[str, JSON], value: bytes) -> bytes:
-    """Return a document without the metadata of the nodes below; only a mark of them is kept."""
+    """Return a document without the metadata of the nodes below, but with a mark of them."""
     if document.get("consolidated_metadata") is None:
         return value
     return json.dumps({**document, "consolidated_metadata": True}).encode()

@@ -2,7 +2,7 @@
 
 xarray opens each group as a Dataset. So here
 
-- each dataset is a group with one array of its own name: its path always opens;
+- each dataset is a group with one array of the same name: its path always opens;
 - only a group that xarray wrote as one Dataset holds its datasets as arrays.
 
 One-dimensional arrays beside these hold the positions along their axes. They are computed when they
@@ -47,7 +47,7 @@ __all__ = [
 
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
 LONGEST_AXIS = 2**27
-"""Positions of which xarray may hold all in memory; it makes those of a longer axis when asked."""
+"""Largest number of positions that xarray may load; it computes those of longer axes on demand."""
 # units that xarray decodes as lengths of time; it does not decode the singular
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
@@ -62,7 +62,7 @@ class Coordinate:
 
     @property
     def unit(self) -> str | None:
-        """The unit as xarray leaves it; None if there is none."""
+        """The unit, if xarray does not decode it as dates; None without a unit."""
         unit = self.axis.unit
         if unit in _TIME:
             return unit[:-1]
@@ -94,7 +94,7 @@ class Coordinate:
         return min(self.size, 1) if self.axis.labels is not None else -(-self.size // _CHUNK)
 
     def chunk(self, number: int, size: int = _CHUNK) -> bytes:
-        """Return the positions of one chunk, which has ``size`` of them; labels have one chunk."""
+        """Return the ``size`` positions of one chunk; labels have one chunk."""
         if self.axis.labels is not None:
             return bytes(VLenUTF8().encode(np.array(self.axis.labels, object)))
         values = positions(self.axis, size, start=number * size)
@@ -119,11 +119,11 @@ class CoordsView:
     Parameters
     ----------
     container : Container
-        The container as it is, with standard Zarr v3. The members of groups are kept in its memory,
-        and read anew with the document of the group.
+        The container, presented as standard Zarr v3. Its memory keeps the members of groups, which
+        are read again with the document of the group.
     """
 
-    shows_consolidated = False  # xarray would warn that there are no consolidated metadata
+    shows_consolidated = False  # xarray would warn about missing consolidated metadata
 
     def __init__(self, container: Container) -> None:
         self.container = container
@@ -150,7 +150,7 @@ class CoordsView:
         return None
 
     def exists(self, key: str) -> Steps[bool]:
-        """Whether there is a document or a chunk."""
+        """Whether a document or a chunk exists."""
         match parse_key(key, 3):
             case MetadataKey(path=path):
                 return (yield from each_once(self._document(path))) is not None
@@ -184,7 +184,7 @@ class CoordsView:
         return sorted((yield from names_below(self.keys_below(path), path)))
 
     def keys_below(self, path: str) -> Sequence[Steps[Sequence[str]]]:
-        """Give one flow that returns every key in a directory."""
+        """Return one flow that returns every key in a directory."""
         return [self._keys_below(path)]
 
     def _keys_below(self, path: str) -> Steps[Sequence[str]]:
@@ -213,7 +213,7 @@ class CoordsView:
         path = normalize_path(path)
         document = yield from self._known_document(path)
         above = path.rpartition("/")[0]
-        if document is None and path and above in self._groups:  # others may have made the node
+        if document is None and path and above in self._groups:  # others may have created it
             self._groups.pop(above, None)
             document = yield from self._known_document(path)
         return document
@@ -222,7 +222,7 @@ class CoordsView:
         node = None
         if path.rpartition("/")[0] not in self._groups:
             node = yield from self.container.node(path)
-        # a group is a group, whatever is beside it: the group above need not be read
+        # other nodes do not change what a group is: the group above need not be read
         is_group = isinstance(node, GroupAttributes)
         member = None if is_group else (yield from self._member(path))
         if isinstance(member, Coordinate):
@@ -243,13 +243,13 @@ class CoordsView:
         return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
 
     def _member(self, path: str) -> Steps[Member]:
-        """Find the array at a path; None if there is no array."""
+        """Return the array at a path, or None."""
         above, _, name = path.rpartition("/")
         members = (yield from self._members(above)) if path else None
         return None if members is None else members.get(name)
 
     def _members(self, path: str) -> Steps[dict[str, Member] | None]:
-        """Find the members of a group; None if there is no such group."""
+        """Return the members of a group, or None if the group does not exist."""
         group = yield from self._group(path)
         return None if group is None else group.members
 
@@ -289,7 +289,7 @@ def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
 
 
 def members_alone(placed: Placed) -> Steps[dict[str, Member]]:
-    """Return the array and coordinates of a dataset that is a group of its own."""
+    """Return the array and coordinates of a dataset that is presented as a group."""
     members: dict[str, Member] = {p.name: p for p in (placed, *placed.coordinates.values())}
     sizes = placed.sizes
     axes = {dim: (axis, sizes[dim]) for dim, axis in placed.axes.items()}
@@ -304,8 +304,8 @@ def add_coordinates(
     for dim, (axis, size) in axes.items():
         if size > LONGEST_AXIS and dim not in members:
             message = (
-                f"{dim!r} has {size} positions, all of which xarray would load: it gets no "
-                "coordinate; xr.open_dataset(..., engine='n5', lazy_coords=True) needs no memory"
+                f"{dim!r} gets no coordinate: xarray would load all of its {size} positions; use "
+                "xr.open_dataset(..., engine='n5', lazy_coords=True), which needs no memory"
             )
             yield [Warn(message)]
         else:

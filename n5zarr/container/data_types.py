@@ -36,7 +36,7 @@ def element_of_v3(data_type: JSON, fill_value: JSON) -> Element:
     Raises
     ------
     N5UnrepresentableError
-        zarr does not know the data type, or the fill value is not a value of it.
+        zarr does not know the data type, or the fill value does not have this type.
     """
     return _element(_parse(data_type, 3), fill_value, 3)
 
@@ -67,11 +67,11 @@ def v2_fill(data_type: JSON, fill_value: JSON, v2_dtype: JSON) -> JSON:
 
 
 def default_fill(data_type: JSON) -> JSON:
-    """Return the default fill value of a data type, as a ``zarr.json`` has it."""
+    """Return the default fill value of a data type, in the form of a ``zarr.json``."""
     zdtype = _parse(data_type, 3)
     try:
         return _form(zdtype, zdtype.default_scalar())[1]
-    except REFUSALS as err:  # zarr writes none of a field without a name, or of objects
+    except REFUSALS as err:  # zarr has no default for fields without a name and for objects
         message = f"data type: expected one with a default fill value, got {data_type!r:.80}"
         raise N5UnrepresentableError(message, kind="data-type") from err
 
@@ -84,7 +84,7 @@ def type_of_numpy(dtype: np.dtype) -> tuple[JSON, JSON]:
 def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
     """Return a data type and a scalar of it as members of a ``zarr.json``."""
     if zdtype.to_native_dtype().kind in "SVO":
-        # what is shown as v2 need not have a specification in v3
+        # an array presented as v2 needs no specification in v3
         with warnings.catch_warnings(action="ignore", category=UnstableSpecificationWarning):
             data_type = zdtype.to_json(zarr_format=3)
     else:
@@ -96,7 +96,7 @@ def _form(zdtype: ZDType, scalar: object) -> tuple[JSON, JSON]:
 def _parse(data_type: object, zarr_format: ZarrFormat) -> ZDType:
     try:
         zdtype = parse_dtype(data_type, zarr_format=zarr_format)  # type: ignore[arg-type]
-        # numpy refuses fields of the same name, and texts that are too long
+        # numpy refuses duplicate field names, and texts that are too long
         zdtype.to_native_dtype(), zdtype.default_scalar()
     except REFUSALS as err:
         message = f"data type: expected one that zarr knows, got {data_type!r:.80}"
@@ -113,7 +113,7 @@ def _v2_type(document: Mapping[str, Any]) -> ZDType:
 
 def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object:
     scalar: object
-    if fill_value is None:  # v2: for null zarr uses the default, which is 0 for numbers
+    if fill_value is None:  # v2: for null, zarr uses the default, 0 for numbers
         scalar = zdtype.default_scalar()
         return scalar
     try:

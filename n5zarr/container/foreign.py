@@ -1,4 +1,4 @@
-"""Tell whether a directory without a document belongs to N5, or to a Zarr hierarchy."""
+"""Decide whether a directory without a document belongs to N5 or to a Zarr hierarchy."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["INCOMPLETE_JSON", "check_n5", "holds_nodes"]
 INCOMPLETE_JSON = "n5zarr-incomplete.json"
 """The file in a destination of :mod:`n5zarr.tools.jobs` that is still being written."""
 
-_AT_A_TIME = 64  # listings that are asked for together
-_LISTINGS = 1000  # in which documents of N5 are looked for below a node of Zarr
+_AT_A_TIME = 64  # listings in one batch
+_LISTINGS = 1000  # largest number of listings in the search for N5 documents below a Zarr node
 
 
 def holds_nodes() -> Steps[bool]:
-    """Whether a root without document has nodes; files, and directories of files, are none.
+    """Whether a root without document has nodes; files and directories of files do not count.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def holds_nodes() -> Steps[bool]:
 
 
 def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
-    """Check that a directory without ``attributes.json`` is no node of Zarr.
+    """Raise if a directory without ``attributes.json`` is a node of Zarr.
 
     zarr-n5 writes documents of Zarr beside N5's, and tensorstore writes no document for groups: a
     directory with documents of N5 below it is a group.
@@ -54,19 +54,19 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     path : str
         The directory.
     entries : sequence of Entry
-        What is in it.
+        Its entries.
 
     Raises
     ------
     N5FormatError
-        It is a node of Zarr, or the result of an interrupted run (``kind="foreign"``).
+        The directory is a node of Zarr, or the result of an interrupted run (``kind="foreign"``).
     """
     names = {entry.name for entry in entries}
     if INCOMPLETE_JSON in names:
         message = (
-            "expected N5, got the incomplete result of an interrupted run, of which "
-            f"{INCOMPLETE_JSON} tells; repeat its command (convert, pyramid: with --resume) to "
-            "finish it and remove its unfinished files, or with --overwrite to begin anew"
+            "expected N5, got the incomplete result of an interrupted run (it has "
+            f"{INCOMPLETE_JSON}); repeat its command (convert, pyramid: with --resume) to finish "
+            "it and remove its unfinished files, or with --overwrite to start again"
         )
         raise N5FormatError(message, kind="foreign")
     if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):
@@ -79,7 +79,7 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
 
 
 def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
-    """Whether documents of N5 are below a directory, as far as :data:`_LISTINGS` tell it."""
+    """Whether at most :data:`_LISTINGS` listings find documents of N5 below a directory."""
     below = _below(path, entries)
     n_listed = 0
     while below and n_listed < _LISTINGS:
@@ -94,9 +94,9 @@ def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
 
 
 def _below(path: str, entries: Sequence[Entry]) -> list[str]:
-    """Return the directories in one; of those that may be of Zarr's chunks, which are alike, one.
+    """Return the subdirectories of a directory; of possible Zarr chunk directories, only one.
 
-    Chunks are in directories named by numbers, in one that is no group.
+    Chunks are in directories named by numbers, inside a directory that is no group.
     """
     names = _directories(entries)
     is_group = any(entry.name in ("zarr.json", ".zgroup") for entry in entries)

@@ -1,9 +1,9 @@
 """Find the Zarr format in which each node is presented.
 
-A store may fix one format for all nodes. Otherwise each node is shown in the format in which it was
-last written through Zarr: its record names format 2, or 3 below a node of format 2. A node that
-names none follows the nearest group above that names one. Without such a group, and on servers, it
-is Zarr v3.
+A store may fix one format for all nodes. Otherwise each node has the format in which it was last
+written through Zarr: its record names format 2, or 3 below a node of format 2. A node without a
+recorded format follows the nearest group above that has one. Without such a group, and on servers,
+it is Zarr v3.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Formats:
     Parameters
     ----------
     fixed : {2, 3} or None
-        The format of all nodes; None for that in which each was last written.
+        The format of all nodes; None for the format in which each was last written.
     known : dict
-        The formats that documents name, by path, with the stamps of the documents.
+        The recorded formats, by path, with the stamps of the documents.
     has_stamps : bool
         Whether storage can tell that another program has written a document.
     """
@@ -50,42 +50,42 @@ class Formats:
     has_stamps: bool
 
     def of(self, node: Node) -> ZarrFormat:
-        """Return the format as which a node is shown."""
+        """Return the format in which a node is presented."""
         if self.fixed is not None:
             return self.fixed
         return node.zarr_format if isinstance(node, DatasetView) else (_named(node.record) or 3)
 
     def shown_as(self, group: GroupAttributes, zarr_format: ZarrFormat) -> GroupAttributes:
-        """Return a group that is shown as a format."""
+        """Return a group presented in a format."""
         if zarr_format == self.of(group):
             return group
         record = group.record if isinstance(group.record, dict) else {}
         return replace(group, record={**record, _FORMAT: zarr_format})
 
     def at(self, path: str, record: Record) -> Steps[ZarrFormat]:
-        """Find the format of a node from its record, or from the groups above."""
+        """Return the format of a node, from its record or the groups above."""
         named = self.fixed or record.zarr_format
         return named or (yield from self.above(path))
 
     def is_surely_v3(self, path: str) -> Steps[bool]:
-        """Whether a node, if there is one, is shown as Zarr v3: without parsing its document.
+        """Whether a node, if it exists, is presented as Zarr v3; does not parse its document.
 
-        Zarr asks for the documents of both formats whenever it opens a node.
+        Zarr requests the documents of both formats whenever it opens a node.
         """
         if self.fixed is not None or not self.has_stamps:
             return False
         return (yield from self._nearest([path, *_above(path)])) == 3
 
     def above(self, path: str) -> Steps[ZarrFormat]:
-        """Find the format of a node that names none.
+        """Return the format of a node without a recorded format.
 
-        On servers it is Zarr v3: to read the groups above would cost requests, and what a node is
-        must not depend on what was read before.
+        On servers it is Zarr v3: reading the groups above would cost requests, and the format must
+        not depend on earlier reads.
         """
         return self.fixed or (yield from self._nearest(_above(path)))
 
     def _nearest(self, paths: Sequence[str]) -> Steps[ZarrFormat]:
-        """Find the first format that the documents of some groups name; 3 if none names one."""
+        """Return the first format that the documents of some groups record; 3 by default."""
         if not self.has_stamps or not paths:
             return 3
         stamps = yield [Stamp(join(path, ATTRIBUTES_JSON)) for path in paths]
@@ -96,14 +96,14 @@ class Formats:
         return 3
 
     def _named_at(self, path: str, now: object) -> Steps[ZarrFormat | None]:
-        """Read the format that the document of a group names, unless its stamp is known."""
+        """Return the format that a group's document records; read it unless its stamp is known."""
         stamp, named = self.known.get(path, (None, None))
         if now == stamp:
             return named
         data = yield from read_key(join(path, ATTRIBUTES_JSON))
         try:
             document = parse_json(data) if data and _FORMAT.encode() in data else None
-        except N5AttributesError:  # raised where this node itself is opened
+        except N5AttributesError:  # opening that node raises it
             document = None
         named = _named(document.get(ZARR_KEY)) if isinstance(document, dict) else None
         self.known[path] = now, named
@@ -117,12 +117,12 @@ def _above(path: str) -> list[str]:
 
 
 def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:
-    """Return a dataset as an array of a format."""
+    """Return a dataset presented as an array in a format."""
     is_given = view.given is not None and view.given.get("zarr_format") == zarr_format
     return replace(view, zarr_format=zarr_format, given=view.given if is_given else None)
 
 
 def _named(record: JSON) -> ZarrFormat | None:
-    """Return the format that a record names."""
+    """Return the format in a record."""
     value = record.get(_FORMAT) if isinstance(record, dict) else None
     return 2 if value == 2 else 3 if value == 3 else None

@@ -30,7 +30,7 @@ __all__ = ["Hierarchy"]
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The keys of the Zarr hierarchy as which a container is presented.
+    """The keys of the Zarr hierarchy that presents a container.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ class Hierarchy:
 
     @property
     def memory(self) -> Memory:
-        """The memory of the store object: here how the chunks of arrays are named."""
+        """The memory of the store object: here the names of the chunks of arrays."""
         return self.nodes.memory
 
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
-        """Parse a Zarr key, also of arrays whose chunks have unusual names."""
+        """Parse a Zarr key, including keys of arrays whose chunks have unusual names."""
         zarr_format = self.options.zarr_format or self._format_of(key)
         parsed = parse_key(key, zarr_format)
         if parsed is None and self.options.zarr_format is None:
-            parsed = parse_key(key, 2)  # a chunk of v2 that is not known
+            parsed = parse_key(key, 2)  # a chunk of an unknown v2 array
         if self.memory.chunk_names and not isinstance(parsed, MetadataKey):
             for path, names in list(self.memory.chunk_names.items()):
                 prefix = f"{path}/" if path else ""
@@ -117,7 +117,7 @@ class Hierarchy:
     ) -> Steps[dict[str, JSON]]:
         """Make the documents of all nodes below a group: by key in v2, by path in v3.
 
-        With ``own``, also those of the group itself. Nodes of the other format are left out.
+        With ``own``, also those of the group itself. Nodes of the other format are omitted.
         """
         documents: dict[str, JSON] = {}
         zarr_format = self.nodes.formats.of(node)
@@ -164,7 +164,7 @@ class Hierarchy:
         return self.document(key, node) is not None
 
     def owner(self, path: str) -> Steps[tuple[str, Node] | None]:
-        """Find the node to which a key prefix belongs: a node at that path, or a dataset above."""
+        """Return the node to which a key prefix belongs: at that path, or a dataset above."""
         node = yield from self.nodes.node(path)
         if node is not None:
             return path, node

@@ -1,6 +1,6 @@
 """List the keys of the Zarr hierarchy below a path, in batches.
 
-Nodes are read in batches, depth first: memory holds what was read ahead, and the names in the
+Nodes are read in batches, depth first: memory holds the nodes read ahead, and the names in the
 groups above. Keys of chunks are made on request.
 """
 
@@ -32,13 +32,13 @@ __all__ = ["KeyListing", "names", "names_below"]
 
 _AHEAD = 128  # nodes that are read and listed together
 _TOGETHER = 512  # nodes that are read together
-_KEYS = 4096  # that are given together
-_SORTED = 4096  # names that are sorted as such
+_KEYS = 4096  # keys in one batch
+_SORTED = 4096  # largest number of names that are sorted as strings
 
 
 @dataclass(slots=True)
 class _Group:
-    """A group of which not all nodes are listed: names that come, and nodes that are read."""
+    """A group with unlisted nodes: the remaining names, and the nodes read ahead."""
 
     path: str
     names: list[str]  # the next one last
@@ -134,7 +134,7 @@ class KeyListing:
         group.read = found[::-1]
 
     def _keys_of(self, path: str, node: Node) -> Steps[list[str]]:
-        """Return the keys of the documents of a node; those of its chunks come next."""
+        """Return the keys of a node's documents; the keys of its chunks follow later."""
         if isinstance(node, DatasetView):
             rows = yield from grid_position_rows(path, node.dataset.grid)
             self._chunks = self._keys_of_chunks(path, node, rows)
@@ -168,7 +168,7 @@ def names(
         The group at the path, if it has been read.
     """
     nodes = hierarchy.nodes
-    if nodes.has_stamps:  # of a large group, what is not opened would stay in memory
+    if nodes.has_stamps:  # nodes of a large group that nobody opens would stay in memory
         nodes.memory.listed.clear()
     node = known or (yield from nodes.node(path))
     if not isinstance(node, GroupAttributes):
@@ -185,7 +185,7 @@ def names(
 
 
 def names_below(flows: Iterable[Steps[Sequence[str]]], path: str) -> Steps[set[str]]:
-    """Return the names directly below a path of the keys that some flows return."""
+    """Return the names directly below a path in the keys that some flows return."""
     n_prefix = len(path) + bool(path)
     found: set[str] = set()
     for flow in flows:
@@ -194,7 +194,7 @@ def names_below(flows: Iterable[Steps[Sequence[str]]], path: str) -> Steps[set[s
 
 
 def _order_of_names(numbers: np.ndarray) -> np.ndarray:
-    """Give the places of numbers in the order of their decimal names: 1, 10, 2."""
+    """Return the order of numbers by their decimal names: 1, 10, 2."""
     values, places = np.unique(numbers, return_inverse=True)
     order = np.empty(len(values), "i8")
     order[np.argsort(values.astype(str))] = np.arange(len(values))
@@ -203,7 +203,7 @@ def _order_of_names(numbers: np.ndarray) -> np.ndarray:
 
 def _left_out(children: Sequence[tuple[str, Node | Broken]]) -> list[Warn]:
     broken = [child for _, child in children if isinstance(child, Broken)]
-    return [Warn(f"left out of the listing: {child.error}") for child in broken]
+    return [Warn(f"omitted from the listing: {child.error}") for child in broken]
 
 
 def _given(keys: list[str]) -> Steps[list[str]]:

@@ -28,13 +28,13 @@ __all__ = ["Creation", "Known", "Memory", "Node"]
 
 type Node = DatasetView | GroupAttributes
 
-_JUST_LISTED = 2  # seconds during which a node that a listing has read is not read again
+_JUST_LISTED = 2  # seconds during which a node from a listing is not read again
 
 
 class Creation(NamedTuple):
     """The document with which an array was created, and elements and block size of its dataset.
 
-    A user of the open array goes on writing chunks with the codecs of this document.
+    A user of the open array continues to write chunks with the codecs of this document.
     """
 
     document: Mapping[str, JSON]
@@ -68,7 +68,7 @@ class _Listed(NamedTuple):
 
 @dataclass(kw_only=True)
 class Memory:
-    """All that a store object remembers of its container, by path or key.
+    """The memory of a store object about its container, by path or key.
 
     Parameters
     ----------
@@ -81,17 +81,17 @@ class Memory:
     created : dict, optional
         The documents with which arrays were created through this store object.
     chunk_names : dict, optional
-        How the chunks of these arrays are named, if not by default.
+        The names of the chunks of these arrays, if not the default ones.
     formats : dict, optional
         The Zarr formats that documents name, with their stamps.
     assumed : dict, optional
-        Documents that a user gives in place of those in the container.
+        Documents that a user passes to replace those in the container.
     coords_groups : dict, optional
         The groups of a view with coordinates, see :mod:`n5zarr.container.coords_view`.
     warned : set of str, optional
         Messages of warnings that the user has seen.
     version_checked, has_root : bool, optional
-        Whether the version of the container is checked; whether its root is known to exist.
+        Whether the version of the container has been checked; whether its root is known to exist.
     last_shard : tuple, optional
         Key, block and chunk of the last shard: zarr reads a shard in many small ranges.
     """
@@ -114,7 +114,7 @@ class Memory:
         return Memory(created=self.created, chunk_names=self.chunk_names, assumed=self.assumed)
 
     def __getstate__(self) -> dict[str, Any]:
-        # `listed` has times of this process; a shard can be made again
+        # `listed` has times of this process; a shard can be computed again
         return self.__dict__ | {"listed": {}, "last_shard": None}
 
     # ------------------------------------------------------------------ nodes
@@ -133,7 +133,7 @@ class Memory:
         """Remember a node; forget it and its documents if it is None."""
         if node is None:
             self.nodes.pop(path, None)
-            # others have removed it: Zarr's next document is that of a new node, not a change
+            # another program removed it: Zarr's next document describes a new node, not a change
             for name in (name for names in METADATA_NAMES.values() for name in names):
                 self.served.pop(MetadataKey(path, name), None)
         else:
@@ -142,7 +142,7 @@ class Memory:
     def keep_listed(self, nodes: Mapping[str, Node], stamps: Mapping[str, object]) -> None:
         """Remember nodes that a listing has read, in case they are opened right afterwards.
 
-        With ``stamps``, of their documents before these were read, until they are opened.
+        With ``stamps``, those of the documents before reading, they stay until they are opened.
         """
         now = time.monotonic()
         for path, node in nodes.items():
@@ -151,7 +151,7 @@ class Memory:
     def take_listed(self, path: str, stamp: object) -> Node | None:
         """Return, once, a node that a listing has read, if its document has the same stamp.
 
-        Where documents have no stamps, one that a listing has just read.
+        If documents have no stamps, return a node that a listing has just read.
         """
         listed = self.listed.pop(path, None)
         if listed is None or listed.stamp != stamp:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_LEVELS", "Broken", "names_of_nodes"]
 
 MAX_LEVELS = 255
-"""How deep groups are listed; by their paths, deeper ones can be opened."""
+"""Largest depth of listed groups; open deeper ones by their paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Broken:
 def names_of_nodes(
     path: str, entries: Sequence[Entry]
 ) -> tuple[list[str], list[tuple[str, Broken]]]:
-    """Return the names of a directory that may be nodes, sorted, and those that none can have.
+    """Return the sorted names in a directory that may be nodes, and the invalid names.
 
     Parameters
     ----------
     path : str
         The directory, for messages.
     entries : sequence of Entry
-        What is in it.
+        Its entries.
     """
     directories = sorted(
         e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON

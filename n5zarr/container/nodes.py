@@ -1,14 +1,15 @@
-"""Read the nodes of a container, their children and blocks: what each directory is.
+"""Read the nodes of a container, their children and blocks; classify each directory.
 
 Each function is a generator of requests, see :mod:`n5zarr.storage.requests`.
 
-What is a node:
+The rules:
 
  - a directory with an ``attributes.json`` that describes a dataset is an array;
  - any other directory is a group, with or without ``attributes.json``; on an object store, any
    prefix with keys;
- - a root without document and nodes is none, so that a container can be made there; nor are files,
-   and the directories of blocks below a dataset; one with only Zarr's documents is an error;
+ - a root without document and nodes is no node, so that a container can be created there; nor are
+   files and the directories of blocks below a dataset; a directory with only Zarr's documents is an
+   error;
  - BigStitcher's ``setupN``, which have all keys of a dataset, are groups: if a document may be one
    of these (:attr:`~n5zarr.format.DatasetAttributes.may_be_group`), one listing decides.
 
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["Nodes", "check_of_node", "read_document"]
 
 _STALE_RECORD = """zarr: record ignored: another tool has changed the elements of the dataset; \
-shown as what the dataset says"""
+the type is that of dataType"""
 
 
 def read_document(path: str) -> Steps[JSON]:
@@ -85,8 +86,8 @@ class Nodes:
     options : ViewOptions
         How datasets are presented.
     memory : Memory
-        The memory of the store object: here how arrays were created, and documents that a user
-        gave in place of those in the container.
+        The memory of the store object: here the creation of arrays, and documents that a user
+        passed to replace those in the container.
     has_stamps : bool, optional
         Whether storage can tell that another program has written a document.
     """
@@ -106,7 +107,7 @@ class Nodes:
         Raises
         ------
         N5UnsupportedError
-            The container was written by a later N5 (``kind="version"``).
+            A later N5 wrote the container (``kind="version"``).
         """
         if self.memory.version_checked:
             return
@@ -134,7 +135,7 @@ class Nodes:
         Raises
         ------
         N5Error
-            The node is there, but broken or not supported.
+            The node exists, but is broken or not supported.
         """
         data = self.memory.assumed.get(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
@@ -148,7 +149,7 @@ class Nodes:
         return self.formats.shown_as(group, (yield from self.formats.above(path)))
 
     def bare(self, path: str, entries: Sequence[Entry]) -> Steps[GroupAttributes | Broken]:
-        """Make the child that is a directory without a document."""
+        """Make the child for a directory without a document."""
         try:
             yield from check_n5(path, entries)
         except N5FormatError as err:
@@ -175,7 +176,7 @@ class Nodes:
             raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
 
     def _group(self, path: str, group: GroupAttributes) -> Steps[GroupAttributes]:
-        """Return a group with its attributes as Zarr wrote them, and its format in the record."""
+        """Return a group with its attributes as written by Zarr, and its format in the record."""
         record = Record.from_json(group.record)
         restored = replace(group, attributes=restore_attributes(group.attributes, record))
         return self.formats.shown_as(restored, (yield from self.formats.at(path, record)))
@@ -191,7 +192,7 @@ class Nodes:
             element = replace(element_of_v3(data_type, fill_value), kept_as=parsed.data_type)
             record = replace(record.without_elements(), data_type=data_type, fill_value=fill_value)
         elif record.data_type is not None or record.fill_value is not None:
-            if record.fill_value is None:  # which zarr writes, but others may have removed
+            if record.fill_value is None:  # zarr writes it, but another program may have removed it
                 record = replace(record, fill_value=default_fill(record.data_type))
             element = element_of_v3(record.data_type or parsed.data_type.value, record.fill_value)
             # the parts of an element, such as those of a complex number, are the first axis
@@ -203,8 +204,8 @@ class Nodes:
         created = self.memory.created.get(path)
         if created is not None and not created.fits(dataset, record.data_type):
             message = (
-                "the array has been replaced by one of other elements or blocks than this store "
-                "object created it with, and may still be in use; open it with a new N5Store"
+                "expected the elements and blocks with which this store object created the array, "
+                "got others: another program has replaced it; open it with a new N5Store"
             )
             raise N5Error(message, kind="changed")
         view = DatasetView(
@@ -225,7 +226,7 @@ class Nodes:
         return view
 
     def _is_implicit_group(self, path: str) -> Steps[bool]:
-        """Whether a path without document is a group: a directory, but not one of blocks.
+        """Whether a path without document is a group: a directory, but no directory of blocks.
 
         N5 spec, "File-system specification", item 1: every directory is a group.
         """
@@ -251,7 +252,7 @@ class Nodes:
         Returns
         -------
         list of (str, node or Broken)
-            Names and nodes; files are left out.
+            Names and nodes, without files.
         """
         entries = (yield from list_each([path]))[0]
         names, refused = names_of_nodes(path, entries)
@@ -260,9 +261,9 @@ class Nodes:
     def children_named(
         self, path: str, names: Sequence[str], entries: Sequence[Entry], *, keep: bool = False
     ) -> Steps[list[tuple[str, Node | Broken]]]:
-        """Read the children of some names in a group, whose entries are known.
+        """Read the children with some names in a group, whose entries are known.
 
-        With ``keep``, what is read is remembered, in case the children are opened next.
+        With ``keep``, remember the nodes, in case they are opened next.
         """
         paths = [join(path, name) for name in names]
         stamps: Sequence[object] = ()
@@ -270,7 +271,7 @@ class Nodes:
             stamps = yield [Stamp(join(child, ATTRIBUTES_JSON)) for child in paths]
         nodes = yield from self.each(paths)
         bare = [name for name, node in zip(names, nodes, strict=True) if node is None]
-        # an object store has no directories without keys: ask whether there are keys
+        # an object store has no directories without keys: check whether keys exist
         keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
         children: list[tuple[str, Node | Broken]] = []
         nested = {entry.name for entry in entries if entry.is_nested_link}
@@ -296,7 +297,7 @@ class Nodes:
         documents: list[bytes | N5FormatError | None] = []
         try:
             documents += yield from read_each(keys)
-        except N5FormatError:  # what should be a document is no file: which of them?
+        except N5FormatError:  # a document is not a file: read one by one to find it
             for key in keys:
                 try:
                     documents.append((yield from read_key(key)))
@@ -314,7 +315,7 @@ class Nodes:
         """Read the children of a group, and warn of those that cannot be read."""
         children = yield from self.children(path)
         broken = [child for _, child in children if isinstance(child, Broken)]
-        yield [Warn(f"left out of the listing: {child.error}") for child in broken]
+        yield [Warn(f"omitted from the listing: {child.error}") for child in broken]
         return [(name, child) for name, child in children if not isinstance(child, Broken)]
 
     def _child(self, path: str, data: bytes) -> Steps[Node | Broken]:
@@ -338,7 +339,7 @@ class Nodes:
                 attributes.append(restore_attributes(group.attributes, record))
             except N5Error as err:
                 check_of_node(err)
-                yield [Warn(f"no axes are taken from {join(above, ATTRIBUTES_JSON)}: {err}")]
+                yield [Warn(f"axes in {join(above, ATTRIBUTES_JSON)} ignored: {err}")]
                 attributes.append({})
         return attributes
 
@@ -351,7 +352,7 @@ class Nodes:
                 node = None if data is None else (yield from self.classify(path, data))
             except N5Error as err:
                 check_of_node(err)
-                continue  # raised again when the broken node itself is opened
+                continue  # opening the broken node itself raises the error
             if isinstance(node, DatasetView):
                 views[path] = node
         return views
@@ -366,7 +367,7 @@ class Nodes:
 
 
 def check_of_node(err: N5Error) -> None:
-    """Raise an error again if it says that storage failed, and not that a node is broken."""
+    """Re-raise an error if storage failed, and not if a node is broken."""
     if err.kind in ("listing", "option"):
         raise err
 
@@ -379,7 +380,7 @@ def _warn_near_miss(path: str, document: JSON) -> Steps[None]:
     if not set(missing) & Record.from_json(document.get(ZARR_KEY)).attributes.keys():
         yield [
             Warn(
-                f"{join(path, ATTRIBUTES_JSON)}: shown as a group: it has "
+                f"{join(path, ATTRIBUTES_JSON)}: read as a group: it has "
                 f"{', '.join(dataset_keys(document))}, but a dataset also has {', '.join(missing)}"
             )
         ]
@@ -402,7 +403,7 @@ def _parsed(path: str, data: bytes) -> Steps[JSON]:
     """Parse the document of a node.
 
     Java truncates documents before it writes them: so an empty or incomplete document is read again
-    at a time when no program writes it.
+    while no program writes it.
 
     Raises
     ------
@@ -420,7 +421,7 @@ def _parsed(path: str, data: bytes) -> Steps[JSON]:
     if (yield from holds_blocks(path)):
         message = (
             "expected the document of a dataset, as there are blocks, got an empty file: a program "
-            "was stopped while it wrote; write the document again, or remove the blocks"
+            "was stopped while writing; write the document again, or remove the blocks"
         )
         raise N5AttributesError([Problem((), message, "json")])
     return None

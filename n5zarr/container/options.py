@@ -1,4 +1,4 @@
-"""Define how a container is presented as Zarr: codecs, format, axis order and chunk grid."""
+"""Define the options of the Zarr view: codecs, format, axis order and chunk grid."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["ViewOptions", "check_concurrency", "check_option"]
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions:
-    """How a container is presented as Zarr.
+    """The options with which a container is presented as Zarr.
 
     Parameters
     ----------
     codecs : {"zarr", "n5", "portable"}, optional
         Codecs of the arrays, see `n5zarr.zarr_view.dataset_view`.
     zarr_format : {3, 2} or None, optional
-        Zarr format of documents and keys; None for that in which each node was last written.
+        Zarr format of documents and keys; None for the format in which each node was last written.
     axis_order : {"C", "F"}, optional
         ``"C"``: axes reversed. ``"F"``: in the order of ``dimensions``.
     chunk_grid : {"regular", "rectilinear"}, optional
@@ -36,7 +36,7 @@ class ViewOptions:
     Raises
     ------
     N5UnrepresentableError
-        An option has a value outside its vocabulary (``kind="option"``).
+        An option has a value that is not allowed (``kind="option"``).
     """
 
     codecs: Codecs = field(default="zarr", metadata={"known": get_args(Codecs.__value__)})
@@ -53,62 +53,64 @@ class ViewOptions:
             check_option(name, getattr(self, name), member.metadata["known"])
 
     def for_coords(self) -> Self:
-        """Return the same options for a view with coordinates, which is Zarr v3.
+        """Return the same options for a view with coordinates, which must be Zarr v3.
 
         Raises
         ------
         N5UnsupportedError
-            Zarr v2 is asked for (``kind="option"``).
+            The options request Zarr v2 (``kind="option"``).
         """
         if self.zarr_format == 2:
-            message = "coords=True: shown as Zarr v3 only; ds.to_zarr(..., zarr_format=2) writes v2"
+            message = (
+                "coords=True: expected Zarr v3, got v2; ds.to_zarr(..., zarr_format=2) writes it"
+            )
             raise N5UnsupportedError(message, kind="option")
         return replace(self.for_grid(), zarr_format=3)
 
     def for_grid(self) -> Self:
-        """Return the same options for the chunk grid; truncated chunks are of Zarr v3.
+        """Return the same options for the chunk grid; truncated chunks need Zarr v3.
 
         Raises
         ------
         N5UnsupportedError
-            Zarr v2 is asked for, or zarr does not allow such a grid (``kind="option"``).
+            The options request Zarr v2, or zarr does not allow such a grid (``kind="option"``).
         """
         if self.chunk_grid == "regular":
             return self
         message = "chunk_grid='rectilinear': "
         if self.zarr_format == 2:
-            message += "expected Zarr v3, got zarr_format=2, which has no such grid"
+            message += "expected Zarr v3, got zarr_format=2, which lacks this grid"
             raise N5UnsupportedError(message, kind="option")
         if not zarr.config.get("array.rectilinear_chunks", default=False):
             message += (
-                "expected zarr to allow this grid, which is an experiment, got that it does not: "
-                "zarr.config.set({'array.rectilinear_chunks': True}), or the environment variable "
+                "expected zarr to allow this experimental grid; allow it with "
+                "zarr.config.set({'array.rectilinear_chunks': True}) or the environment variable "
                 "ZARR_ARRAY__RECTILINEAR_CHUNKS=True"
             )
             raise N5UnsupportedError(message, kind="option")
         return replace(self, zarr_format=3)
 
     def check_writable(self, *, coords: bool) -> None:
-        """Raise if what is shown can only be read.
+        """Raise if the view is read-only.
 
         Raises
         ------
         N5UnsupportedError
-            Coordinates or truncated chunks are shown (``kind="read-only"``).
+            The view has coordinates or truncated chunks (``kind="read-only"``).
         """
         message = ""
         if coords:
-            message = "coords=True: expected to stay read only, as coordinates are not stored"
+            message = "coords=True: expected a read-only store, as coordinates are not stored"
         elif self.chunk_grid == "rectilinear":
             message = (
-                "chunk_grid='rectilinear': expected to stay read only; open it without to write"
+                "chunk_grid='rectilinear': expected a read-only store; to write, open it without"
             )
         if message:
             raise N5UnsupportedError(message, kind="read-only")
 
 
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
-    """Raise if an option has a value outside its vocabulary."""
+    """Raise if the value of an option is not allowed."""
     if value not in known:
         message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
         raise N5UnrepresentableError(message, kind="option")

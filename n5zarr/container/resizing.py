@@ -1,9 +1,9 @@
 """Store the blocks at the old end of a dataset full-size before the dataset is resized.
 
-N5 spec, "File-system specification", item 8: a block at the end of an axis may be smaller, or be
-full-size. One that was truncated where the dataset ended is neither once the dataset ends
-elsewhere: Java and tensorstore take the rest of it for 0, z5py reads other numbers. A full-size one
-is read right by all, whatever the extent of the dataset.
+N5 spec, "File-system specification", item 8: a block at the end of an axis may be smaller or
+full-size. After a resize, a block truncated at the old end no longer fits: Java and tensorstore
+read the rest of it as 0, z5py reads wrong numbers. All programs read a full-size block correctly
+for every extent of the dataset.
 
 Each function is a generator of requests, see :mod:`n5zarr.storage.requests`.
 """
@@ -37,36 +37,36 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BLOCKS", "MOST_BYTES", "pad_blocks"]
 
 MOST_BLOCKS = 1000
-"""How many truncated blocks are stored again when a dataset is resized; if there are more, none."""
+"""Most truncated blocks that a resize stores again; with more, it stores none."""
 
 MOST_BYTES = 2**28
-"""How many bytes these blocks have at most, full-size and decoded."""
+"""Most bytes of these blocks together, full-size and decoded."""
 
-_LISTED = 10_000  # positions; for more, their directories are listed
-_AT_ONCE = 64  # blocks that storage is asked for together
+_LISTED = 10_000  # positions; for more, list their directories
+_AT_ONCE = 64  # blocks in one batch of requests
 
 
 def pad_blocks(path: str, view: DatasetView, resized: N5Tuple) -> Steps[None]:
-    """Store the truncated blocks full-size that a dataset of another extent would not have so.
+    """Store truncated blocks full-size if their extent changes when the dataset is resized.
 
-    The elements that are added are the fill value. Damaged blocks stay as they are. Warn, and store
-    none, if there are many: see :data:`MOST_BLOCKS` and :data:`MOST_BYTES`.
+    Added elements have the fill value. Damaged blocks are not changed. If there are too many
+    blocks, warn and store none: see :data:`MOST_BLOCKS` and :data:`MOST_BYTES`.
 
     Parameters
     ----------
     path : str
         Of the dataset.
     view : DatasetView
-        The dataset as it is.
+        The dataset before the resize.
     resized : tuple of int
-        Its ``dimensions`` to be, N5 order.
+        Its ``dimensions`` after the resize, N5 order.
     """
     dataset = view.dataset
     if view.content is not Content.NUMBERS or len(resized) != dataset.ndim:
         return
     try:
         check_writable(dataset.compression)
-    except N5UnsupportedError:  # jpeg, which nobody writes: no other program grows it either
+    except N5UnsupportedError:  # jpeg, which no program writes: no other program resizes it either
         return
     most = min(MOST_BLOCKS, MOST_BYTES // view.full_n_bytes)
     keys = []
@@ -86,13 +86,13 @@ def pad_blocks(path: str, view: DatasetView, resized: N5Tuple) -> Steps[None]:
 def _too_many(path: str, most: int) -> str:
     return (
         f"{path or '/'}: more than {most} blocks at the old end of the dataset stay truncated; "
-        "where they are not written again, z5py reads other numbers beside what they hold. To "
-        "avoid it, call n5zarr.repair_edges(..., to='pad') before the dataset is resized"
+        "unless they are written again, z5py reads wrong numbers beside their elements. To avoid "
+        "this, call n5zarr.repair_edges(..., to='pad') before resizing the dataset"
     )
 
 
 def _positions(path: str, view: DatasetView, resized: N5Tuple) -> Steps[Sequence[N5Tuple]]:
-    """Find the blocks that may be truncated; those that exist, if there is room for many."""
+    """List the blocks that may be truncated; if the grid is large, list only existing ones."""
     dataset = view.dataset
     boxes = blocks_cut_anew(dataset.dimensions, resized, dataset.block_size)
     if sum(math.prod(map(len, box)) for box in boxes) <= _LISTED:
@@ -110,14 +110,14 @@ def _n_header(ndim: int) -> int:
 
 
 class _Pad:
-    """Makes a full-size block of a truncated one, while storage holds its lock."""
+    """Makes a full-size block from a truncated one, while storage holds its lock."""
 
     def __init__(self, view: DatasetView, resized: N5Tuple, position: N5Tuple) -> None:
         self._view = view
         self._extent = block_extent(resized, view.dataset.block_size, position)
 
     def is_needed(self, block: bytes) -> bool:
-        """Whether a block, of which the header is enough, is smaller than it should be."""
+        """Whether a block is smaller than it should be; its header suffices."""
         try:
             shape = BlockHeader.from_bytes(memoryview(block)).block_shape
         except N5BlockError:
@@ -135,7 +135,7 @@ class _Pad:
             block = decode_numeric(
                 memoryview(old), dataset.ndim, dataset.data_type, dataset.compression
             )
-        except N5BlockError:  # reading it says what is wrong
+        except N5BlockError:  # reading the block reports the error
             return old
         full = pad_or_truncate(block, to_c(dataset.block_size), fill_value)
         return encode_payload(full, dataset.data_type, dataset.compression)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.keys import MetadataKey
 
 type ZarrDocument = dict[str, Any]
-"""A ``zarr.json``, ``.zarray`` and the like; zarr has checked what it writes."""
+"""A ``zarr.json``, ``.zarray`` or similar document, which zarr has checked."""
 
 __all__ = ["parse_document", "remove_document", "update_attributes", "write_document"]
 
@@ -71,7 +71,7 @@ def parse_document(key: MetadataKey, value: bytes) -> ZarrDocument:
     if not isinstance(document, dict) or not _is_of(key.name, document):
         message = (
             f"{key.name}: expected a Zarr document of this name, got {value[:60]!r}; "
-            "an N5 container holds no other keys"
+            "an N5 container has no other keys"
         )
         raise N5UnrepresentableError(message, kind="json")
     return document
@@ -109,14 +109,14 @@ def write_document(
     document : dict
         See :func:`parse_document`.
     served : bytes or None
-        The document last served or taken under this key, from which Zarr's change starts.
+        The document last served or written under this key, from which Zarr's change starts.
     only_new : bool, optional
         Write nothing if the node has a document.
 
     Returns
     -------
     DatasetView, GroupAttributes or None
-        The node as it is now; None when ``only_new`` and there was a document.
+        The node after the change; None if ``only_new`` and the document existed.
 
     Raises
     ------
@@ -136,10 +136,10 @@ def write_document(
     path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
 
     def apply(data: bytes | None) -> bytes:
-        applied.clear()  # called again if others have replaced the document meanwhile
+        applied.clear()  # called again if another program has replaced the document meanwhile
         if only_new and data is not None:
             return data
-        # if the node has been removed meanwhile, the whole document is written
+        # if the node has been removed meanwhile, write the whole document
         applied.append(change if data and data.strip() else whole)
         return changed(data, applied[-1])
 
@@ -153,13 +153,13 @@ def write_document(
 
 
 def _resizing(nodes: Nodes, path: str, change: Change, update: Update) -> Steps[Sequence[bytes]]:
-    """Ask for an update of a document; if it resizes a dataset, pad blocks that it cuts anew."""
+    """Request an update of a document; if it resizes a dataset, pad blocks whose extent changes."""
     before = None if change.resized == KEEP else (yield from nodes.node(path))
     if not isinstance(before, DatasetView) or not isinstance(change.resized, Members):
         return (yield [update])
     yield from pad_blocks(path, before, change.resized.dimensions)
     answers = yield [update]
-    # others may have written truncated blocks meanwhile
+    # another program may have written truncated blocks meanwhile
     yield from pad_blocks(path, before, change.resized.dimensions)
     return answers
 
@@ -177,16 +177,16 @@ def update_attributes(
     path : str
         Of the node.
     change : callable
-        Takes the users' attributes, and returns the new ones; called again if others have replaced
-        the document meanwhile.
+        Takes the users' attributes, and returns the new ones; called again if another program has
+        replaced the document meanwhile.
     is_group : bool
         Whether the node is a group, even if its document has keys of a dataset; otherwise the
-        document tells.
+        document decides.
     """
 
     def apply(data: bytes | None) -> bytes:
         if not is_group and not (data and data.strip()):
-            message = "expected the document of a dataset, but it is gone or empty; open it again"
+            message = "expected the document of a dataset, got none or an empty one; open it again"
             raise N5Error(message, kind="changed")
         document = parse_json(data) if data and data.strip() else {}
         document = document if isinstance(document, dict) else {}
@@ -200,12 +200,12 @@ def update_attributes(
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
-    """Add to a change what it depends on: what the node is, and the Zarr format above it.
+    """Add the context of a change: the kind of the node, and the Zarr format above it.
 
     Raises
     ------
     N5Error
-        An array would be made of a group of the other format (``kind="changed"``).
+        The change would turn a group of the other format into an array (``kind="changed"``).
     """
     above = yield from nodes.formats.above(key.path)
     is_fixed = nodes.formats.fixed is not None
@@ -274,7 +274,7 @@ def _since(
     old: ZarrDocument,
     axis_order: AxisOrder,
 ) -> Change:
-    """Reduce the change of a whole document to what Zarr has changed since it was served."""
+    """Reduce the change of a whole document to Zarr's changes since it was served."""
     match key.name:
         case ".zattrs":
             return replace(whole, base=in_axis_order(old, axis_order))
@@ -305,7 +305,7 @@ def _v3_since(whole: Change, document: ZarrDocument, old: ZarrDocument) -> Chang
     return replace(
         whole,
         base=before,
-        # if others have made the group a dataset since, only its attributes change
+        # if another program has made the group a dataset since, only its attributes change
         makes_group=old.get("node_type") == "array",
         consolidated=KEEP if consolidated == _is_consolidated(old) else consolidated,
         extra=KEEP if whole.extra == _other_members(old) else whole.extra,
@@ -342,16 +342,16 @@ def _is_same(old: ZarrDocument, new: ZarrDocument, identity: tuple[str, ...]) ->
 
 
 def _check_name(path: str) -> None:
-    """Raise if a node is called ``attributes.json``: it would hide the document of its parent."""
+    """Raise if a node has the name ``attributes.json``, which would hide its parent's document."""
     if ATTRIBUTES_JSON in path.split("/"):
-        message = f"path {path!r}: N5 keeps its documents under the name {ATTRIBUTES_JSON!r}"
+        message = f"path {path!r}: N5 reserves the name {ATTRIBUTES_JSON!r} for its documents"
         raise N5UnrepresentableError(message, kind="path")
 
 
 def remove_document(key: MetadataKey) -> Steps[None]:
-    """Remove a Zarr document that exists; in v2, the part of ``attributes.json`` that it has.
+    """Remove an existing Zarr document; in v2, its part of ``attributes.json``.
 
-    A group that has children is still a group afterwards, since N5 needs no document for that.
+    A group with children remains a group, since N5 needs no document for that.
     """
     path = join(key.path, ATTRIBUTES_JSON)
     match key.name:
@@ -372,21 +372,21 @@ def remove_document(key: MetadataKey) -> Steps[None]:
 
 
 def _holds_others(nodes: Nodes, key: MetadataKey) -> Steps[bool]:
-    """Whether there is a group of the other format with nodes below it, and perhaps no document."""
+    """Whether a group of the other format exists with nodes below it, even without a document."""
     node = yield from nodes.node(key.path)
     if not isinstance(node, GroupAttributes) or nodes.formats.of(node) == key.zarr_format:
         return False
-    # an empty directory may be one that is being made for another document of the same node
+    # an empty directory may have just been created for another document of the same node
     entries = (yield from list_each([key.path]))[0]
     return any(entry.is_dir is not False for entry in entries)
 
 
 def _make_parents(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[None]:
-    """Make the groups above a new node that are missing, in its format.
+    """Create the missing groups above a new node, in its format.
 
-    Zarr makes them too, at the same time as the node; but then it would depend on the order whether
-    they are new, or directories that are shown in the other format. On servers there are none, and
-    v3 needs no documents there.
+    Zarr creates them too, at the same time as the node; but then the order would decide whether
+    they are new, or directories of the other format. Servers have no directories, and v3 needs no
+    documents there.
     """
     is_mixed = not change.is_fixed and 2 in (key.zarr_format, change.above)
     if not is_mixed and (change.is_known or not nodes.has_stamps):
@@ -408,7 +408,7 @@ def _unless_there(change: Change, data: bytes | None) -> bytes:
 
 
 def make_root() -> Steps[None]:
-    """Write the version into a new container; leave a container that is not empty as it is."""
+    """Write the version into a new container; do not change a container that is not empty."""
     document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
     if document is None and not entries:
         root = Change(is_root=True)

@@ -2,8 +2,8 @@
 
 A walk reads ahead in batches, because a server answers many requests at a time: it requests the
 documents of the next nodes together, whichever groups they are in, and the listings of the next
-groups. So memory holds what was read ahead, and the names in the groups above. Nodes that a limit
-or a pattern leaves out are not read: the listing shows their number.
+groups. So memory holds the nodes read ahead, and the names in the groups above. Nodes that a limit
+or a pattern excludes are not read: the listing gives their number.
 """
 
 from __future__ import annotations
@@ -28,33 +28,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "Selection", "Unreadable", "Walk"]
 
-_AHEAD = 512  # nodes whose documents are asked for together
+_AHEAD = 512  # nodes whose documents are requested together
 _LISTINGS = 64  # groups that are listed together
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A node that storage refuses to read, such as one that only others may read."""
+    """A node that storage refuses to read, for example for lack of permission."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which nodes below the first one a walk comes to.
+    """Selects the nodes of a walk, below the first one.
 
     Parameters
     ----------
     depth : int, optional
-        How many levels below the first node; all by default.
+        Number of levels below the first node; all by default.
     limit : int, optional
-        How many nodes of each group; all by default.
+        Number of nodes of each group; all by default.
     pattern : str, optional
-        What the path below the first node must match, name by name, as in a shell, such as
-        ``"setup1*/timepoint0/s0"``. The nodes above a match are on the walk, too, and so is all
-        that is below.
+        Shell pattern for the path below the first node, matched name by name, such as
+        ``"setup1*/timepoint0/s0"``. The walk includes the nodes above and below a match.
     skip : int, optional
-        How many of the nodes directly below the first one come before those that are wanted.
+        Number of nodes directly below the first one to skip.
     """
 
     depth: int | None = None
@@ -68,7 +67,7 @@ class Selection:
         object.__setattr__(self, "_patterns", patterns)
 
     def of(self, names: Sequence[str], level: int) -> tuple[Sequence[str], int]:
-        """Select from the names at a level; return how many a limit leaves out, too."""
+        """Select from the names at a level; also return the number that a limit excludes."""
         if level <= len(self._patterns):
             pattern = self._patterns[level - 1]
             names = [name for name in names if fnmatchcase(name, pattern)]
@@ -80,24 +79,24 @@ class Selection:
 
 @dataclass(slots=True, eq=False)
 class Found:
-    """A node of a walk; storage has not been asked for it yet where ``is_read`` is false.
+    """A node of a walk; not yet read if ``is_read`` is false.
 
     Parameters
     ----------
     path : str
         Path in the container.
     level : int
-        How many levels it is below the first node.
+        Number of levels below the first node.
     node : DatasetView, GroupAttributes, Broken, Unreadable or None
-        The node; None if nothing is there.
+        The node, or None if it is missing.
     is_read : bool, optional
-        Whether storage has been asked for it.
+        Whether the node has been read.
     children : list of Found, optional
-        What is directly below a group, once it is listed.
+        The nodes directly below a group, once it is listed.
     n_more : int, optional
-        If this stands for nodes of a group that a limit leaves out: how many.
+        If this stands for nodes of a group that a limit excludes: their number.
     is_nested_link : bool, optional
-        Whether it is a link below a link: a group there is left out.
+        Whether it is a link below a link: a group there is omitted.
     """
 
     path: str
@@ -124,9 +123,9 @@ class Walk:
     ask : callable
         Runs a flow.
     selection : Selection, optional
-        Where to walk; everywhere by default.
+        The nodes to visit; all by default.
     leave_out : callable, optional
-        Called with the path of each link that is not followed, and why.
+        Called with the path of each link that is not followed, and the reason.
     """
 
     def __init__(
@@ -149,8 +148,8 @@ class Walk:
         Yields
         ------
         Found, bool
-            The node, and whether it is the last one in its group. In place of nodes that a limit
-            leaves out, one with their number.
+            The node, and whether it is the last one in its group. One node with a number replaces
+            those that a limit excludes.
         """
         self._pending = [Found(path, 0, node, is_read=True)]
         while self._pending:
@@ -176,13 +175,13 @@ class Walk:
         return True
 
     def _ahead(self) -> Iterator[Found]:
-        """Yield what comes next, as far as it is known."""
+        """Yield the next known nodes."""
         for found in reversed(self._pending):
             yield found
             yield from _below(found)
 
     def _read(self, found: Found) -> None:
-        """Read a node unless it is read, and the next ones with it."""
+        """Read a node, unless it has been read, together with the next ones."""
         if not found.is_read:
             window = islice(self._ahead(), _AHEAD - 1)
             ahead = (f for f in window if not f.is_read and f is not found)
@@ -191,7 +190,7 @@ class Walk:
     def _ask_each(
         self, flow: Callable[[Sequence[Found]], Steps[None]], asked: Sequence[Found]
     ) -> None:
-        """Ask for many nodes at once; where storage refuses one of them, for fewer."""
+        """Request many nodes at once; if storage refuses one of them, request fewer."""
         try:
             self._ask(flow(asked))
         except Exception as err:
@@ -214,7 +213,7 @@ class Walk:
                 self._leave_out(found.path, "a group behind a link that is behind another link")
             if node is None and not found.is_nested_link:
                 bare.append(found)
-        # without a document, it is a group if there is anything in it: its listing tells both
+        # without a document, a directory with entries is a group: the listing shows both
         listings = yield [List(f.path, few=f.level == self._depth) for f in bare]
         for found, entries in zip(bare, listings, strict=True):
             if entries is not None:

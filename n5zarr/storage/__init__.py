@@ -1,8 +1,8 @@
-"""Input and output: read and write the keys of a container, wherever they are kept.
+"""Input and output: read and write the keys of a container, in any storage.
 
 Knows the requests that logic makes (`requests`) and how to answer them, from local files
-(`local`) or through any zarr store (`zarr_store`), with and without await; and what zarr's own
-stores lack for URLs (`url`, `url_store`, `objects`) and caching (`cache`). May import zarr,
+(`local`) or through any zarr store (`zarr_store`), with and without await. Adds to zarr's stores
+what N5 needs for URLs (`url`, `url_store`, `objects`), and caching (`cache`). May import zarr,
 fsspec, obstore, `codecs.buffers`, `format` and `errors`. Must not know what a dataset, a chunk or a
 Zarr document is; `cache` knows the name of documents only.
 """

@@ -1,8 +1,7 @@
-"""Find the locations behind a store, which it wraps, caches or unpacks, to compare them.
+"""Find the locations that a store wraps, caches or unpacks, to compare them.
 
-One container has many names: a path, a link to it, a URL, a store of another library, each of them
-perhaps behind a cache. Code that removes or replaces files checks here whether another store reads
-them.
+One container has many names: a path, a link to it, a URL, a store of another library, each perhaps
+behind a cache. Code that removes or replaces files checks here whether another store reads them.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ __all__ = ["overlap", "places_behind", "real_name"]
 
 
 def places_behind(storage: Storage, path: str = "") -> list[str]:
-    """Return all names of a node, of every store that its storage is made of.
+    """Return all names of a node, in every store inside its storage.
 
     Parameters
     ----------
     storage : Storage
-        Where the node is.
+        The storage of the container.
     path : str, optional
-        The node in it.
+        Path of the node.
 
     Returns
     -------
     list of str
-        Paths without links, and URLs. Of what is in an archive, also the archive.
+        Paths without links, and URLs. For a node in an archive, also the archive.
     """
     if storage.root is not None:
         return [real_name(join(str(storage.root), path))]
@@ -49,7 +48,7 @@ def places_behind(storage: Storage, path: str = "") -> list[str]:
 
 
 def overlap(some: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:
-    """Return a place and another one that lies in it, or in which it lies; None if none does.
+    """Return two places of which one contains the other, or is equal to it; None if there are none.
 
     Examples
     --------
@@ -64,14 +63,14 @@ def overlap(some: Iterable[str], others: Iterable[str]) -> tuple[str, str] | Non
 
 
 def real_name(name: str) -> str:
-    """Return the name of a place in the one form that all of its names share."""
+    """Return the canonical name of a place."""
     if is_url(name):
         return name.rstrip("/")
     return Path(os.path.realpath(local_path(name))).as_posix()
 
 
 def _names(store: object, path: str) -> Iterator[str]:
-    """Yield the names of a node in the stores that a store is made of."""
+    """Yield the names of a node in a store and in all stores inside it."""
     match store:
         case CachingStore():
             yield from _names(store.inner, path)
@@ -88,12 +87,12 @@ def _names(store: object, path: str) -> Iterator[str]:
 
 
 def _names_in(fs: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - fsspec has no types
-    """Yield the names of a path in the file systems that one of fsspec's is made of."""
+    """Yield the names of a path in a file system of fsspec and in all file systems inside it."""
     yield str(fs.unstrip_protocol(path))
     archive: Any = getattr(fs, "of", None)
     if hasattr(archive, "fs"):
         yield from _names_in(archive.fs, archive.path)
     inner = getattr(fs, "sync_fs", None) or getattr(fs, "fs", None)
     if inner is not None:
-        is_directory = hasattr(fs, "_join")  # of another file system, with paths of its own
+        is_directory = hasattr(fs, "_join")  # a directory in another file system
         yield from _names_in(inner, fs._join(path) if is_directory else path)  # noqa: SLF001

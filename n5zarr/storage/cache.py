@@ -1,8 +1,8 @@
 """A cache of documents and blocks, for remote containers.
 
-zarr's ``experimental.CacheStore`` caches values but not the fact that a key is missing, so it would
-ask for the missing blocks of sparse data again and again (N5 spec, "File-system specification",
-item 6). It also knows how old a value is, but not whether the array was opened since.
+zarr's ``experimental.CacheStore`` does not remember missing keys, so it would request the missing
+blocks of sparse data again and again (N5 spec, "File-system specification", item 6). It also knows
+the age of a value, but not whether the array was opened since.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class CacheOptions:
 class _Kept(NamedTuple):
     """The answer of the store for one key."""
 
-    value: bytes | None  # None where the key is missing
-    at: float  # when it was read, in seconds of the monotonic clock
+    value: bytes | None  # None if the key is missing
+    at: float  # time of reading, in seconds of the monotonic clock
     e_tag: str | None
 
 
@@ -93,7 +93,7 @@ class CachingStore(WrapperStore["Store"]):
     store : zarr.abc.store.Store
         The store of the container.
     options : CacheOptions
-        How much is kept, and for how long.
+        Size of the cache, and lifetime of the values.
     """
 
     def __init__(self, store: Store, options: CacheOptions) -> None:
@@ -155,14 +155,14 @@ class CachingStore(WrapperStore["Store"]):
             kept = await self._fetch(key, kept)
             self._keep(key, kept, n_changes)
         else:
-            _log.debug("%s: kept in memory, not asked for again", key)
+            _log.debug("%s: answered from memory", key)
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
 
     def _is_fresh(self, key: str, kept: _Kept) -> bool:
-        """Whether a kept value need not be read again.
+        """Whether a kept value is still valid, without reading it again.
 
-        With ``recheck="open"``, that is a block read since the last opening of its dataset, or of a
-        group above it.
+        With ``recheck="open"``, a block is valid if it was read since the last opening of its
+        dataset or of a group above it.
         """
         match self.options.recheck:
             case bool(always):
@@ -187,16 +187,16 @@ class CachingStore(WrapperStore["Store"]):
         return _Kept(None if value is None else value.to_bytes(), now, None)
 
     def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
-        """Keep a value unless it is too large or was written since it was asked for.
+        """Keep a value unless it is too large or was written since it was requested.
 
-        Drops the values that were not used for the longest time, until all fit.
+        Drops the least recently used values until all fit.
         """
         directory, _, name = key.rpartition("/")
         with self._lock:
             if name == ATTRIBUTES_JSON and kept.value is not None:
                 self._opened[directory] = kept.at
             self._drop(key)
-            if n_changes != self._n_changes:  # written since: the value may be the old one
+            if n_changes != self._n_changes:  # written since: the value may be outdated
                 return
             if _size(key, kept) > self.options.bytes:
                 return
@@ -250,7 +250,7 @@ def _size(key: str, kept: _Kept) -> int:
 async def _fetch_object(
     store: ObjectStore[ObstoreStore], key: str, kept: _Kept | None, now: float
 ) -> _Kept:
-    """Read from an object store, which does not send a value again that has not changed."""
+    """Read from an object store, which sends only values that have changed."""
     import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     options: GetOptions = {}

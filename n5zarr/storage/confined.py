@@ -1,7 +1,7 @@
-"""Read no local file outside the container, for servers that show it to others.
+"""Read local files only inside the container, for servers that present it to others.
 
 N5 spec, "File-system specification", items 1 and 5: nodes are directories and blocks are files in
-them; links may lead anywhere. Java and :class:`~n5zarr.storage.local.LocalFiles` follow them.
+them; links may lead anywhere. Java and :class:`~n5zarr.storage.local.LocalFiles` follow links.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["ConfinedFiles", "ConfinedStore", "is_confined"]
 
 
 def is_confined(root: str, key: str) -> bool:
-    """Whether what is at a key is a file or directory, and not behind a link out of a root.
+    """Whether a key names a file or directory that no link takes out of a root.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def is_confined(root: str, key: str) -> bool:
     Returns
     -------
     bool
-        True also where nothing is there; False for pipes and devices, which may block a reader.
+        True also if the key is missing; False for pipes and devices, which may block a reader.
     """
     path, mode = root, stat.S_IFDIR
     for name in key.split("/") if key else ():
@@ -55,7 +55,7 @@ def is_confined(root: str, key: str) -> bool:
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError as err:
-            if err.errno == errno.ELOOP:  # links that lead to each other
+            if err.errno == errno.ELOOP:  # a loop of links
                 return False
             if err.errno == errno.ENAMETOOLONG:
                 return True
@@ -64,7 +64,7 @@ def is_confined(root: str, key: str) -> bool:
 
 
 class ConfinedStore(LocalStore):
-    """Local files, read only, without what links outside of the root; also for :class:`N5Store`."""
+    """Local files, read only, without links out of the root; also for :class:`N5Store`."""
 
     def __init__(self, root: Path | str, *, read_only: bool = True) -> None:
         super().__init__(root, read_only=read_only)
@@ -101,7 +101,7 @@ class ConfinedStore(LocalStore):
 
 
 class ConfinedFiles(LocalFiles):
-    """The keys of a container as local files, without those behind links out of it; for reading.
+    """The keys of a container as local files, read only, without those behind links out of it.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class ConfinedFiles(LocalFiles):
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is text; others, which some systems allow, are in no URL or page."""
+    """Whether a name is valid text; some systems allow other names, but URLs and pages do not."""
     try:
         name.encode()
     except UnicodeEncodeError:

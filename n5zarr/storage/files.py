@@ -5,9 +5,9 @@ N5 spec, "File-system specification", items 1, 2 and 5: groups are directories, 
 
 :mod:`n5zarr.storage.writing` writes files, :mod:`n5zarr.storage.removing` removes them.
 
-Read: Java truncates and rewrites documents and blocks in place, under a lock on the file, and so
-does n5zarr if it is asked to. Reading takes a shared lock on a file that is, or may be, being
-written: see :func:`_read_with`.
+Java truncates and rewrites documents and blocks in place, under a lock on the file; so does n5zarr
+with ``durability="overwrite"``. Reading takes a shared lock on a file that another program may be
+writing: see :func:`_read_with`.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ __all__ = [
 
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
-_LARGE = 2**26  # bytes; a smaller file is read whatever it is
+_LARGE = 2**26  # bytes; a smaller file is read without a check of its size
 _RECENT = 20_000_000  # nanoseconds: two writes within one tick of the clock have the same time
-_COMING = 1_000_000_000  # nanoseconds that a writer has to lock and write a file it has created
+_COMING = 1_000_000_000  # nanoseconds for a writer to lock and write a file that it has created
 _TRIES = 100
 _PATIENCE = 5  # seconds for others to close a file, on Windows
 
 
 def patiently[T](do: Callable[..., T], *arguments: object) -> T:
-    """Open, replace or remove a file; on Windows, wait for those who keep it from that.
+    """Open, replace or remove a file; on Windows, wait while other users of the file prevent it.
 
-    Windows replaces and removes no file that is open, and opens none while it is being replaced.
+    Windows cannot replace or remove an open file, nor open a file while it is being replaced.
     """
     end = time.monotonic() + _PATIENCE
     while os.name == "nt" and time.monotonic() < end:
@@ -86,13 +86,16 @@ class HeldFile:
         self._is_open = True
 
     def close(self) -> None:
-        """Close it, unless it is closed."""
+        """Close the file, unless it is closed."""
         if self._is_open:
             self._is_open = False
             os.close(self.file)
 
-    def before_it_goes(self) -> None:
-        """Close it on Windows, which replaces and removes no open file; its lock is not on it."""
+    def close_on_windows(self) -> None:
+        """Close the file on Windows, which cannot replace or remove an open file.
+
+        There the lock is not on the file, so it is still held afterwards.
+        """
         if os.name == "nt":
             self.close()
 
@@ -103,14 +106,14 @@ def is_unfinished(name: str) -> bool:
 
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NOT_WAITING = getattr(os, "O_NONBLOCK", 0)  # until a pipe has a writer
+_NOT_WAITING = getattr(os, "O_NONBLOCK", 0)  # do not wait for the writer of a pipe
 _READ = os.O_RDONLY | _NOT_WAITING | _BINARY
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 UPDATE = os.O_RDWR | _NOT_WAITING | _BINARY
 
 
 def read(path: Path | str, *, settled: bool = False) -> bytes | None:
-    """Read a whole file; None where it is missing.
+    """Read a whole file; return None if it is missing.
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ def read(path: Path | str, *, settled: bool = False) -> bytes | None:
 def _all_of(file: int, size: int) -> bytes:
     # one call with the exact size: a larger buffer would cost more than the call itself
     data = os.read(file, size)
-    if len(data) < size:  # the system may return less than it was asked for
+    if len(data) < size:  # the system may return fewer bytes than requested
         data += b"".join(iter(lambda: os.read(file, size), b""))
     return data
 
@@ -133,7 +136,7 @@ def _all_of(file: int, size: int) -> bytes:
 def read_reused(path: str, memory: Scratch, *, settled: bool = False) -> memoryview | None:
     """Read a whole file into memory that the next call reuses; see :func:`read`.
 
-    A file larger than the reused memory gets memory of its own.
+    A file larger than the reused memory gets new memory.
     """
 
     def take(file: int, size: int) -> memoryview:
@@ -160,13 +163,12 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
     offset, n_bytes : int
         Beginning of the part, counted from the end of ``start``, and its length, in bytes.
     total : int
-        How many bytes must follow ``start``.
+        Number of bytes that must follow ``start``.
 
     Returns
     -------
     bytes or None
-        None where the file is missing, its beginning or size differs, or the system has no
-        ``pread``.
+        None if the file is missing, its beginning or size differs, or the system has no ``pread``.
     """
     if not hasattr(os, "pread"):
         return None
@@ -181,7 +183,7 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
 
 
 def read_ends(path: str, first: int, last: int) -> tuple[int, bytes, bytes] | None:
-    """Read the first and last bytes of a file, and its size; None where it is missing."""
+    """Read the first and last bytes of a file, and its size; None if it is missing."""
 
     def take(file: int, size: int) -> tuple[int, bytes, bytes]:
         if size <= first + last:
@@ -196,11 +198,11 @@ def read_ends(path: str, first: int, last: int) -> tuple[int, bytes, bytes] | No
 def _read_with[T](
     path: Path | str, take: Callable[[int, int], T], *, settled: bool = False
 ) -> T | None:
-    """Read a file that no program is writing meanwhile; None where the file is missing.
+    """Read a file while no program is writing it; None if the file is missing.
 
     A program that writes in place, as Java does, changes the size or the time of the file. So the
-    bytes are returned if neither changed while they were read, and the time is old enough for
-    another write to change it. Otherwise the file is read again under a lock, for which Java waits.
+    bytes are returned if neither changed during the reading, and the time is so old that another
+    write would change it. Otherwise the file is read again under a lock, for which Java waits.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ def _read_with[T](
     take : callable
         Takes the descriptor and the size of the file, and reads. May be called more than once.
     settled : bool, optional
-        Take the lock in any case.
+        Always take the lock.
 
     Raises
     ------
@@ -241,12 +243,12 @@ def _read_with[T](
         return None
     finally:
         os.close(file)
-    message = "another program goes on writing into the file without a lock; read it later"
+    message = "another program keeps writing into the file without a lock; read it later"
     raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
 
 
 def _opened(path: Path | str) -> int | None:
-    """Open a file to read it; None where it is missing."""
+    """Open a file to read it; None if it is missing."""
     if os.name == "nt" and os.path.isdir(path):
         return None  # Windows refuses to open it
     try:
@@ -259,14 +261,14 @@ def _opened(path: Path | str) -> int | None:
 
 
 def check_no_dangling_link(path: Path | str) -> None:
-    """Raise if a missing file is missing because a link on its path leads nowhere.
+    """Raise if a file is missing because a link on its path leads nowhere.
 
-    git-annex leaves such links where a file has not been fetched: it must not read as zeros.
+    git-annex leaves such links in place of unfetched files: they must not read as zeros.
 
     Raises
     ------
     N5FormatError
-        There is such a link (``kind="file"``).
+        A link on the path leads nowhere (``kind="file"``).
     """
     name = os.fspath(path)
     while name and not os.path.lexists(name):
@@ -275,20 +277,20 @@ def check_no_dangling_link(path: Path | str) -> None:
     if name and os.path.islink(name) and not os.path.exists(name):
         message = (
             f"expected a file, got a link to {os.readlink(name)}, which does not exist; restore "
-            "it, as 'git annex get' does, or remove the link"
+            "the file, for example with 'git annex get', or remove the link"
         )
         raise N5FormatError(message, kind="file", where=name)
 
 
 def check_is_file(file: int, path: Path | str, status: os.stat_result | None = None) -> None:
-    """Raise for a pipe, a socket or a device: reading one would wait for ever.
+    """Raise for a directory, pipe, socket or device; reading a pipe may wait for ever.
 
     Raises
     ------
     IsADirectoryError
-        A directory.
+        The path is a directory.
     N5FormatError
-        One of the others (``kind="file"``).
+    The path is a pipe, a socket or a device (``kind="file"``).
     """
     mode = (status or os.fstat(file)).st_mode
     if stat.S_ISDIR(mode):
@@ -299,14 +301,14 @@ def check_is_file(file: int, path: Path | str, status: os.stat_result | None = N
 
 
 def check_readable(file: int, path: Path | str, status: os.stat_result) -> None:
-    """Raise for what is no file, and for a block that is far longer than its elements.
+    """Raise unless the path is a file, and for a block that is far longer than its elements.
 
     Raises
     ------
     N5BlockError
-        The block is longer (``kind="payload"``).
+        The block is too long (``kind="payload"``).
     IsADirectoryError, N5FormatError
-        Something else, see :func:`check_is_file`.
+        The path is not a file, see :func:`check_is_file`.
     """
     check_is_file(file, path, status)
     if status.st_size > _LARGE and is_block_name(os.path.basename(path)):
@@ -322,22 +324,22 @@ def _is_same(before: os.stat_result, after: os.stat_result) -> bool:
 
 
 def unfinished_name(path: str) -> str:
-    """Name a new file beside a path, to be renamed when it is finished."""
+    """Return a name for an unfinished file beside a path."""
     directory, name = os.path.split(path)
     return f"{directory}/{name[:200]}.{os.urandom(16).hex()}.partial"
 
 
 def is_coming(status: os.stat_result) -> bool:
-    """Whether a writer has just created a file, and will write into it when it has locked it."""
+    """Whether a writer has just created a file, and is about to lock and write it."""
     age = time.time_ns() - status.st_mtime_ns
     return status.st_size == 0 and abs(age) < _COMING
 
 
 def stamp(path: Path | str) -> tuple[int, ...] | None:
-    """Return values that change when a file is written or replaced; None where it is missing.
+    """Return values that change when a file is written or replaced; None if it is missing.
 
-    Another write within the same tick of the clock need not change the time of a file, and the
-    number of a file that was replaced is used again: the stamp of a recent file is like no other.
+    Another write within the same tick of the clock may leave the time of a file unchanged, and the
+    system reuses the inodes of replaced files: so the stamp of a recent file is always unique.
     """
     try:
         status = os.stat(path)
@@ -351,11 +353,11 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
 def scan(
     root: str, path: str, *, unfinished: bool = False
 ) -> list[tuple[str, bool, bool, bool]] | None:
-    """List a directory: what :class:`~n5zarr.storage.requests.Entry` says of each name.
+    """List a directory: an :class:`~n5zarr.storage.requests.Entry` for each name.
 
     N5 spec, "File-system specification", item 1: every directory is a group. As in Java, a link to
-    a directory counts as one; here, links that lead back up are left out, and so are files of
-    unfinished writes unless they are asked for. None where the directory is missing. ``root`` ends
+    a directory counts as one; here, links that lead back up are omitted, and so are files of
+    unfinished writes, unless requested. Return None if the directory is missing. ``root`` ends
     with a slash.
     """
     try:
@@ -378,7 +380,7 @@ def scan(
 
 
 def _means_missing(err: OSError) -> bool:
-    """Whether an error says that nothing is there; no file has a name that the system refuses."""
+    """Whether an error means that the file is missing, or cannot exist because of its name."""
     return err.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 

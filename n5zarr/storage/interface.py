@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal, Self
 
-from n5zarr.storage.requests import is_told, tell
+from n5zarr.storage.requests import log_request, logs_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["Durability", "Storage"]
 
 type Durability = Literal["atomic", "durable", "overwrite"]
-"""How local files are written, see :mod:`n5zarr.storage.writing`."""
+"""The ways to write local files, see :mod:`n5zarr.storage.writing`."""
 
 
 class Storage(ABC):
     """The keys of one container; answers requests for them.
 
-    ``str`` of it names the container in messages. It must be picklable for other processes, so
-    locks are left out of its state. :class:`~n5zarr.N5Store` refuses to write where ``read_only``
-    is true; :meth:`answer` need not check. Requests of one batch may be answered concurrently.
+    ``str(storage)`` names the container in messages. Storage must be picklable for other processes,
+    so its state excludes locks. :class:`~n5zarr.N5Store` refuses to write if ``read_only`` is
+    true; :meth:`answer` need not check. Requests of one batch may be answered concurrently.
     """
 
     @property
     @abstractmethod
     def store(self) -> Store:
-        """A zarr store with the same keys, also for those who open the container again."""
+        """A zarr store with the same keys, also used to open the container again."""
 
     @property
     def root(self) -> Path | None:
@@ -41,12 +41,12 @@ class Storage(ABC):
 
     @property
     def given(self) -> Path | None:
-        """The same directory under the name that was given, which may be a link to it."""
+        """The same directory by the user's name for it, which may be a link."""
         return None
 
     @property
     def durability(self) -> Durability:
-        """How files are written; other storage than local files replaces whole values."""
+        """The way to write files; other storage than local files replaces whole values."""
         return "atomic"
 
     @property
@@ -57,15 +57,15 @@ class Storage(ABC):
     @property
     @abstractmethod
     def is_shared(self) -> bool:
-        """Whether other processes see what this one writes."""
+        """Whether other processes see the keys that this one writes."""
 
     @property
     @abstractmethod
     def has_stamps(self) -> bool:
         """Whether :class:`~n5zarr.storage.requests.Stamp` reveals that others have written a key.
 
-        Local files have stamps, which cost next to nothing to compare. Elsewhere, a document costs
-        a request, so it is read as seldom as possible.
+        Local files have stamps, which are cheap to compare. Elsewhere, a document costs a request,
+        so it is read as seldom as possible.
         """
 
     @property
@@ -75,7 +75,7 @@ class Storage(ABC):
 
     @property
     def has_cache(self) -> bool:
-        """Whether whole values are kept, so that reading a part is no gain."""
+        """Whether whole values are cached, so that reading parts saves nothing."""
         return False
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Storage(ABC):
         Raises
         ------
         N5UnsupportedError
-            ``read_only`` is false and the storage can only be read (``kind="read-only"``).
+            ``read_only`` is false, but the storage cannot write (``kind="read-only"``).
         """
 
     @abstractmethod
@@ -94,13 +94,13 @@ class Storage(ABC):
 
     @abstractmethod
     async def open(self, *, read_only: bool) -> None:
-        """Connect where the storage needs it; create no directory.
+        """Connect if the storage needs it; create no directory.
 
         Raises
         ------
         FileNotFoundError
-            No container can be there, or with ``read_only``, there is none; raised where it costs
-            no request.
+            The place cannot have a container or, with ``read_only``, has none; raised only if the
+            check costs no request.
         """
 
     @abstractmethod
@@ -111,14 +111,14 @@ class Storage(ABC):
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request, and call ``warn`` with messages for the user."""
 
-    def answer_and_tell(self, request: Request, warn: Callable[[str], None]) -> object:
+    def answer_and_log(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request, and log it."""
         try:
             answer = self.answer(request, warn)
         except Exception as err:
-            tell(self, request, err)
+            log_request(self, request, err)
             raise
-        tell(self, request, answer)
+        log_request(self, request, answer)
         return answer
 
     def run[T](
@@ -136,14 +136,14 @@ class Storage(ABC):
         warn : callable
             Called with messages for the user.
         first : sequence of requests, optional
-            What the generator has yielded, if it has been started.
+            The requests that the generator has yielded, if it has been started.
 
         Returns
         -------
         object
             The return value of the generator.
         """
-        answer = self.answer_and_tell if is_told() else self.answer
+        answer = self.answer_and_log if logs_requests() else self.answer
         try:
             requests = next(steps) if first is None else first
             while True:

@@ -1,7 +1,7 @@
 """Storage in local files: answer requests with :mod:`n5zarr.storage.files`.
 
 N5 spec, "File-system specification", items 1 and 5: groups are directories, and each block is a
-file of its own, so a key is the path of a file below the container.
+separate file, so a key is the path of a file below the container.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
-    is_told,
+    logs_requests,
 )
 from n5zarr.storage.writing import FileWriter, sync_directories
 
@@ -54,10 +54,10 @@ class LocalFiles(Storage):
     read_only : bool, optional
         Whether writing is refused.
     store_writes : bool, optional
-        Whether :attr:`store` writes. It would create the directory when it is opened, so only one
-        that a user has given does.
+        Whether :attr:`store` writes. It creates the directory when it is opened, so this is true
+        only for a store that a user passed.
     durability : {"atomic", "durable", "overwrite"}, optional
-        How blocks are written. Documents are replaced, never overwritten.
+        The way to write blocks. Documents are replaced, never overwritten.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LocalFiles(Storage):
         self._root = root.resolve()
         self._durability: Durability = durability
         self._store_writes = store_writes
-        self._store: LocalStore | None = None  # made when it is asked for
+        self._store: LocalStore | None = None  # created on first use
         self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
         self._read_only = read_only
 
@@ -144,13 +144,13 @@ class LocalFiles(Storage):
 
     @override
     async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
-        answer = self.answer_and_tell if is_told() else self.answer
+        answer = self.answer_and_log if logs_requests() else self.answer
         try:
             requests = next(steps)
             while all(isinstance(request, Stamp) for request in requests):
                 requests = steps.send([answer(request, warn) for request in requests])
-        except StopIteration as done:  # what needs no files, or only their stamps, needs no thread
-            await asyncio.sleep(0)  # let others go on: zarr opens all nodes of a group at once
+        except StopIteration as done:  # no thread needed: no files were read, or only their stamps
+            await asyncio.sleep(0)  # let other tasks run: zarr opens all nodes of a group at once
             result: T = done.value
             return result
         # one thread for the whole generator is cheaper than one for each request
@@ -186,7 +186,7 @@ class LocalFiles(Storage):
     def _write(
         self, request: Put | Update | Remove | RemoveTree, warn: Callable[[str], None]
     ) -> object:
-        """Answer a request that changes files; a document is replaced at once, at least."""
+        """Answer a request that changes files; documents are always replaced atomically."""
         durability = self._durability
         if isinstance(request, Update) and request.key.endswith(ATTRIBUTES_JSON):
             durability = "durable" if durability == "durable" else "atomic"

@@ -42,7 +42,7 @@ _BUSY = {errno.EAGAIN, errno.EACCES}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _PATIENCE, PAUSE = 60, 0.001  # seconds
 
-_IN_PROCESS = threading.RLock()  # where the locks of the system do not exclude threads
+_IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
 
 
 class _Lock:
@@ -55,35 +55,35 @@ class _Lock:
         self.to_write = to_write
         self.gives_way = gives_way
         self.is_held = False
-        self.is_changing = False  # its writer is writing into the file
+        self.is_changing = False  # the writer is writing into the file now
         self.thread = threading.get_ident()
 
     def is_interrupted(self) -> bool:
-        """Whether code holds it that this code interrupts: it cannot go on before this ends."""
+        """Whether interrupted code holds it, which cannot continue before this code ends."""
         return self.thread == threading.get_ident() and (self.is_held or _holds(self.file))
 
     def is_stuck(self) -> bool:
-        """Whether code holds it that waits for another lock, in a handler that interrupts it."""
-        # the file of another thread may be closed at any time: only its flag can be asked
+        """Whether its holder waits for another lock, in a handler that interrupts the holder."""
+        # the file of another thread may be closed at any time: read only its flag
         return (self.is_held or self.is_interrupted()) and any(
             lock.thread == self.thread and lock is not self and not lock.is_held
             for lock in list(_locks)
         )
 
     def others(self) -> list[_Lock]:
-        """Find other locks of this process on the same file: of threads, or of interrupted code."""
+        """List other locks of this process on the same file: of threads, or of interrupted code."""
         return [lock for lock in list(_locks) if lock is not self and lock.place == self.place]
 
 
 _locks: dict[_Lock, None] = {}
-_last_change = [object()]  # another one whenever this process begins to write into a file
+_last_change = [object()]  # replaced whenever this process begins to write into a file
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_locks.clear)
 
 
 @contextlib.contextmanager
 def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
-    """Hold a shared lock where the system has locks, so that nobody writes into the file meanwhile.
+    """Hold a shared lock, if the system has locks, so that nobody writes into the file meanwhile.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
     Yields
     ------
     callable
-        Asked after reading, says whether the lock was held, or was not needed.
+        Call it after reading: whether the lock was held, or was not needed.
 
     Raises
     ------
@@ -123,10 +123,10 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
 def _take_to_read(file: int, lock: _Lock, path: object) -> bool:
     """Take a shared lock; return False if a writer of this process holds the exclusive one.
 
-    That writer's lock keeps other programs out. It may wait for this reader: a finalizer can run
-    while it holds its lock. So it is not waited for, unless it is writing into the file now.
+    That writer's lock keeps other programs out. The writer may wait for this reader, as a finalizer
+    can run while it holds its lock. So wait for it only while it is writing into the file.
     """
-    is_told = False
+    has_logged = False
     while not _try(file, "F_RDLCK"):
         writers = [other for other in lock.others() if other.to_write]
         if not writers:
@@ -139,9 +139,9 @@ def _take_to_read(file: int, lock: _Lock, path: object) -> bool:
                 return False
         elif is_interrupted:
             raise _timeout(None)
-        if not is_told:
+        if not has_logged:
             _log.debug("shared lock waits for this process: %s", path)
-            is_told = True
+            has_logged = True
         time.sleep(PAUSE)
     _log.debug("shared lock taken: %s", path)
     return True
@@ -178,9 +178,9 @@ def writing(
     warn : callable
         Called with a message when the file system has no locks.
     gives_way : bool, optional
-        Whether the file is only replaced or removed: of two who do that, either may be first. So
-        this thread does not wait for one that waits in a handler, perhaps for this thread, nor for
-        the code that it interrupts.
+        Whether the file is only replaced or removed: of two such writers, either may be first. So
+        this thread waits neither for a writer that waits in a handler, perhaps for this thread, nor
+        for the code that this thread interrupts.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def writing(
             except OSError as err:
                 if err.errno not in _UNSUPPORTED:
                     raise
-                warn(f"{path}: the file system has no locks; updates of others may be lost")
+                warn(f"{path}: the file system has no locks; updates by other writers may be lost")
             else:
                 try:
                     yield
@@ -211,13 +211,13 @@ def writing(
 
 
 def in_turn() -> AbstractContextManager[object]:
-    """Let one thread at a time open files to write: Windows replaces none that another has open."""
+    """Let one thread at a time open files to write: Windows cannot replace an open file."""
     return _IN_PROCESS if os.name == "nt" else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def alone(directory: Path) -> Iterator[bool]:
-    """Hold a directory, so that of several runs that work in it only one does; nobody waits.
+    """Lock a directory, so that only one of several runs works in it; does not wait.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def alone(directory: Path) -> Iterator[bool]:
     Yields
     ------
     bool
-        Whether nobody else holds it; True where the file system cannot tell.
+        Whether nobody else holds it; True if the file system cannot tell.
     """
     if not hasattr(fcntl, "flock"):
         yield True
@@ -243,7 +243,7 @@ def alone(directory: Path) -> Iterator[bool]:
             except BaseException:
                 os.close(file)
                 raise
-            os.close(file)  # who held it has removed it
+            os.close(file)  # the previous holder has removed the directory
     try:
         yield is_alone
     finally:
@@ -257,7 +257,7 @@ def _take_directory(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as err:
-        # NFS locks no directory
+        # NFS cannot lock directories
         return err.errno not in _BUSY
     return True
 
@@ -265,7 +265,7 @@ def _take_directory(file: int) -> bool:
 def _take_to_write(file: int, lock: _Lock, path: object) -> None:
     """Take an exclusive lock: poll while this process holds it, queue behind other programs."""
     end = time.monotonic() + _PATIENCE
-    is_told = False
+    has_logged = False
     while not _try(file, "F_WRLCK"):
         if not lock.others():
             _log.debug("exclusive lock waits for another program: %s", path)
@@ -278,9 +278,9 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
             if _try(file, "F_WRLCK"):  # released meanwhile
                 break
             raise _timeout(path)
-        if not is_told:
+        if not has_logged:
             _log.debug("exclusive lock waits for this process: %s", path)
-            is_told = True
+            has_logged = True
         time.sleep(PAUSE)
     lock.is_held = True
     _log.debug("exclusive lock taken: %s", path)
@@ -288,8 +288,8 @@ def _take_to_write(file: int, lock: _Lock, path: object) -> None:
 
 def _timeout(path: object | None) -> TimeoutError:
     message = (
-        "locked by this process, and it does not end; does a finalizer or a signal handler use a "
-        "file that the code it interrupts is changing?"
+        "expected the lock within a minute, but another part of this process holds it; does a "
+        "finalizer or a signal handler use a file that the interrupted code is changing?"
     )
     return TimeoutError(errno.ETIMEDOUT, message, *([] if path is None else [str(path)]))
 
@@ -321,7 +321,7 @@ def _try(file: int, kind: str) -> bool:
 
 
 def _holds(file: int) -> bool:
-    """Whether an open file has a lock that keeps others out, or nobody has."""
+    """Whether an open file has a lock that excludes others, or nobody has a lock."""
     found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _flock("F_WRLCK"))
     return bool(struct.unpack("hhqqi", found)[0] == fcntl.F_UNLCK)
 

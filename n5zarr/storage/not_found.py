@@ -1,4 +1,4 @@
-"""The error for a missing container or node, which says what exists instead in local files."""
+"""The error for a missing container or node, which names what exists instead in local files."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ _SHOWN = 5  # names in a message
 
 
 class NotFoundError(GroupNotFoundError, ArrayNotFoundError):
-    """There is no container or node; a FileNotFoundError, as zarr's errors are."""
+    """A container or node is missing; a FileNotFoundError, like zarr's errors."""
 
 
 def check_local_root(root: Path, *, needs_directory: bool) -> None:
-    """Check that a container may be, or is, at a path.
+    """Raise unless a path can hold a container, or holds a directory.
 
     Parameters
     ----------
     root : Path
         The root of the container.
     needs_directory : bool
-        Whether it must be there already.
+        Whether the directory must exist.
 
     Raises
     ------
     NotFoundError
-        It is a file, or it must be there and is not.
+        The path is a file, or the directory must exist and does not.
     PermissionError
-        The directory above may not be searched.
+        No permission to search the directory above.
     """
     if not root.is_dir() and (_exists(root) or needs_directory):
         raise NotFoundError(local_root_message(root))
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is anything at a path; where that may not be known, raise."""
+    """Whether a path exists; raise if the system does not permit the check."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -53,7 +53,7 @@ def _exists(path: Path) -> bool:
 
 
 def local_root_message(root: Path) -> str:
-    """Say what is at the path of a container that cannot be opened."""
+    """Describe the path of a container that cannot be opened."""
     if root.is_file():
         return f"{root}: expected an N5 container, got {_file(root)}"
     if not root.is_dir():
@@ -67,9 +67,9 @@ def local_root_message(root: Path) -> str:
             return f"{root} does not exist; {nearest} is {_file(nearest)}"
         meant = similar(root.relative_to(nearest).parts[0], _names_in(nearest))
         question = f"; did you mean {nearest / meant}?" if meant else ""
-        return f"{root} does not exist; {nearest} is the nearest that exists{question}"
+        return f"{root} does not exist; the nearest existing directory is {nearest}{question}"
     names = [entry.name for entry in root.iterdir()]
-    what = f"a directory of only {listed(names)}" if names else "an empty directory"
+    what = f"a directory with only {listed(names)}" if names else "an empty directory"
     return (
         f"{root}: expected an N5 container, got {what}; the root of a container has an "
         "attributes.json, or directories that have one"
@@ -77,7 +77,7 @@ def local_root_message(root: Path) -> str:
 
 
 def _special(path: Path) -> str | None:
-    """Tell what is neither a file nor a directory; None if nothing is there."""
+    """Describe a pipe, socket or device; None for other paths."""
     if path.is_fifo():
         found = "a named pipe"
     elif path.is_socket():
@@ -90,7 +90,7 @@ def _special(path: Path) -> str | None:
 
 
 def _file(path: Path) -> Foreign:
-    """Look at a file."""
+    """Recognise the format of a file."""
     with path.open("rb") as file:
         found = file_from(file.read(FIRST_BYTES))
     if found.what != "a zip file":
@@ -101,7 +101,7 @@ def _file(path: Path) -> Foreign:
     except BadZipFile:
         return Foreign("a damaged zip file", "check how it was copied")
     if root is None:
-        return Foreign("a zip file without a container", "no attributes.json is in it")
+        return Foreign("a zip file without a container", "it has no attributes.json")
     return Foreign("a zip file", f"open {f'{path}|zip:{root}|n5:' if root else f'zip://{path}'!r}")
 
 
@@ -113,7 +113,7 @@ def _names_in(directory: Path) -> list[str]:
 
 
 def similar(name: str, names: list[str]) -> str | None:
-    """Return the name that is most like a mistyped one; None if none is.
+    """Return the name most similar to a mistyped one; None if no name is similar.
 
     Examples
     --------
@@ -126,6 +126,6 @@ def similar(name: str, names: list[str]) -> str | None:
 
 
 def listed(names: list[str]) -> str:
-    """Name some, and say whether there are more."""
+    """Join the first names, with a mark if there are more."""
     shown = sorted(names)[:_SHOWN]
     return ", ".join(shown) + (", ..." if len(names) > _SHOWN else "")

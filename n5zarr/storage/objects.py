@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 _NO_CONDITIONS = "501 Not Implemented"
-_ATTEMPTS = 50  # at an update of an object that others update, too
+_ATTEMPTS = 50  # to update an object that other writers update, too
 _UPDATES = "n5zarrupdates"  # metadata of objects; Azure allows only letters and digits
-_N_UPDATES = 32  # the last ones, which an object names
+_N_UPDATES = 32  # number of last updates that the metadata of an object list
 
 
 def name_of_objects(store: ObjectStore[ObstoreStore]) -> str:
@@ -75,7 +75,7 @@ async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> lis
 
 
 async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
-    """List some of what lies below a path, with one request in most cases."""
+    """List some entries below a path, with one request in most cases."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     if _is_http(store):
@@ -101,7 +101,7 @@ async def start_of_object(
         if says_missing(store, err):
             return None
         meta = await obstore.head_async(store.store, key)
-        if meta["size"] == 0:  # of which there is no range
+        if meta["size"] == 0:  # an empty object has no range
             return b"", 0
         raise
 
@@ -121,12 +121,12 @@ async def update_object(
 ) -> bytes | None:
     """Update an object; start again if another writer replaces it meanwhile.
 
-    The answer to a put may be lost on its way. Then the client sends the put again, and the service
-    refuses it, as if another writer had been first. So the metadata of an object names the last
-    updates of it: one that is among them is not made again.
+    The network may lose the answer to a put. Then the client sends the put again, and the service
+    refuses it, as if another writer had been first. So the metadata of an object list its last
+    updates: an update that is in the list is not repeated.
 
-    Where the service has no conditional writes, the last writer wins. Removing has no condition
-    anywhere: what another writer puts at that moment is removed.
+    If the service has no conditional writes, the last writer wins. No service has conditional
+    removal: an object that another writer puts at that moment is removed.
 
     Parameters
     ----------
@@ -135,13 +135,13 @@ async def update_object(
     key : str
         Name of the object, which need not exist.
     change : callable
-        Takes the bytes of the object, None where it is missing, and returns the new bytes, or None
+        Takes the bytes of the object, or None if it is missing, and returns the new bytes, or None
         to remove the object.
 
     Returns
     -------
     bytes or None
-        What the object holds afterwards.
+        The new bytes of the object, or None if it was removed.
 
     Raises
     ------
@@ -163,11 +163,11 @@ async def update_object(
             return None
         if await _put_version(store, key, new, mode, [*updates, mine]):
             return new
-        _log.debug("%s/%s: another writer was first; again", name_of_objects(store), key)
+        _log.debug("%s/%s: another writer was first; trying again", name_of_objects(store), key)
         await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
     message = (
-        f"{key}: expected to update it, but other writers replaced it at each of {_ATTEMPTS} "
-        "attempts; try again"
+        f"{key}: expected to update the object, but other writers replaced it at each of "
+        f"{_ATTEMPTS} attempts; try again"
     )
     raise N5Error(message, kind="changed")
 
@@ -175,7 +175,7 @@ async def update_object(
 async def _read_version(
     store: ObjectStore[ObstoreStore], key: str
 ) -> tuple[bytes | None, PutMode, list[str]]:
-    """Read an object, what a put needs to replace this version of it only, and its updates."""
+    """Read an object, the condition for a put that replaces only this version, and its updates."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     try:
@@ -192,9 +192,9 @@ async def _read_version(
 async def _put_version(
     store: ObjectStore[ObstoreStore], key: str, new: bytes, mode: PutMode, updates: list[str]
 ) -> bool:
-    """Replace one version of an object; False where another writer seems to have been first.
+    """Replace one version of an object; False if another writer seems to have been first.
 
-    A put that fails may have been made: then the object names the last of the updates.
+    A put that fails may have succeeded: then the object lists the last of ``updates``.
     """
     import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
 
@@ -206,12 +206,12 @@ async def _put_version(
     except (exceptions.PreconditionError, exceptions.AlreadyExistsError):
         return False
     except (exceptions.GenericError, exceptions.NotSupportedError, NotImplementedError) as err:
-        # the words, not only "501": messages also hold times
+        # compare the words, not only "501": messages also contain times
         if isinstance(err, exceptions.GenericError) and _NO_CONDITIONS not in str(err):
             try:
                 is_made = updates[-1] in (await _read_version(store, key))[2]
             except Exception:
-                raise err from None  # which says what is wrong
+                raise err from None  # the first error says what is wrong
             if is_made:
                 return True
             raise
@@ -220,7 +220,7 @@ async def _put_version(
 
 
 def _version_of(meta: ObjectMeta) -> UpdateVersion:
-    """Return what identifies the version of an object, without members that the service lacks."""
+    """Return the identifiers of an object's version, without those that the service lacks."""
     version: UpdateVersion = {}
     if meta["e_tag"] is not None:
         version["e_tag"] = meta["e_tag"]

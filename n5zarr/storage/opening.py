@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["open_storage"]
 
 
-def open_storage(  # noqa: PLR0913 - what N5Store takes
+def open_storage(  # noqa: PLR0913 - the parameters of N5Store
     store: object,
     *,
     storage_options: Mapping[str, object] | None = None,
@@ -45,15 +45,15 @@ def open_storage(  # noqa: PLR0913 - what N5Store takes
     store : path, URL, zarr store or mapping of fsspec's
         The container; see :func:`~n5zarr.storage.place.place_of`.
     storage_options, backend : optional
-        Which library reads and writes a URL, and its options.
+        Options for a URL, and the library that reads and writes it.
     fs : optional
-        The file system of fsspec's of a path.
+        fsspec's file system of a path.
     read_only : bool, optional
         Whether the store opened for a URL refuses to write.
     cache, forbidden_is_missing : optional
         As for :class:`~n5zarr.N5Store`.
     durability : {"atomic", "durable", "overwrite"}, optional
-        How local files are written.
+        The way to write local files.
 
     Raises
     ------
@@ -87,8 +87,8 @@ def _open_store(place: Place, *, read_only: bool, backend: Backend) -> Store:
     """Open the zarr store of a place."""
     location, path, storage_options = place
     if path:
-        message = f"store: expected the root of a container, got its node {path!r}; n5zarr.open"
-        raise N5UnrepresentableError(f"{message} opens nodes", kind="option")
+        message = f"store: expected the root of a container, got its node {path!r}; open it with"
+        raise N5UnrepresentableError(f"{message} n5zarr.open", kind="option")
     if is_url(location):
         return store_of_url(str(location), storage_options, read_only=read_only, backend=backend)
     if storage_options is not None or backend != "fsspec":

@@ -1,6 +1,6 @@
 """Recognise locations of containers: paths, URLs, zarr's stores, and objects of fsspec.
 
-This imports no package: nobody can pass an object of a package that is not imported.
+Imports no optional package: a caller can only pass objects of packages already imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Location", "Place", "place_of"]
 
 type Location = str | os.PathLike[str] | Store | StorePath | MutableMapping[str, bytes]
-"""What names a container or a node in it; the mappings are those of fsspec."""
+"""The types that name a container or a node in it; the mappings are those of fsspec."""
 
 _PIPELINE = "|n5:"
 _PREFIX = "n5://"
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 def place_of(
     given: object, storage_options: Mapping[str, object] | None = None, fs: object = None
 ) -> Place:
-    """Read what a user gives as the place of a container or of a node in it.
+    """Parse a user's location of a container or of a node in it.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def place_of(
     Raises
     ------
     N5UnrepresentableError
-        It is nothing of this kind, or options are given that it has itself (``kind="option"``).
+        The value has none of these types, or already has the options (``kind="option"``).
 
     Examples
     --------
@@ -105,12 +105,12 @@ def _is_of(value: object, module: str, name: str) -> bool:
 
 def _refuse_options(given: object, storage_options: Mapping[str, object] | None) -> None:
     if storage_options:
-        message = f"storage_options: expected none with {given!r}, which has options of its own"
+        message = f"storage_options: expected none with {given!r}, which has its own options"
         raise N5UnrepresentableError(message, kind="option")
 
 
 def _of_steps(pipeline: str) -> str:
-    """Return the URL of what comes before ``|n5:`` in a pipeline: itself, or a zip file in it."""
+    """Return the URL of the part before ``|n5:`` in a pipeline: itself, or a zip file in it."""
     steps = _STEP.split(pipeline)
     if len(steps) == 1:
         return pipeline

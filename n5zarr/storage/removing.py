@@ -1,4 +1,4 @@
-"""Local files: remove single ones, whole nodes, and directories that became empty."""
+"""Local files: remove single files, whole nodes, and empty directories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["prune", "remove", "remove_tree"]
 
 
 def remove(path: Path | str) -> None:
-    """Remove a file; do nothing where it is missing or a directory.
+    """Remove a file; do nothing if it is missing or a directory.
 
     N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be removed.
     """
@@ -32,18 +32,18 @@ def remove_tree(
     """Remove a directory and everything in it; links are removed, not followed.
 
     N5 spec, "File-system specification", item 1: a group is a directory, so this removes the group.
-    It gets the name of an unfinished file first: others see all of it or nothing, also where this
-    is interrupted, and never a dataset that has lost blocks, or its document, which would be a
-    group.
+    The directory first gets the name of an unfinished file. So others see all of it or nothing,
+    even after an interruption, and never a dataset without some blocks or without its document,
+    which would be a group.
 
     Parameters
     ----------
     path : Path
         The directory.
     keep_top : bool
-        Whether to remove only what is in it.
+        Whether to remove only its content.
     sync : callable, optional
-        Takes directories in which names have changed, before anything in them is removed.
+        Called with directories in which names have changed, before their content is removed.
     """
     hidden, changed = list[tuple[str, str]](), set[str]()
     tops = [path] if not keep_top else list(path.iterdir()) if path.is_dir() else []
@@ -58,9 +58,9 @@ def remove_tree(
     if sync is not None:
         try:
             sync(changed)
-        except OSError:  # the old names may be on the disk: nothing of them may be lost
+        except OSError:  # the disk may still have the old names: do not remove their content
             for name, moved_to in hidden:
-                with contextlib.suppress(OSError):  # others may have made it anew
+                with contextlib.suppress(OSError):  # another program may have created it again
                     os.rename(moved_to, name)
             raise
     for _, name in hidden:
@@ -68,7 +68,7 @@ def remove_tree(
 
 
 def _remove_hidden(name: str) -> None:
-    """Remove a directory with all in it; once more if that fails, since no one would find it."""
+    """Remove a directory and its content; try twice, since nobody would notice leftovers."""
     try:
         shutil.rmtree(name)
     except OSError:
@@ -77,7 +77,7 @@ def _remove_hidden(name: str) -> None:
 
 
 def _remove_documents(path: Path) -> set[str]:
-    """Remove all documents below a directory; return the directories in which there was one."""
+    """Remove all documents below a directory; return the directories that had one."""
     found: set[str] = set()
     for directory, _, names in os.walk(path):
         if ATTRIBUTES_JSON in names:
@@ -87,15 +87,15 @@ def _remove_documents(path: Path) -> set[str]:
 
 
 def _hidden(path: Path) -> str:
-    """Rename a directory so that no reader sees it; return its name, the old one if it stays."""
+    """Rename a directory so that no reader sees it; return its name, the old one if that fails."""
     name = os.fspath(path)
     if is_unfinished(path.name):
         return name
     hidden = unfinished_name(name)
     try:
         os.rename(name, hidden)
-    except OSError:  # a mount point, or one may not write into the directory above
-        return hidden if os.path.lexists(hidden) else name  # file systems of networks err
+    except OSError:  # a mount point, or no permission to write into the directory above
+        return hidden if os.path.lexists(hidden) else name  # network file systems may err
     return hidden
 
 

@@ -1,11 +1,11 @@
 """Requests to storage, and the flows that make them.
 
 Logic does no input or output itself. It is a flow: a generator (type `Steps`) that yields batches
-of requests and is sent their answers. So the same logic runs with and without await, and storage
-can answer a batch concurrently. An error raised while answering is thrown into the generator, as a
-call would raise it.
+of requests and receives their answers. So the same logic runs with and without await, and storage
+can answer a batch concurrently. An error of a request is thrown into the generator, as a call would
+raise it.
 
-The logger of this module tells each request that is sent, at DEBUG.
+The logger of this module logs each request at DEBUG.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = [
     "Work",
     "each_once",
     "get_each",
-    "is_told",
     "list_each",
+    "log_request",
+    "logs_requests",
     "put_each",
     "read_each",
     "read_key",
-    "tell",
 ]
 
 _log = logging.getLogger(__name__)
@@ -49,11 +49,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)  # not frozen, which costs a microsecond for each block
 class Get:
-    """Ask for the value of a key; the answer is bytes-like, or None where the key is missing.
+    """Ask for the value of a key; the answer is bytes-like, or None if the key is missing.
 
-    With ``settled``, storage first waits until other programs have finished writing the value,
-    where it can wait for them. With ``part``, it reads a part only: offset and number of bytes; the
-    answer may be shorter.
+    With ``settled``, storage that can wait for other programs first waits until they have finished
+    writing the value. With ``part``, it reads a part only: offset and number of bytes; the answer
+    may be shorter.
     """
 
     key: str
@@ -79,7 +79,7 @@ class Ends:
 class Stamp:
     """Ask for a stamp of a key: a value that changes whenever the key is written.
 
-    The answer is None where the key is missing, and where storage has no stamps.
+    The answer is None if the key is missing or storage has no stamps.
     """
 
     key: str
@@ -96,10 +96,9 @@ class Exists:
 class List:
     """Ask for the entries of a directory; the answer is a list of :class:`Entry`, or None.
 
-    None means that the directory is missing. With ``few``, the entries are enough that come with
-    one request: the caller asks whether the directory is empty, and looks at what it gets. A store
-    that cannot list then answers with no entries. With ``unfinished``, files of writes that did not
-    finish are among the entries.
+    None means that the directory is missing. With ``few``, the entries of one request suffice: the
+    caller only checks whether the directory is empty. A store that cannot list then answers with no
+    entries. With ``unfinished``, the entries include files of unfinished writes.
     """
 
     path: str
@@ -119,9 +118,9 @@ class Put:
 class Update:
     """Ask to replace the value of a key by a function of it; the answer is the new value.
 
-    The function is given None where the key is missing, and may return None to remove the key. It
-    is called again if another writer was first. Where storage can, it lets no other program write
-    between reading and writing.
+    The function gets None if the key is missing, and may return None to remove the key. It is
+    called again if another writer was first. Storage with locks or conditional writes lets no other
+    program write between reading and writing.
     """
 
     key: str
@@ -161,8 +160,8 @@ class FileThatNames:
     pattern : str
         Pattern of the file names to look at, such as ``"*.xml"``.
     named : callable
-        Takes the bytes of a file and returns the directory that it names, relative to the file;
-        None where it names none.
+        Takes the bytes of a file and returns the directory that it names, relative to the file, or
+        None if it names none.
     """
 
     path: str
@@ -192,12 +191,12 @@ class Entry(NamedTuple):
     name : str
         Its name.
     is_dir : bool or None
-        Whether it is a directory; None where storage cannot tell.
+        Whether it is a directory; None if storage cannot tell.
     is_nested_link : bool, optional
-        Whether it is a link in a directory that is reached by a link. A group there is left out, so
-        that links to each other are not followed without end.
+        Whether it is a link in a directory behind a link. A group there is omitted, so that a walk
+        does not follow links to each other without end.
     is_dead_link : bool, optional
-        Whether it is a link to nothing; nobody knows what it was.
+        Whether it is a link to a missing file or directory.
     """
 
     name: str
@@ -221,12 +220,12 @@ type Request = (
     | Warn
 )
 
-# Any: the type of an answer depends on the request; each class says which
+# Any: the type of an answer depends on the request, see each class
 type Steps[T] = Generator[Sequence[Request], Sequence[Any], T]
 
 
 def read_key(key: str) -> Steps[bytes | None]:
-    """Read the value of a key; None where the key is missing."""
+    """Read the value of a key; None if the key is missing."""
     return (yield from read_each([key]))[0]
 
 
@@ -237,7 +236,7 @@ def read_each(keys: Sequence[str]) -> Steps[list[bytes | None]]:
 
 
 def get_each(keys: Sequence[str]) -> Steps[list[BufferLike | None]]:
-    """Read the values of several keys as storage gives them, without a copy."""
+    """Read the values of several keys without a copy."""
     return list((yield [Get(key) for key in keys]))
 
 
@@ -253,7 +252,7 @@ def list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
 
 
 def each_once[T](steps: Steps[T]) -> Steps[T]:
-    """Run a flow that asks for some keys more than once, and read each key once."""
+    """Run a flow that requests some keys repeatedly; read each key once."""
     known: dict[str, object] = {}
     try:
         requests = next(steps)
@@ -283,24 +282,24 @@ def _is_plain_get(request: Request) -> TypeGuard[Get]:
     return isinstance(request, Get) and not request.settled and request.part is None
 
 
-def is_told() -> bool:
-    """Whether requests are logged; asked once for a batch of them, as it costs time."""
+def logs_requests() -> bool:
+    """Whether requests are logged; check it once per batch, as the check costs time."""
     return _log.isEnabledFor(logging.DEBUG)
 
 
-def tell(place: object, request: Request, answer: object) -> None:
+def log_request(place: object, request: Request, answer: object) -> None:
     """Log a request.
 
     Parameters
     ----------
     place : Storage
-        Where it was sent; its text names the container without secrets.
+        The storage of the request; its text names the container without secrets.
     request : Request
         The request.
     answer : object
-        The answer, or the exception that was raised instead.
+        The answer, or the exception of the request.
     """
-    if isinstance(request, Work | Warn):  # no request to what keeps the container
+    if isinstance(request, Work | Warn):  # not requests to the container
         return
     key = request.path if isinstance(request, List | RemoveTree | FileThatNames) else request.key
     part = request.part if isinstance(request, Get) else None
@@ -311,7 +310,7 @@ def tell(place: object, request: Request, answer: object) -> None:
 
 def _outcome(request: Request, answer: Any) -> str:  # noqa: ANN401 - depends on the request
     if isinstance(answer, Exception):
-        return type(answer).__name__  # its text may hold the URL, with secrets
+        return type(answer).__name__  # the text may contain the URL, with secrets
     if isinstance(request, Remove | RemoveTree):
         return "done"
     if isinstance(request, List) and answer is not None:

@@ -1,4 +1,4 @@
-"""Stores for URLs: which locations are URLs, the zarr store of a URL, when a key is missing."""
+"""Stores for URLs: recognise URLs, open their zarr store, recognise errors of missing keys."""
 
 from __future__ import annotations
 
@@ -93,18 +93,18 @@ def store_of_url(
         Any URL that the backend reads, chains of fsspec's included; ``zip://`` followed by a local
         path is a local zip file.
     storage_options : dict or None
-        For fsspec's file system, or for obstore's store.
+        Options of fsspec's file system or of obstore's store.
     read_only : bool
         Whether the store refuses to write.
     backend : {"fsspec", "obstore"}
-        Which library reads and writes.
+        The library that reads and writes.
 
     Raises
     ------
     N5MissingDependencyError
         The library is not installed.
     N5UnrepresentableError
-        Options are given for a local zip file (``kind="option"``).
+        A local zip file has options (``kind="option"``).
     N5UnsupportedError
         The library does not know such a URL (``kind="option"``).
     """
@@ -123,7 +123,7 @@ def store_of_url(
             return _chained(url, dict(storage_options or {}), read_only=read_only)
         if scheme in _HTTP:
             return _web(url, dict(storage_options or {}))
-        # fsspec would keep listings, but others write, too
+        # fsspec caches listings by default, but other programs write, too
         options = {"use_listings_cache": False, **(storage_options or {})}
         return UrlStore.from_url(url, storage_options=options, read_only=read_only)
     except ImportError as err:
@@ -134,7 +134,7 @@ def store_of_url(
 
 
 def _missing_package(url: str, err: ImportError) -> N5MissingDependencyError:
-    """Make the error of a URL for which a package is missing, in the extra or not."""
+    """Make the error of a URL that needs a missing package, of the extra or another one."""
     chain = re.findall(r"([a-z0-9+.-]+)(?=://|::)", url)
     causes = (err, err.__cause__)
     module = next((e.name for e in causes if isinstance(e, ImportError) and e.name), None)
@@ -148,7 +148,7 @@ def _missing_package(url: str, err: ImportError) -> N5MissingDependencyError:
 def _web(url: str, options: dict[str, object]) -> UrlStore:
     """Open a read-only store for a web server.
 
-    The URL is quoted once, here, as keys are when they are asked for. Its query, which may hold an
+    The URL is quoted once, here, as keys are in each request. Its query, which may contain an
     access token, is sent with every request.
     """
     from fsspec import filesystem  # noqa: PLC0415 - optional
@@ -178,7 +178,7 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
         raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
     parts = urlsplit(url)
     try:
-        # taken apart by hand: in the name of an object, "%" and "?" have no special meaning
+        # split by hand: in the name of an object, "%" and "?" have no special meaning
         if parts.scheme in ("s3", "gs"):
             bucket, _, prefix = url.partition("://")[2].partition("/")
             make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
@@ -186,14 +186,14 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
         return stores.from_url(url, **options)
     except Exception as err:
         shown = without_secrets(f"{url}: {err}")
-        message = f"backend='obstore': {shown}; backend='fsspec' knows other URLs"
+        message = f"backend='obstore': {shown}; backend='fsspec' opens other URLs"
         raise N5UnsupportedError(message, kind="option") from err
 
 
 class _Tolerant:
     """Mixin of stores that report a "forbidden" key as missing.
 
-    S3 answers "forbidden" for a missing key where listing is not allowed.
+    S3 answers "forbidden" for a missing key if the user may not list.
     """
 
     async def get(
@@ -241,14 +241,14 @@ def _is_forbidden(err: Exception) -> bool:
         isinstance(err, PermissionError)
         or getattr(err, "status", None) == 403
         or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
-        or "403 Forbidden" in str(err)  # of obstore, when listing
+        or "403 Forbidden" in str(err)  # obstore, when listing
     )
 
 
 def is_of_one_key(err: Exception) -> bool:
-    """Whether an error of storage is of one key, and others may be read nevertheless."""
+    """Whether an error of storage concerns one key only, so that others may be readable."""
     is_lost = isinstance(err, ConnectionError | TimeoutError)
-    is_damaged = isinstance(err, BadZipFile | zlib.error | EOFError)  # in an archive
+    is_damaged = isinstance(err, BadZipFile | zlib.error | EOFError)  # damage in an archive
     return _is_forbidden(err) or is_damaged or (isinstance(err, OSError) and not is_lost)
 
 

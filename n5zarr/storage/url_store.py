@@ -1,8 +1,8 @@
 """``UrlStore``: zarr's store over fsspec, adapted to N5.
 
-zarr's :class:`~zarr.storage.FsspecStore` reports a failed request as a missing key, asks HTTP
-servers for the wrong URL when a key holds spaces or percent signs, and lists a whole tree to know
-whether a directory is empty. :class:`UrlStore` fixes this.
+zarr's :class:`~zarr.storage.FsspecStore` reports a failed request as a missing key, requests wrong
+URLs from HTTP servers for keys with spaces or percent signs, and lists a whole tree to check
+whether a directory is empty. :class:`UrlStore` corrects this.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class UrlStore(FsspecStore):
 
     def __init__(self, fs: AsyncFileSystem, **options: Any) -> None:  # noqa: ANN401 - as zarr's
         super().__init__(fs, **options)
-        if "zip" in fs.protocol:  # fsspec < 2026.9 raises it for names that the file does not hold
+        if "zip" in fs.protocol:  # fsspec < 2026.9 raises it for names that are not in the file
             self.allowed_exceptions = (*self.allowed_exceptions, KeyError)
 
     @classmethod
@@ -120,7 +120,7 @@ class UrlStore(FsspecStore):
             names = await self.fs._find(directory, withdirs=False)
         except self.allowed_exceptions:
             return
-        # the root itself stays: it may be a bucket
+        # keep the root itself: it may be a bucket
         below = [name for name in names if not directory or name.startswith(f"{directory}/")]
         limit = asyncio.Semaphore(zarr.config.get("async.concurrency") or 64)
 
@@ -137,7 +137,7 @@ class UrlStore(FsspecStore):
 
     @override
     async def exists(self, key: str) -> bool:
-        if self.is_http:  # fsspec would take every error to mean that the key is missing
+        if self.is_http:  # fsspec would report every error as a missing key
             session = await self.fs.set_session()
             url = self.fs.encode_url(self._full(key))
             async with session.get(url, **self.fs.kwargs) as response:
@@ -155,16 +155,16 @@ class UrlStore(FsspecStore):
         return await super().getsize(self._url_key(key))
 
     async def entries(self, path: str) -> list[Entry]:
-        """List a directory; one that is missing has no entries.
+        """List a directory; a missing one has no entries.
 
         Raises
         ------
         N5UnsupportedError
-            The server does not list (``kind="listing"``).
+            The server does not list directories (``kind="listing"``).
         """
         directory = self._full(path).rstrip("/")
         try:
-            # without the slash, a web server would be asked twice
+            # without the slash, a web server would need two requests
             page = f"{directory}/" if self.is_http else directory
             self._forget_listing(page)
             listed = await self.fs._ls(page, detail=True)
@@ -172,9 +172,8 @@ class UrlStore(FsspecStore):
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:
                 message = (
-                    f"listing: the server gives no list of {without_secrets(f'{directory}/')} "
-                    f"({without_secrets(str(err))}); groups and datasets can be opened by their "
-                    "paths"
+                    f"listing: the server does not list {without_secrets(f'{directory}/')} "
+                    f"({without_secrets(str(err))}); open groups and datasets by their paths"
                 )
                 raise N5UnsupportedError(message, kind="listing") from err
             if isinstance(err, self.allowed_exceptions):
@@ -189,13 +188,13 @@ class UrlStore(FsspecStore):
             name = name.removeprefix(f"{directory}/" if directory else "")
             is_dir = entry.get("type") == "directory" or name.endswith("/")
             name = str(PurePosixPath(name.rstrip("/")))
-            # Java leaves empty objects `path/` on object stores: that is the directory itself
+            # Java leaves empty objects `path/` on object stores: the directory itself
             if name not in (".", "..") and "/" not in name:
                 names[name] = names.get(name, False) or is_dir
         return [Entry(name, names[name]) for name in sorted(names)]
 
     async def some(self, path: str) -> list[Entry]:
-        """List some of what lies below a path, with as little listing as fsspec allows."""
+        """List some entries below a path, with as little listing as fsspec allows."""
         directory = self._full(path).rstrip("/")
         list_some = getattr(self.fs, "_lsdir", None)
         if list_some is not None and "s3" in self.fs.protocol:
@@ -212,9 +211,9 @@ class UrlStore(FsspecStore):
             return []
 
     def _forget_listing(self, directory: str) -> None:
-        """Make the file system list a directory anew, because others write, too.
+        """Make the file system list a directory again, since other programs write, too.
 
-        File systems that users made may keep listings.
+        File systems from users may cache listings.
         """
         for fs in (self.fs, getattr(self.fs, "sync_fs", None)):
             if fs is not None:

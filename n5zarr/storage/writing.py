@@ -1,20 +1,21 @@
-"""Write, update and remove local files, so that no writer loses what another has written.
+"""Write, update and remove local files, so that no writer's changes are lost.
 
 The N5 specification does not say how a file is written. A writer here holds an exclusive lock on
-the file itself, see :mod:`n5zarr.storage.locks`, from before it reads what it keeps until after it
-has written. Then it checks that the file still has its name: a writer that waited for the lock may
-hold the lock of a file that was replaced or removed, and starts again. A missing file is created
-with all of its content, by a link that fails if another writer was first. No lock file is needed.
+the file itself, see :mod:`n5zarr.storage.locks`, from before reading the old content until after
+writing. Once it has the lock, it checks that the file still has its name: a writer that waited may
+hold the lock of a file that was replaced or removed; then it starts again. A missing file is
+created with its whole content, by a link that fails if another writer was first. No lock file is
+needed.
 The compiled kernel does the same.
 
 There are three ways to write, see :data:`n5zarr.storage.interface.Durability`:
 
 - ``"atomic"``: under another name, then a rename. A killed process leaves a file that ends in
   ``.partial``, which is never read.
-- ``"durable"``: the same; the file is synced before the rename. Its directory is synced after it,
-  and so is every directory in which one was created.
-- ``"overwrite"``: into the file itself. While it changes, its first bytes are those of no block,
-  so that a reader that takes no lock sees an error, and no numbers of two writers.
+- ``"durable"``: the same; the file is synced before the rename. Afterwards its directory is synced,
+  and every directory in which a directory was created.
+- ``"overwrite"``: into the file itself. While it changes, its first bytes are an invalid header, so
+  that a reader without a lock gets an error, and not a mix of two writes.
 """
 
 from __future__ import annotations
@@ -47,24 +48,24 @@ if TYPE_CHECKING:
 __all__ = ["FileWriter", "sync_directories"]
 
 _ATTEMPTS = 5  # to make the directories of a file
-_HEADER = 4 + 4 * 255  # bytes of the longest header of a block, and more
+_HEADER = 4 + 4 * 255  # bytes; at least the longest header of a block
 _MANY = 100_000
 _named: set[tuple[int, int]] = set()  # directories whose names this process has synced
-_NO_HEADER = b"\xff" * 4  # of no block: N5 has no such mode
+_NO_HEADER = b"\xff" * 4  # invalid: N5 has no such mode
 
 
 class FileWriter:
     """Writes files in one of three ways; a context manager that syncs when it ends.
 
     Threads may share one. The directories of durable files are synced once, at the end. After an
-    error, those that were made and are empty are removed: each would be a group.
+    error, empty directories that it created are removed: each would be a group.
 
     Parameters
     ----------
     durability : {"atomic", "durable", "overwrite"}
-        How files are written.
+        The way to write files.
     warn : callable
-        Called with a message when a part is written where the file system has no locks.
+        Called with a message if a part is written and the file system has no locks.
     """
 
     def __init__(self, durability: Durability, warn: Callable[[str], None]) -> None:
@@ -94,9 +95,9 @@ class FileWriter:
         path : str
             The file; missing directories are created.
         *parts : bytes-like
-            The new content, in pieces that are written one after the other.
+            The new content, in pieces.
         check : callable, optional
-            Takes the first bytes of the file that is to be replaced, under its lock, and may raise.
+            Called with the first bytes of the file to be replaced, under its lock; may raise.
         """
         path = _target(path)
         if self._durability == "overwrite":
@@ -123,13 +124,13 @@ class FileWriter:
     def _rename(
         self, unfinished: str, path: str, check: Callable[[bytes], None] | None = None
     ) -> bool:
-        """Give a new file its name; False where another writer created the file meanwhile."""
+        """Give a new file its name; False if another writer created the file meanwhile."""
         try:
             with self._held(path, replaces=True) as held:
                 if held is None:
                     return self._link(unfinished, path)
                 _check(held.file, check)
-                held.before_it_goes()
+                held.close_on_windows()
                 _replace(unfinished, path)
         except PermissionError:  # no lock for those who may not write the file
             _replace(unfinished, path)
@@ -144,7 +145,7 @@ class FileWriter:
         path : str
             The file, which need not exist.
         change : callable
-            Takes the content of the file, None where it is missing, and returns the new content, or
+            Takes the content of the file, or None if it is missing, and returns the new content, or
             None to remove the file. Nothing is written if it raises or returns the same content.
             It is called again if another writer was first.
 
@@ -168,11 +169,11 @@ class FileWriter:
                 time.sleep(PAUSE)  # another writer has created it, and will write
 
     def _put(self, path: str, held: HeldFile | None, new: bytes | None) -> bool:
-        """Write what an update makes; False where another writer created the file meanwhile."""
+        """Write the result of an update; False if another writer created the file meanwhile."""
         if held is None:
             return self._create(path, (new or b"",))
         if new is None:
-            held.before_it_goes()
+            held.close_on_windows()
             patiently(os.remove, path)
         elif self._durability == "overwrite":
             self._overwrite(held.file, (new,))
@@ -180,7 +181,7 @@ class FileWriter:
         else:
             unfinished = self._write_unfinished(path, (new,))
             try:
-                held.before_it_goes()
+                held.close_on_windows()
                 _replace(unfinished, path)
             finally:
                 _remove(unfinished)
@@ -188,25 +189,25 @@ class FileWriter:
         return True
 
     def _keep(self, path: str, held: HeldFile | None) -> None:
-        """Sync what an update leaves as it is: its writer may have been killed before it did."""
+        """Sync content that an update does not change: its writer may have been killed before."""
         if self._durability == "durable" and held is not None:
             os.fsync(held.file)
             self._note(path)
 
     def remove(self, path: str, *, check: Callable[[bytes], None] | None = None) -> None:
-        """Remove a file; do nothing where it is missing or a directory.
+        """Remove a file; do nothing if it is missing or a directory.
 
         N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be
         removed. ``check`` is that of :meth:`write`.
         """
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             try:
-                # of a link, the link goes and not the file
+                # remove a link, and not its target
                 if not os.path.islink(path):
                     with self._held(path, replaces=True) as held:
                         if held is not None:
                             _check(held.file, check)
-                            held.before_it_goes()
+                            held.close_on_windows()
                             patiently(os.remove, path)
                 else:
                     os.remove(path)
@@ -216,7 +217,7 @@ class FileWriter:
 
     @contextlib.contextmanager
     def _held(self, path: str, *, replaces: bool = False) -> Iterator[HeldFile | None]:
-        """Hold the lock of a file, and open it; None where it is missing."""
+        """Open a file and hold its lock; yield None if it is missing."""
         while True:
             with in_turn():
                 try:
@@ -236,7 +237,7 @@ class FileWriter:
                     held.close()
 
     def _create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
-        """Create a file with all of its content; False if another writer created it first."""
+        """Create a file with its whole content; False if another writer created it first."""
         unfinished = self._write_unfinished(path, parts)
         try:
             return self._link(unfinished, path)
@@ -244,7 +245,7 @@ class FileWriter:
             _remove(unfinished)
 
     def _link(self, unfinished: str, path: str) -> bool:
-        """Give a new file its name; without hard links, the file of another writer is replaced."""
+        """Give a new file its name; without hard links, it replaces the file of another writer."""
         try:
             os.link(unfinished, path)
         except FileExistsError:
@@ -255,7 +256,7 @@ class FileWriter:
         return True
 
     def _write_unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> str:
-        """Write a new file beside a path; return its name. Nothing is left on errors."""
+        """Write a new file beside a path; return its name. On errors, remove the file."""
         unfinished = unfinished_name(path)
         file = self._open_unfinished(unfinished)
         try:
@@ -268,12 +269,12 @@ class FileWriter:
         except BaseException as err:
             _remove(unfinished)
             if isinstance(err, OSError) and err.filename is None:
-                err.filename = path  # of a full disk, the system does not say which
+                err.filename = path  # the error of a full disk does not name the file
             raise
         return unfinished
 
     def _open_unfinished(self, unfinished: str) -> int:
-        """Create a file, and its directories, which another program may be about to remove."""
+        """Create a file and its directories; another program may be removing the directories."""
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(FileNotFoundError):
                 return os.open(unfinished, CREATE, 0o666)
@@ -282,7 +283,7 @@ class FileWriter:
         return os.open(unfinished, CREATE, 0o666)
 
     def _overwrite(self, file: int, parts: tuple[BufferLike, ...]) -> None:
-        """Write into a file: its first bytes last, so that a half-written one is not read."""
+        """Write into a file, first bytes last, so that no reader accepts a half-written file."""
         whole = b"".join(parts)
         with changing(file):
             os.lseek(file, 0, os.SEEK_SET)
@@ -314,12 +315,12 @@ class FileWriter:
 
 
 def sync_directories(directories: set[str]) -> None:
-    """Sync directories, so that the names in them are on the disk; do nothing for missing ones.
+    """Sync directories, so that the disk has the names in them; skip missing directories.
 
-    The names of the directories themselves may not be on the disk either: a process that was killed
-    has made them. So those above are synced once by each process.
+    The disk may also lack the names of the directories themselves, if a killed process created
+    them. So each process syncs the directories above once.
     """
-    if os.name != "posix":  # Windows opens no directories
+    if os.name != "posix":  # Windows cannot open directories
         return
     if len(_named) > _MANY:
         _named.clear()
@@ -335,7 +336,7 @@ def sync_directories(directories: set[str]) -> None:
             except PermissionError:
                 if directory in directories:
                     raise
-                continue  # nobody who may not list it has made names in it
+                continue  # this user cannot list it, and so has created no names in it
             try:
                 os.fsync(file)
             finally:
@@ -344,14 +345,14 @@ def sync_directories(directories: set[str]) -> None:
 
 
 def _unnamed(directory: str, above: set[str]) -> set[tuple[int, int]]:
-    """Find a directory and those above it, on one file system, whose names may not be on the disk.
+    """List a directory and those above it, on one file system, whose names the disk may lack.
 
     Parameters
     ----------
     directory : str
         The directory.
     above : set of str
-        Is given the directories that hold these names.
+        Receives the directories that hold these names.
 
     Returns
     -------
@@ -373,13 +374,13 @@ def _unnamed(directory: str, above: set[str]) -> set[tuple[int, int]]:
 
 
 def _check(file: int, check: Callable[[bytes], None] | None) -> None:
-    """Show the first bytes of a file, which are those of a header at least."""
+    """Call ``check`` with the first bytes of a file, at least those of a header."""
     if check is not None:
         check(os.read(file, _HEADER))
 
 
 def _ignore(_: str) -> None:
-    """Take a message that says nothing new: a whole file needs no lock to be written whole."""
+    """Ignore the warning about missing locks: replacing a whole file needs no lock."""
 
 
 def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
@@ -395,7 +396,7 @@ def _remove(unfinished: str) -> None:
 
 
 def _target(path: str) -> str:
-    """Return the file that a link leads to, so that the link stays where the file is replaced."""
+    """Return the target of a link, so that replacing the file keeps the link."""
     if not os.path.islink(path):
         return path
     check_no_dangling_link(path)
@@ -403,7 +404,7 @@ def _target(path: str) -> str:
 
 
 def _replace(unfinished: str, path: str) -> None:
-    """Rename a new file to one that exists, with its mode, and its owner where that is allowed."""
+    """Replace a file by a new one, with the mode of the old, and its owner if permitted."""
     with contextlib.suppress(FileNotFoundError):
         old, new = os.stat(path), os.stat(unfinished)
         if hasattr(os, "chown") and (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):

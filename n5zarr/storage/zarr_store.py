@@ -41,8 +41,8 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
-    is_told,
-    tell,
+    log_request,
+    logs_requests,
 )
 from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import UrlStore, without_secrets
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ZarrStorage"]
 
-_AT_A_TIME = 32  # requests, as tensorstore's default; zarr's, of 10, is for whole blocks
+_AT_A_TIME = 32  # requests, tensorstore's default; zarr's default of 10 is for whole blocks
 
 
 class ZarrStorage(Storage):
@@ -63,7 +63,7 @@ class ZarrStorage(Storage):
     Parameters
     ----------
     store : zarr.abc.store.Store
-        Any store but one of local files; see :class:`~n5zarr.storage.local.LocalFiles` for those.
+        Any store except local files, for which see :class:`~n5zarr.storage.local.LocalFiles`.
     """
 
     def __init__(self, store: Store) -> None:
@@ -117,7 +117,7 @@ class ZarrStorage(Storage):
     @property
     @override
     def supports_sync(self) -> bool:
-        # zarr's convention: wrappers always have the methods; the attribute says if they work
+        # zarr's convention: wrappers always have the methods; the attribute tells if they work
         has_methods = isinstance(self._store, SupportsSyncStore)
         return has_methods and bool(getattr(self._store, "_supports_sync_io", True))
 
@@ -143,14 +143,14 @@ class ZarrStorage(Storage):
             case [ObjectStore() as one, ObjectStore() as two]:
                 return bool(one.store == two.store)
             case [one, two]:
-                # equality is not enough: stores in memory compare values
+                # do not compare with ==: stores in memory compare values
                 return same_data(one, two)
             case _:
                 return False
 
     @override
     async def open(self, *, read_only: bool) -> None:
-        async with self._locks.of(""):  # a store refuses to be opened while it is opened
+        async with self._locks.of(""):  # two tasks must not open a store at once
             await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
@@ -183,7 +183,7 @@ class ZarrStorage(Storage):
             case Update(key, change):
                 with self._locks.of_threads(key):
                     return _update_sync(store, key, change)
-            case _:  # zarr has no synchronous methods for the others
+            case _:  # zarr has no synchronous methods for other requests
                 return on_own_loop(self._ask(request, warn))
         return None
 
@@ -210,7 +210,7 @@ class ZarrStorage(Storage):
     async def _answer_together(
         self, requests: Sequence[Request], warn: Callable[[str], None]
     ) -> list[object]:
-        """Answer requests concurrently; documents and listings, of which a server sends many."""
+        """Answer many small requests, for documents and listings, concurrently."""
         limit = asyncio.Semaphore(max(_AT_A_TIME, zarr.config.get("async.concurrency") or 0))
 
         async def answer(request: Request) -> object:
@@ -230,20 +230,20 @@ class ZarrStorage(Storage):
                 return await self._send(request, warn)
 
     async def _send(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Ask the store, and log the request."""
-        if not is_told() or isinstance(request, Stamp | FileThatNames):  # which are not sent
+        """Send a request to the store, and log it."""
+        if not logs_requests() or isinstance(request, Stamp | FileThatNames):  # never sent
             return await self._ask(request, warn)
         try:
             answer = await self._ask(request, warn)
         except Exception as err:
-            tell(self, request, err)
+            log_request(self, request, err)
             raise
-        tell(self, request, answer)
+        log_request(self, request, answer)
         return answer
 
     async def _ask(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Ask the store; see :meth:`answer`."""
-        if not self._is_open:  # not every store opens itself when it is asked
+        """Send a request to the store; see :meth:`answer`."""
+        if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
         match request:
             case Get(key, _, part):
@@ -277,10 +277,10 @@ class ZarrStorage(Storage):
         return None
 
     async def _shared[T](self, what: object, send: Callable[[], Awaitable[T]]) -> T:
-        """Send a request once for all who ask for the same at the same moment.
+        """Send one request for all tasks that make the same request at the same moment.
 
-        Zarr asks for the documents of both formats together, which are one document in N5. The
-        request is sent after all of them have asked, so that none gets an older value.
+        Zarr requests the documents of both formats together, which are one document in N5. The
+        request is sent after all tasks have made it, so that none gets an older value.
         """
         loop = asyncio.get_running_loop()
         place = id(loop), what
@@ -305,7 +305,7 @@ async def _ends(store: Store, key: str, first: int, last: int) -> tuple[int, byt
     if found is None:
         return None
     start, size = found
-    if len(start) >= size or not last:  # some servers answer with all of it
+    if len(start) >= size or not last:  # some servers send the whole value
         return size, start, b""
     rest = RangeByteRequest(max(first, size - last), size)
     end = await store.get(key, cpu.buffer_prototype, rest)
@@ -321,14 +321,14 @@ def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
 
 
 class _KeyLocks:
-    """Locks for changes of keys in stores without locks: by tasks of one event loop, by threads."""
+    """Locks of keys for stores without locks: for tasks of one event loop and for threads."""
 
     def __init__(self) -> None:
         self._of_threads = tuple(threading.RLock() for _ in range(64))
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     def of_threads(self, key: str) -> threading.RLock:
-        """Return the lock for threads of a key, which it may share with others."""
+        """Return the thread lock of a key; keys may share a lock."""
         return self._of_threads[hash(key) % len(self._of_threads)]
 
     def of(self, key: str) -> asyncio.Lock:
@@ -374,7 +374,7 @@ async def _update(
 
 
 async def _remove_tree(store: Store, path: str) -> None:
-    """Remove all below a path; documents first, so that no dataset is left that lacks blocks."""
+    """Remove all keys below a path, documents first, so that no dataset without blocks remains."""
     prefix = f"{path}/" if path else ""
     keys = [key async for key in _uncached(store).list_prefix(prefix)]
     documents = [key for key in keys if key.rpartition("/")[2] == ATTRIBUTES_JSON]
@@ -389,14 +389,14 @@ async def _remove_tree(store: Store, path: str) -> None:
 
 
 async def _start(store: Store, key: str, n_bytes: int) -> tuple[bytes, int] | None:
-    """Read the first bytes of a value, and its size; None where the key is missing."""
+    """Read the first bytes of a value, and its size; None if the key is missing."""
     if isinstance(store, ObjectStore):
         return await start_of_object(store, key, n_bytes)
     part = RangeByteRequest(0, n_bytes)
     value, size = await asyncio.gather(
         store.get(key, cpu.buffer_prototype, part), store.getsize(key), return_exceptions=True
     )
-    if size == 0:  # some servers refuse a range of it
+    if size == 0:  # some servers refuse a range of an empty value
         return b"", 0
     if isinstance(value, BaseException):
         raise value
@@ -425,7 +425,7 @@ async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]
         case ObjectStore():
             return await entries_of_objects(store, path)
         case _:
-            # zarr's list_dir does not tell directories from files
+            # zarr's list_dir does not distinguish directories from files
             names = {name.strip("/") async for name in store.list_dir(path)}
-            # Java leaves empty objects `path/`, which are listed with their whole path
+            # Java leaves empty objects `path/`, which stores list with their whole path
             return [Entry(name, None) for name in sorted(names) if name and "/" not in name]

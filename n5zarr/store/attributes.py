@@ -51,7 +51,7 @@ def get_attribute(
         Path of the attribute as in Java: ``"a/b[2]"`` is an item of a list in a member of ``a``;
         ``\/`` and ``\[`` are these characters. By default all attributes, in an object.
     default : JSON, optional
-        What to return where there is no such attribute.
+        The result if the attribute does not exist.
     storage_options : dict, optional
         Options of fsspec, for a URL.
 
@@ -171,7 +171,7 @@ def remove_attribute(
     was_there: list[bool] = []
 
     def without(users: Mapping[str, JSON], tokens: AttributePath) -> JSON:
-        # the last call counts, if others have written meanwhile
+        # the last call counts, if other programs have written meanwhile
         was_there[:] = [lookup(dict(users), tokens, missing) is not missing]  # type: ignore[arg-type]
         if not was_there[0]:
             return dict(users)
@@ -200,10 +200,10 @@ def _update(
     storage_options: Mapping[str, object] | None,
     change: Callable[[Mapping[str, JSON], AttributePath], JSON],
 ) -> None:
-    """Change the users' attributes of a node, at a path that is theirs."""
+    """Change the users' attributes of a node, at a path outside N5's own keys."""
     opened, node = open_container(store, path, storage_options=storage_options)
     if opened.read_only:
-        message = "expected a store that is not read only"
+        message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
     found = opened.node(node)
     if found is None:
@@ -214,7 +214,7 @@ def _update(
     def changed(users: Mapping[str, JSON]) -> Mapping[str, JSON]:
         after = change(users, tokens)
         if not isinstance(after, dict):
-            message = f"attribute {key!r}: expected names below an object, which attributes are"
+            message = f"attribute {key!r}: expected the attributes to stay an object with names"
             raise N5UnrepresentableError(message, kind="option")
         touched = {k for k in {*users, *after} if k not in users or k not in after}
         touched |= {str(token) for token in tokens[:1]}
@@ -227,12 +227,12 @@ def _update(
 def _check_users(
     touched: set[str], after: Mapping[str, JSON], *, is_group: bool, is_root: bool
 ) -> None:
-    """Raise if an attribute that is set or removed has a name of N5's own keys."""
-    reasons = {ZARR_KEY: "n5zarr keeps there what N5 cannot express; write it through Zarr"}
+    """Raise if an attribute to set or remove is one of N5's own keys."""
+    reasons = {ZARR_KEY: "it holds n5zarr's record; write it through Zarr"}
     if is_root or not is_group:
         reasons[VERSION_KEY] = "it is the version of the container, which programs check"
     if not is_group:
-        said = "it says how blocks are read; {} instead"
+        said = "readers need it to decode blocks; {} instead"
         reasons |= dict.fromkeys(
             ("blockSize", "dataType", "compression", "compressionType", "codecs"),
             said.format("copy the dataset with other ones"),

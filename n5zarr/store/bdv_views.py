@@ -63,7 +63,7 @@ def find_views(opened: N5Store, group: str) -> dict[int, Levels]:
 def described_views(
     opened: N5Store, views: dict[int, Levels], description: Description
 ) -> dict[int, Levels]:
-    """Return the views that the XML describes and does not call missing; warn of others."""
+    """Return the views that the XML describes and does not list as missing; warn of others."""
     timepoints = description.timepoints
     found = {(s, t) for s, levels in views.items() for v in levels.values() for t in v}
     others = {
@@ -73,7 +73,7 @@ def described_views(
     for name, numbers in others.items():
         if numbers:
             listed = ", ".join(f"{name}{number}" for number in sorted(numbers))
-            message = f"{opened}: left out, as they are not in the XML: {listed}"
+            message = f"{opened}: omitted, as they are not in the XML: {listed}"
             warnings.warn(message, N5Warning, stacklevel=4)
     kept = {
         (s, t) for s, t in found if s not in others["setup"] and t not in others["timepoint"]

@@ -36,7 +36,7 @@ _NAME = re.compile(r"\.xml(~[0-9]+)?\Z", re.IGNORECASE)  # BigStitcher keeps dat
 
 
 class XmlFile(NamedTuple):
-    """An XML file, on a local disk or anywhere that fsspec reads.
+    """An XML file, on a local disk or at a URL.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class XmlFile(NamedTuple):
     name : str
         Name of the file.
     storage_options : mapping or None
-        For fsspec, if it or what it names is a URL.
+        Options of fsspec, if the file or the container is at a URL.
     """
 
     directory: str
@@ -56,7 +56,7 @@ class XmlFile(NamedTuple):
     def at(
         cls, location: str | os.PathLike[str], storage_options: Mapping[str, object] | None
     ) -> Self:
-        """Return the file at a path or URL, whatever its name."""
+        """Return the file at a path or URL, with any name."""
         text = os.fspath(location)
         if not is_url(text):
             path = Path(local_path(text)).expanduser()
@@ -76,11 +76,11 @@ class XmlFile(NamedTuple):
         Raises
         ------
         FileNotFoundError
-            There is none.
+            The file does not exist.
         """
         data = self._storage(read_only=True).ask(read_key(self.name))
         if data is None:
-            message = f"{self}: expected BigDataViewer's XML, got no such file"
+            message = f"{self}: expected BigDataViewer's XML, but the file does not exist"
             raise FileNotFoundError(message)
         return bytes(data)
 
@@ -94,14 +94,14 @@ class XmlFile(NamedTuple):
             file = self
             file._storage(read_only=False).ask(steps())
             return
-        real = Path(self.directory, self.name).resolve()  # a link stays one
+        real = Path(self.directory, self.name).resolve()  # do not replace a link
         mode = stat.S_IMODE(real.stat().st_mode)
         file = XmlFile(str(real.parent), real.name, None)
         file._storage(read_only=False).ask(steps())
         real.chmod(mode)
 
     def beside(self, location: str) -> str:
-        """Return the path or URL of what the XML names, relative to itself or absolute."""
+        """Return the path or URL of a location in the XML, relative to the XML or absolute."""
         if is_url(location):
             return location
         if not is_url(self.directory):
@@ -109,12 +109,12 @@ class XmlFile(NamedTuple):
             local = local_path(re.sub("^file:/(?!/)", "file:///", location))
             return str((Path(self.directory) / local).resolve())
         host, path, query = _parts(self.directory)
-        # ".." ends at the host or bucket: the query, which may hold a token, is for it alone
+        # ".." ends at the host or bucket: its query may contain a token and must not go elsewhere
         inner = posixpath.normpath("/" + f"{path}/{location}".lstrip("/"))
         return host + (inner.lstrip("/") if _is_memory(host) else inner) + query
 
     def options_for(self, place: str) -> Mapping[str, object] | None:
-        """Return the options for what the XML names: none on another host, which an XML chose."""
+        """Return the options for a location in the XML; None for a host that the XML chose."""
         is_remote = is_url(self.directory)
         if is_remote and _host(place) != _host(self.directory):
             return None
@@ -160,7 +160,7 @@ def xml_file(
     if place.path or not isinstance(place.location, str | os.PathLike):
         return None
     text = os.fspath(place.location)
-    if ".xml" not in text.lower():  # asked of every location that is opened
+    if ".xml" not in text.lower():  # fast: runs for every location that is opened
         return None
     file = XmlFile.at(text, place.storage_options)
     is_xml = _NAME.search(file.name) is not None
@@ -168,18 +168,18 @@ def xml_file(
 
 
 class Project(NamedTuple):
-    """What an XML file describes.
+    """The content of an XML file.
 
     Parameters
     ----------
     file : XmlFile
         The file.
     container : str
-        Path or URL of the container that it names.
+        Path or URL of its container.
     description : Description
         Its content.
     labels : mapping of str to int
-        Labels of interest points, and how many lists have it.
+        Number of lists of interest points with each label.
     """
 
     file: XmlFile
@@ -211,7 +211,7 @@ class Project(NamedTuple):
         }
 
     def describe_setup(self, number: int) -> dict[str, JSON]:
-        """Return names, size and voxel size of a setup; nothing if the XML does not have it."""
+        """Return names, size and voxel size of a setup; an empty dict if the XML lacks it."""
         setup = self.description.setups.get(number)
         if setup is None:
             return {}
@@ -227,7 +227,7 @@ class Project(NamedTuple):
 
 @contextmanager
 def named_by(project: Project | None) -> Iterator[None]:
-    """Say in the error of a missing container which XML names it.
+    """Add the name of the XML to the error of a missing container.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def named_by(project: Project | None) -> Iterator[None]:
     except FileNotFoundError as err:
         if project is None:
             raise
-        raise NotFoundError(f"{project.file}: the container that it names: {err}") from err
+        raise NotFoundError(f"{project.file}: its container: {err}") from err
 
 
 def read_project(file: XmlFile) -> Project:
@@ -248,9 +248,9 @@ def read_project(file: XmlFile) -> Project:
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     N5UnrepresentableError
-        It is not BigDataViewer's, or its images are not N5 (``kind="option"``).
+        The file is not BigDataViewer's, or its images are not N5 (``kind="option"``).
     """
     xml = file.read()
     description = parse_xml(xml)
@@ -271,9 +271,9 @@ def read_project(file: XmlFile) -> Project:
 
 
 def read_settings(project: Project) -> Mapping[int, SetupSettings]:
-    """Read how BigDataViewer shows the setups of a project; empty if it has kept no settings.
+    """Read BigDataViewer's display settings of the setups of a project; empty if it has none.
 
-    They are in ``NAME.settings.xml`` beside ``NAME.xml``.
+    Reads ``NAME.settings.xml`` beside ``NAME.xml``.
     """
     name = _NAME.sub("", project.file.name)
     try:

@@ -166,7 +166,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         block_size = from_presented(chunk_spec.shape, self.axis_order)
         fill_value = 0 if chunk_spec.fill_value is None else chunk_spec.fill_value
         chunk = decode_full(stored, block_size, data_type, self.compression, fill_value)
-        # left big-endian: copying it into an output swaps the bytes in the same pass
+        # stays big-endian: copying it into an output swaps the bytes in the same pass
         presented = chunk if self.axis_order == "C" else chunk.transpose()
         return chunk_spec.prototype.nd_buffer.from_numpy_array(presented)
 
@@ -218,7 +218,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
 
 
 def _where(source: object) -> str:
-    """Name the block of a zarr ``StorePath``: by its grid position if the store is an N5 store."""
+    """Return the name of a ``StorePath``'s block: its grid position if the store is an N5 store."""
     locate = getattr(getattr(source, "store", None), "locate", None)
     return str(locate(getattr(source, "path", ""))) if locate else str(source)
 

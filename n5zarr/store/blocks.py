@@ -163,7 +163,7 @@ def _checked(
     dataset: DatasetAttributes,
     block_shape: Sequence[int] | None,
 ) -> Block:
-    """Return a block with numbers of the data type of the dataset, and any other as it is."""
+    """Return a block with numbers converted to the dataset's type, other blocks unchanged."""
     if not isinstance(block, Block):
         return _block_of(block, dataset, block_shape)
     if dataset.data_type in (DataType.OBJECT, DataType.STRING):
@@ -174,7 +174,7 @@ def _checked(
 def _block_of(
     data: npt.ArrayLike | bytes, dataset: DatasetAttributes, block_shape: Sequence[int] | None
 ) -> Block:
-    """Make a block of an array or of flat elements."""
+    """Make a block from an array or from flat elements."""
     if dataset.data_type is DataType.OBJECT:
         if not isinstance(data, bytes | bytearray | memoryview):
             message = f"expected bytes for an object, got {type(data).__name__}"
@@ -191,7 +191,7 @@ def _block_of(
             raise header_error(f"expected flat elements with block_shape, got {array.shape}")
     flat = array.reshape(-1)
     if is_text:
-        mode, n_elements = BlockMode.VARLENGTH, 0  # counted when it is encoded
+        mode, n_elements = BlockMode.VARLENGTH, 0  # encoding counts them
         return Block(
             BlockHeader(mode=mode, block_shape=shape, n_elements=n_elements), flat.tolist()
         )
@@ -202,7 +202,7 @@ def _block_of(
 
 
 def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
-    """Return numbers of the data type of the dataset, if they are the same in it."""
+    """Convert numbers to the data type of the dataset; raise if a value changes."""
     wanted = dataset.numpy_type or dataset.data_type.dtype
     given: np.ndarray = np.asarray(data)
     if given.dtype.kind not in "biuf" and given.dtype != wanted:
@@ -210,25 +210,25 @@ def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
         raise N5UnrepresentableError(message, kind="data-type")
     with np.errstate(invalid="ignore", over="ignore"):
         numbers: np.ndarray = given.astype(wanted)
-        # both ways: numpy compares integers with floats as floats; no NaT equals itself
+        # compare both ways: numpy compares integers with floats as floats; NaT does not equal NaT
         is_same = given.dtype == wanted or (
             np.array_equal(numbers, given) and np.array_equal(numbers.astype(given.dtype), given)
         )
     if not is_same and not (given.dtype.kind == np.dtype(wanted).kind == "f"):
-        message = f"expected elements that {wanted} can hold, got {given.dtype} of other values"
+        message = f"expected values that {wanted} can hold, got others of {given.dtype}"
         raise N5UnrepresentableError(message, kind="data-type")
-    # the same bytes, in the order of this machine; they are swapped where blocks are encoded
+    # the same bytes, in the byte order of this machine; encoding swaps them
     return numbers if dataset.numpy_type is None else numbers.view(dataset.data_type.value)
 
 
 def _find(
     store: Location, path: str, grid_position: Sequence[int], *, read_only: bool
 ) -> tuple[N5Store, DatasetAttributes, str, str]:
-    """Find a dataset and a block: store, document, key of the block, and place for messages."""
+    """Return the store, the document, the key of the block, and its name for messages."""
     opened, node = open_container(store, path, read_only=read_only)
     where = f"{opened}: {node or '/'}"
     if opened.read_only and not read_only:
-        message = "expected a store that is not read only"
+        message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=where)
     dataset = _read_attributes(opened, node, where)
     if isinstance(dataset, GroupAttributes):

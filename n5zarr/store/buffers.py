@@ -1,4 +1,4 @@
-"""Values as zarr's buffers, whole or a byte range."""
+"""Convert values to and from zarr's buffers, whole or a byte range."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["as_buffer", "as_bytes"]
 
 
 def as_bytes(value: Buffer) -> memoryview:
-    """Return the bytes of a value that a store is given to keep.
+    """Return the bytes of a value to be stored.
 
     Raises
     ------
     TypeError
-        It is none of zarr's buffers.
+        The value is not one of zarr's buffers.
     """
     if not hasattr(value, "as_numpy_array"):
         message = f"N5Store.set(): `value` must be a Buffer instance. Got {type(value)} instead."
@@ -32,11 +32,11 @@ def as_bytes(value: Buffer) -> memoryview:
 def as_buffer(
     value: BufferLike | None, prototype: BufferPrototype, byte_range: ByteRequest | None
 ) -> Buffer | None:
-    """Return the bytes of a range as the buffer type of a prototype."""
+    """Return the bytes of a range as a buffer of the prototype's type."""
     if value is None:
         return None
     buffer = prototype.buffer.from_bytes(value)
-    wanted: object = byte_range  # callers without types may pass anything
+    wanted: object = byte_range  # callers without type checks may pass anything
     match wanted:
         case None:
             return buffer

@@ -133,12 +133,12 @@ def store_and_path(
     axis_order: AxisOrder,
     storage_options: Mapping[str, object] | None,
 ) -> tuple[N5Store, str]:
-    """Open the container of a location or an array, as Zarr v3; return the path of the node, too.
+    """Open the container of a location or an array, as Zarr v3; also return the path of the node.
 
     Raises
     ------
     N5UnrepresentableError
-        The array is not one of a container (``kind="option"``).
+        The array is not in a container (``kind="option"``).
     """
     if not isinstance(node, zarr.Array | zarr.Group):
         return open_container(node, path, axis_order=axis_order, storage_options=storage_options)
@@ -150,7 +150,7 @@ def store_and_path(
 
 
 def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -> list[Placed]:
-    """Find a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
+    """Return a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
     found = opened.node(path)
     if isinstance(found, DatasetView):
         return [opened.ask(read_placed(opened.container.nodes, path, found, convention))]
@@ -160,7 +160,7 @@ def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -
 
 
 def described(placed: Placed) -> ArrayGeometry:
-    """Return where the elements of a dataset are as plain values."""
+    """Return the positions of a dataset's elements as plain values."""
     axes = [placed.axes.get(dim) for dim in placed.dims]
     return ArrayGeometry(
         path=placed.path,
@@ -174,7 +174,7 @@ def described(placed: Placed) -> ArrayGeometry:
 
 
 def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Placed]:
-    """Find the levels of a pyramid, the finest first.
+    """Return the levels of a pyramid, the finest first.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     node = opened.node(path)
     if node is None:
         raise not_found(opened, path, "a group of levels")
-    if not isinstance(node, GroupAttributes):  # a level: take its group
+    if not isinstance(node, GroupAttributes):  # a level: use its group
         path = path.rpartition("/")[0]
         node = opened.node(path)
     # a dataset at the root has no group above it
@@ -213,7 +213,7 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
         raise N5UnrepresentableError(message, kind="option")
-    # the finest level has most elements; the voxel sizes in attributes may be wrong
+    # the finest level has the most elements; the voxel sizes in attributes may be wrong
     return sorted(levels, key=lambda placed: -math.prod(placed.view.shape))
 
 

@@ -22,7 +22,7 @@ _MOST_NAMES = 20  # of the children of a group, in one line
 
 
 class Info(Mapping[str, Any]):
-    """What an array, a group or a container is; its text has one line for each fact.
+    """The description of an array, a group or a container; its text has one line for each fact.
 
     A mapping with the members that ``n5zarr info --json`` prints. Those named ``..._n5`` are in N5
     order, those named ``..._c`` in C order.
@@ -57,7 +57,7 @@ class Info(Mapping[str, Any]):
 
 
 def read_version() -> Steps[JSON]:
-    """Read the version attribute of the root; None where it is missing.
+    """Read the version attribute of the root; None if it is missing.
 
     N5 spec, "File-system specification", item 3.
     """
@@ -66,7 +66,7 @@ def read_version() -> Steps[JSON]:
 
 
 def count_kinds(kinds: Iterable[str]) -> dict[str, JSON]:
-    """Count the children of a group by kind; kinds that there are none of are left out."""
+    """Count the children of a group by kind; omit kinds without children."""
     return dict(sorted(Counter(kinds).items()))
 
 
@@ -86,7 +86,7 @@ def rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _group_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     names, count = node["children"], node["n_children"]
     if names is None:
-        yield "children", "not known, as the server does not list them; open them by their paths"
+        yield "children", "unknown: the server does not list them; open them by their paths"
         return
     more = f", and {count - _MOST_NAMES} more" if count > _MOST_NAMES else ""
     yield "children", ", ".join(names[:_MOST_NAMES]) + more or "none"
@@ -120,7 +120,7 @@ def _array_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield how a container that is open is shown and written."""
+    """Yield the options with which an open container is presented and written."""
     names = (
         "store_type",
         "zarr_format",
@@ -132,7 +132,7 @@ def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     for name in (*names, "read_only"):
         if name in node:
-            value = "that of each node" if node[name] is None else str(node[name])
+            value = "per node" if node[name] is None else str(node[name])
             yield name.replace("_", " ").replace("zarr", "Zarr"), value
 
 
@@ -146,7 +146,7 @@ def _geometry(geometry: Mapping[str, Any]) -> str:
 
 
 def _ratio(node: Mapping[str, Any]) -> str:
-    # without all blocks the ratio says nothing about the compression
+    # the ratio describes the compression only if all blocks exist
     complete = node["n_blocks_stored"] == node["n_blocks"] > 0
     return (
         f", {node['n_bytes_stored'] / node['n_bytes']:.1%}"
@@ -156,7 +156,7 @@ def _ratio(node: Mapping[str, Any]) -> str:
 
 
 def names_of_axes(node: Mapping[str, Any]) -> str:
-    """Return the names of the axes of an array in C order, with a space before them, if it has any.
+    """Return the names of an array's axes in C order, after a space; empty without names.
 
     Parameters
     ----------

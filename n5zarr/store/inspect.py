@@ -103,7 +103,7 @@ def describe(
 
 
 def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
-    """Describe what is in a group, as far as the server tells it."""
+    """Describe the children of a group, if the server lists them."""
     try:
         return _describe_children(opened, path, limit)
     except N5UnsupportedError as err:
@@ -113,7 +113,7 @@ def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str,
 
 
 def _describe_children(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
-    """Describe what is in a group; of more than the limit, no document is read."""
+    """Describe the children of a group; if they exceed the limit, read no documents."""
     if limit is not None:
         names, refused = names_of_nodes(path, opened.ask(list_each([path]))[0])
         listed = sorted([*names, *(name for name, _ in refused)])
@@ -128,7 +128,7 @@ def _describe_children(opened: N5Store, path: str, limit: int | None) -> dict[st
 
 
 def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
-    """Describe one node of an open container, and how it is shown; see :func:`describe`."""
+    """Describe one node of an open container, and its presentation; see :func:`describe`."""
     shown: dict[str, JSON] = {"axis_order": store.axis_order, "read_only": store.read_only}
     return Info({**describe(store, path, size=size), **shown})
 
@@ -136,7 +136,7 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
 def _open(
     store: Location, path: str, storage_options: Mapping[str, object] | None
 ) -> tuple[Project | None, N5Store, str, Node]:
-    """Open the node at a location, or that of the container that BigDataViewer's XML names."""
+    """Open the node at a location, or in the container of BigDataViewer's XML."""
     project = _project(store, storage_options)
     with named_by(project):
         place = store
@@ -147,7 +147,7 @@ def _open(
 
 
 def _project(store: Location, storage_options: Mapping[str, object] | None) -> Project | None:
-    """Read BigDataViewer's XML, if that is what is given."""
+    """Read BigDataViewer's XML if the location is one; else return None."""
     file = xml_file(store, storage_options)
     return None if file is None else read_project(file)
 
@@ -224,14 +224,14 @@ def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, J
     if opened.storage.has_stamps:
         stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
         n_bytes = sum(stamp[2] for stamp in stamps if stamp)
-    else:  # a listing has the sizes
+    else:  # the listing has the sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": len(positions), "n_bytes_stored": n_bytes}
 
 
 def _stamps(keys: Sequence[str]) -> Steps[Sequence[tuple[int, ...] | None]]:
-    """Ask for the stamps of files, which hold their sizes."""
+    """Request the stamps of files, which contain their sizes."""
     answers: Sequence[tuple[int, ...] | None] = yield [Stamp(key) for key in keys]
     return answers
 
@@ -375,13 +375,13 @@ def _describe_node(opened: N5Store, found: Found, *, size: bool) -> dict[str, JS
 
 
 def _said_of(node: Broken | Unreadable) -> str:
-    """Return the message of an error, without the place where that is the name of the node."""
+    """Return the message of an error, without the name of the node if that is its place."""
     error = node.error
     return error.message if isinstance(error, N5Error) and error.kind == "foreign" else str(error)
 
 
 def _kind(node: Node | Broken | Unreadable | None) -> str:
-    """Tell damage from what storage refuses, what is not N5, and datasets that are no arrays."""
+    """Classify a node: damaged, refused by storage, not N5, or a dataset that is no array."""
     if isinstance(node, Unreadable):
         return "unreadable"
     if not isinstance(node, Broken):

@@ -1,4 +1,4 @@
-"""Write what viewers need to open a group as one image: factors of its levels."""
+"""Write the attributes that let viewers open a group as one image: factors of its levels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     "levels_in",
 ]
 
-_ATTEMPTS = 3  # at describing a group to which others add levels, too
+_ATTEMPTS = 3  # to describe a group to which other programs add levels, too
 
 
 def is_level(name: str) -> bool:
@@ -50,7 +50,7 @@ def is_level(name: str) -> bool:
 
 
 def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
-    """Find the datasets of a group that are levels, by name; none if there is no such group."""
+    """Return the datasets of a group that are levels, by name; empty if the group is missing."""
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return {}
@@ -68,7 +68,7 @@ def axes_of_levels(
     placed : mapping of str to Placed
         The levels of a group, by name.
     group : mapping
-        Its attributes: a level that has no positions itself has some only if they list it.
+        Its attributes: a level without its own positions has some only if they list it.
     """
     listed = [group.get(key) for key in ("downsamplingFactors", "scales")]
     n = max((len(value) for value in listed if isinstance(value, list)), default=0)
@@ -82,12 +82,12 @@ def axes_of_levels(
 
 
 def _is_placed(dataset: Placed) -> bool:
-    """Whether attributes say where the elements of a dataset are, and not only names of axes."""
+    """Whether attributes give positions of a dataset's elements, and not only names of axes."""
     return dataset.geometry is not None and dataset.geometry.convention != "names"
 
 
 def has_own(dataset: Placed) -> bool:
-    """Whether a dataset has its place without Neuroglancer's attributes of the group."""
+    """Whether a dataset has positions without Neuroglancer's attributes of the group."""
     is_inherited = dataset.geometry is not None and dataset.geometry.convention in (
         "neuroglancer",
         "paintera",
@@ -96,10 +96,10 @@ def has_own(dataset: Placed) -> bool:
 
 
 def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None = None) -> None:
-    """Write into a group what its levels are, for Neuroglancer and BigDataViewer.
+    """Describe the levels of a group in its attributes, for Neuroglancer and BigDataViewer.
 
-    Nothing new is written if the levels are not multiples of ``s0``, if the group has other
-    attributes that say where they are, or if it has anything else that would inherit these.
+    Writes nothing new if the levels are not multiples of ``s0``, if other attributes of the group
+    describe them, or if the group has other nodes that would inherit these attributes.
 
     Parameters
     ----------
@@ -108,15 +108,15 @@ def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None
     path : str
         Of the group.
     new : mapping of str to Written, optional
-        What describes levels that have just been written, by name.
+        Attributes of the levels that were just written, by name.
     """
-    for _ in range(_ATTEMPTS):  # again, if others may have added levels meanwhile
+    for _ in range(_ATTEMPTS):  # repeat if other programs may have added levels meanwhile
         if not _describe(opened, path, new or {}):
             return
 
 
 def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
-    """Write what levels a group has now; return whether anything was written."""
+    """Describe the present levels of a group; return whether anything was written."""
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return False
@@ -140,7 +140,7 @@ def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
 
     is_changed = _update(opened, path, group.attributes, change)
     if 0 in levels and view_of((*path.split("/"), "s0")) is not None and path.count("/") == 1:
-        setup = path.partition("/")[0]  # of BigDataViewer, which has setups at the root
+        setup = path.partition("/")[0]  # BigDataViewer has setups at the root
         (data_type,) = {data_type.value for data_type in types}
         node = opened.node(setup)
         known = node.attributes if isinstance(node, GroupAttributes) else {}
@@ -154,7 +154,7 @@ def _update(
     known: Mapping[str, JSON],
     change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]],
 ) -> bool:
-    """Change the attributes of a group, whatever others write there, unless nothing changes."""
+    """Change the attributes of a group and keep other programs' changes; skip empty changes."""
     is_changed = change(known) != known
     if is_changed:
         opened.ask(opened.container.update_group(path, change))
@@ -162,7 +162,7 @@ def _update(
 
 
 def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
-    """Describe the axes of a dataset about to be created, as those of the levels beside it are.
+    """Describe the axes of a dataset about to be created, in the convention of its sibling levels.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
 
 
 def add_to_group(opened: N5Store, path: str, written: Written) -> None:
-    """Write into the group of a dataset that has been created what says that it is a level."""
+    """Add a new dataset to the attributes of its group as a level."""
     group, _, name = path.rpartition("/")
     if is_level(name) and (written.attributes or written.level):
         describe_group(opened, group, {name: written})

@@ -93,7 +93,7 @@ def _documented_root(node: Path) -> Path:
 def _has_document(directory: Path) -> bool:
     try:
         return (directory / ATTRIBUTES_JSON).is_file()
-    except OSError:  # no permission to look into it
+    except OSError:  # no permission to search it
         return False
 
 
@@ -112,7 +112,7 @@ def _with_query(root: str, inner: str, query: str) -> tuple[str, str]:
 
 
 def _split_by_documents(url: str, storage_options: Mapping[str, object] | None) -> tuple[str, str]:
-    """Split a URL without ``.n5``: ask for documents upwards until one is missing."""
+    """Split a URL without ``.n5``: request documents upwards until one is missing."""
     address, query = _address(url)
     scheme, separator, place = address.partition("://")
     names = place.rstrip("/").split("/")
@@ -127,14 +127,14 @@ def _split_by_documents(url: str, storage_options: Mapping[str, object] | None) 
 
 
 def _needs_documents(root: str) -> bool:
-    """Whether only documents tell the root: a URL without ``.n5``, and no archive or chain."""
+    """Whether only documents reveal the root: a URL without ``.n5``, and no archive or chain."""
     if not is_url(root) or is_chain(root) or root.lower().startswith("zip:"):
         return False
     return _URL_ROOT.fullmatch(_address(root)[0]) is None
 
 
 async def _has_document_at(url: str, storage_options: Mapping[str, object] | None) -> bool:
-    """Whether a document is at a URL; one that is forbidden is not part of the container."""
+    """Whether a document exists at a URL; a forbidden one is not part of the container."""
     store = store_of_url(url, storage_options, read_only=True, backend="fsspec")
     data = await tolerant(store).get(ATTRIBUTES_JSON, cpu.buffer_prototype)
     # some web servers answer any request with an HTML page
@@ -163,15 +163,15 @@ def open_container(
     storage_options : dict, optional
         Options of fsspec, for a URL.
     durability : {"atomic", "durable", "overwrite"}, optional
-        How local files are written; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
+        The way to write local files; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
     read_only : bool, optional
-        Whether writing is refused; a given :class:`N5Store` stays as it is.
+        Whether to refuse writing; a given :class:`N5Store` is not changed.
 
     Returns
     -------
     N5Store, str
-        The container, and the path of the node in it. A given :class:`N5Store` is returned as it
-        is; without a format of its own as Zarr v3, so that no node hides.
+        The container, and the path of the node in it. A given :class:`N5Store` is returned
+        unchanged or, if its ``zarr_format`` is None, as Zarr v3, so that all nodes are visible.
 
     Raises
     ------

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check_group", "datasets_below", "not_found", "warn_of_links"]
 
-_DATASETS = 4  # that a message names
-_NODES = 1000  # that are looked at for them
+_DATASETS = 4  # number of datasets in a message
+_NODES = 1000  # largest number of nodes in the search for them
 
 
 def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") -> NotFoundError:
-    """Make the error of a node that is not there; look what is there instead.
+    """Make the error of a missing node, which names what exists instead.
 
     Parameters
     ----------
@@ -40,18 +40,18 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
     path : str
         The node, normalised.
     expected : str, optional
-        What was looked for.
+        The expected kind of node.
     """
     try:
         message = _message(opened, path, expected)
-    except Exception as err:  # what fails while looking must not hide what was missing
+    except Exception as err:  # an error of the search must not hide the missing node
         is_foreign = isinstance(err, N5Error) and err.kind == "foreign"
         message = str(err) if is_foreign else f"{opened}: /{path}: expected {expected}, got nothing"
     return NotFoundError(message)
 
 
 def _message(opened: N5Store, path: str, expected: str) -> str:
-    """Say that a node is missing, and what is there."""
+    """Describe a missing node and its surroundings."""
     if opened.node("") is None:
         return root_message(opened.container, opened.storage, opened.ask)
     message = f"{opened}: /{path}: expected {expected}, got nothing"
@@ -69,7 +69,7 @@ def _message(opened: N5Store, path: str, expected: str) -> str:
 
 
 def _nearest(opened: N5Store, path: str) -> tuple[str, Node | None]:
-    """Find the nearest node above a path."""
+    """Return the nearest node above a path."""
     while path:
         path = path.rpartition("/")[0]
         node = opened.node(path)
@@ -79,7 +79,7 @@ def _nearest(opened: N5Store, path: str) -> tuple[str, Node | None]:
 
 
 def datasets_below(opened: N5Store, path: str) -> str:
-    """Name a few datasets below a group, for a message; empty if there are none.
+    """Return the names of a few datasets below a group, for a message; empty if it has none.
 
     Parameters
     ----------
@@ -110,20 +110,20 @@ def warn_of_links(opened: N5Store) -> Callable[[str, str], None]:
     """
 
     def warn(path: str, why: str) -> None:
-        warnings.warn(f"{opened}: /{path}: left out, as it is {why}", N5Warning, stacklevel=2)
+        warnings.warn(f"{opened}: /{path}: omitted, as it is {why}", N5Warning, stacklevel=2)
 
     return warn
 
 
 def check_group(opened: N5Store, path: str) -> None:
-    """Check that a group in which nothing was found is no node of Zarr.
+    """Raise if a group that seems empty is a node of Zarr.
 
-    On servers only few names are asked for when a group is opened.
+    On servers, opening a group requests only a few names.
 
     Raises
     ------
     N5FormatError
-        It is a node of Zarr (``kind="foreign"``).
+        The group is a node of Zarr (``kind="foreign"``).
     """
     if opened.storage.root is not None:
         return

@@ -21,7 +21,7 @@ class StoreMapping(MutableMapping[str, bytes]):
     Parameters
     ----------
     store : zarr.abc.store.Store
-        The store. Each access reads or writes it; nothing is kept.
+        The store. Each access reads or writes it; nothing is cached.
     """
 
     def __init__(self, store: Store) -> None:

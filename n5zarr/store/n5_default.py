@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["N5DefaultCodec"]
 
 NAME = "n5_default"
-# whose bytes are those of N5; others of the same name, such as lz4, are not
+# compressors with the same bytes as in N5, unlike lz4
 _COMPRESSORS = ("gzip", "blosc", "zstd", "numcodecs.zlib", "numcodecs.bz2")
 
 
 @dataclass(frozen=True)
 class N5DefaultCodec(N5BlockCodec):
-    """Whole N5 blocks as a zarr serializer, by the name that is registered for it.
+    """Whole N5 blocks as a zarr serializer, under the registered name.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class N5DefaultCodec(N5BlockCodec):
 
 
 def _named(codec: object) -> Mapping[str, Any]:
-    """Return a codec of Zarr v3, which may be a name alone."""
+    """Return a codec of Zarr v3 as a mapping; it may be given as a name alone."""
     return codec if isinstance(codec, Mapping) else {"name": codec}
 
 
@@ -95,7 +95,7 @@ def _compression(codec: Mapping[str, Any]) -> Compression:
     if name not in _COMPRESSORS:
         raise _refused(f"one compressor of {', '.join(_COMPRESSORS)}", name)
     try:
-        given = {"configuration": {}, **codec}  # zarr's codecs want one
+        given = {"configuration": {}, **codec}  # zarr's codecs require one
         checked = get_codec_class(name).from_dict(given).to_dict()
     except (ValueError, TypeError, KeyError) as err:
         raise _refused(f"a compressor that zarr knows: {err}", dict(codec)) from err

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["N5Store"]
 
-_DEFAULTS = {  # of the options that say how a container is shown and written
+_DEFAULTS = {  # options for presenting and writing a container
     **vars(ViewOptions()), "coords": False, "durability": "atomic", "read_only": False,
 }  # fmt: skip
 _CONCURRENCY = 64  # enough to keep a server 20 ms away busy; tensorstore sends 32
@@ -160,7 +160,7 @@ class N5Store(Running, Store):
             codecs=codecs, zarr_format=zarr_format, axis_order=axis_order, chunk_grid=chunk_grid
         )
         if isinstance(store, N5Store):
-            message = f"store: expected a container, got {store!r}, which shows one as Zarr already"
+            message = f"store: expected a container, got {store!r}, which is a Zarr view of one"
             raise N5UnrepresentableError(message, kind="option")
         check_option("backend", backend, get_args(Backend.__value__))
         check_option("durability", durability, get_args(Durability.__value__))
@@ -241,13 +241,13 @@ class N5Store(Running, Store):
             The container is not on a local file system.
         """
         if self._storage.root is None:
-            message = f"{self}: no local path"
+            message = f"{self}: expected local files, got a container without a local path"
             raise AttributeError(message)
         return self._storage.root
 
     @property
     def concurrency(self) -> int:
-        """How many blocks are read or written at a time where they are not local files."""
+        """Number of blocks to read or write at a time if they are not local files."""
         if self._concurrency is not None:
             return self._concurrency
         return check_concurrency(os.environ.get("N5ZARR_CONCURRENCY", _CONCURRENCY))
@@ -262,13 +262,13 @@ class N5Store(Running, Store):
 
     @property
     def info(self) -> Info:
-        """What the container is, its version read now, and how it is shown and written."""
+        """The container, its current version, and its options for presenting and writing."""
         root = read_root(self._container, self._storage, self.ask, read_only=self.read_only)
         root["store_type"] = type(self.store).__name__
         return Info({**root, **{name: getattr(self, name) for name in _DEFAULTS}})
 
     def __eq__(self, value: object) -> bool:
-        """Whether another store is of the same container, whatever its options.
+        """Whether another store has the same container, with any options.
 
         zarr compares stores to avoid overwriting an array with itself.
         """
@@ -285,7 +285,7 @@ class N5Store(Running, Store):
         return self._copy(storage=storage, memory=memory, read_only=read_only)
 
     def reopened(self) -> Self:
-        """Return a store that remembers nothing, so that arrays look as to a new reader."""
+        """Return a store with empty memory, which presents arrays as to a new reader."""
         return self._copy()
 
     def showing(self, zarr_format: ZarrFormat | None) -> Self:
@@ -333,7 +333,7 @@ class N5Store(Running, Store):
         memory: Memory | None = None,
         read_only: bool | None = None,
     ) -> Self:
-        """Return a store of the same container, with other options where they are given."""
+        """Return a store of the same container, with the given options replaced."""
         copied = copy.copy(self)
         options = self._container.options
         super(N5Store, copied).__init__(
@@ -350,7 +350,7 @@ class N5Store(Running, Store):
     def dataset_of(
         self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
-        """Read the dataset of an array that this store shows; see :meth:`Container.dataset_of`."""
+        """Read the dataset of an array of this store; see :meth:`Container.dataset_of`."""
         return self._view.dataset_of(path, zarr_format, anew=anew)
 
     # ------------------------------------------------------------------ zarr's interface
@@ -461,7 +461,7 @@ class N5Store(Running, Store):
 
     @override
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        # a prefix of zarr's is a directory, with or without a slash at the end
+        # zarr's prefixes are directories, with or without a slash at the end
         for flow in self._view.keys_below(normalize_path(prefix)):
             for key in await self.run(flow):
                 yield key
@@ -476,7 +476,7 @@ class N5Store(Running, Store):
         return await self.run(self._view.is_empty(normalize_path(prefix)))
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """Return the bytes of N5's files below a node; those of Zarr's keys may be others."""
+        """Return the bytes of N5's files below a node; the sizes of Zarr's values may differ."""
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property

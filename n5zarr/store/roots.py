@@ -1,4 +1,4 @@
-"""Read the root of a container, or say what exists instead."""
+"""Read the root of a container, or describe what exists instead."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ __all__ = ["read_root", "root_message"]
 def read_root(
     container: Container, storage: Storage, ask: Ask, *, read_only: bool
 ) -> dict[str, JSON]:
-    """Read what the root says of a container; one that can be written need not be there yet.
+    """Read the root of a container; a writable container need not exist yet.
 
     Raises
     ------
     NotFoundError
-        There is no container, and none can be made: it is only read, or a file is there.
+        The container is missing and cannot be created: read-only, or the path is a file.
     N5Error
-        The root is broken, of a later version, or a node of Zarr.
+        The root is broken, has a later version, or is a node of Zarr.
     """
     sync(storage.open(read_only=read_only))
     if ask(container.node("")) is None and read_only:
@@ -47,18 +47,18 @@ def read_root(
 
 
 def root_message(container: Container, storage: Storage, ask: Ask) -> str:
-    """Say what is where a container is expected."""
+    """Return the message for a location that has no container."""
     if storage.given is not None:
         return local_root_message(storage.given)
     found = None
-    with suppress(Exception):  # not every store takes the empty key
+    with suppress(Exception):  # not every store accepts the empty key
         found = ask(_look_at_root())
-    way = "nothing; check the place; where a server does not list, open a dataset by its path"
+    way = "nothing; check the location; if the server does not list, open a dataset by its path"
     return f"{container.name}: expected an N5 container, got {found or way}"
 
 
 def _look_at_root() -> Steps[Foreign | None]:
-    """Tell which file, or which node of Zarr, is where a container is expected; list nothing."""
+    """Recognise a file or a node of Zarr at the location of a container; list nothing."""
     names = sorted(ZARR_DOCUMENTS)
     start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]
     there = {
@@ -73,5 +73,5 @@ def _look_at_root() -> Steps[Foreign | None]:
 
 
 def _is_page(data: bytes) -> bool:
-    """Whether it is a page of a web server, some of which answer any request with one."""
+    """Whether the data are a web page, which some servers return for any request."""
     return data.lstrip().startswith(b"<") and b"<SpimData" not in data

@@ -17,7 +17,7 @@ __all__ = ["Running", "ask_storage"]
 
 
 def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
-    """Run a flow on storage from code outside of an event loop; drop its warnings."""
+    """Run a flow on storage from code outside an event loop; drop its warnings."""
     if storage.supports_sync:
         return storage.run(steps, _ignore)
     return sync(storage.run_async(steps, _ignore))
@@ -35,7 +35,7 @@ class Running:
 
     @property
     def storage(self) -> Storage:
-        """Where the keys of the container are kept."""
+        """The storage of the container's keys."""
         return self._storage
 
     @property
@@ -52,7 +52,7 @@ class Running:
         return self._storage.run(steps, self._container.warn)
 
     def ask[T](self, steps: Steps[T]) -> T:
-        """Run a flow from code outside of an event loop, even if storage needs one."""
+        """Run a flow from code outside an event loop, even if storage needs one."""
         return self.run_sync(steps) if self._storage.supports_sync else sync(self.run(steps))
 
     def node(self, path: str) -> Node | None:
@@ -60,5 +60,5 @@ class Running:
         return self.ask(self._container.node(normalize_path(path)))
 
     def locate(self, key: str) -> str:
-        """Name the node or block of a Zarr key in N5's terms, for messages."""
+        """Return the name of a Zarr key's node or block in N5's terms, for messages."""
         return self._container.locate(key)

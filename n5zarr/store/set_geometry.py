@@ -108,7 +108,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         node, path, axis_order=axis_order, storage_options=storage_options
     )
     if opened.read_only:
-        message = f"{opened}: expected a store that is not read only"
+        message = f"{opened}: expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only")
     placed = placed_datasets(opened, inner)
     levels = [described(level) for level in placed]
@@ -133,7 +133,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 
 
 def _plan(opened: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
-    """Choose the convention in which a dataset is described, and read what is beside it."""
+    """Choose the convention that describes a dataset, and read the nodes beside it."""
     group, _, name = first.path.rpartition("/")
     beside = levels_in(opened, group) if is_level(name) else {}
     known = [first, *(described(level) for level in beside.values())]
@@ -142,13 +142,13 @@ def _plan(opened: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
 
 
 def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> tuple[T, ...]:
-    """Return what is given for each axis, or else what is known."""
+    """Return the given values, one for each axis, or by default the known ones."""
     if given is None:
         return known
     is_listed = isinstance(given, Sequence)
     if not is_listed or len(given) != len(known):
         got = len(given) if is_listed else repr(given)
-        message = f"{name}: expected {len(known)}, one for each axis, got {got}"
+        message = f"{name}: expected {len(known)} values, one for each axis, got {got}"
         raise N5UnrepresentableError(message, kind="option")
     return tuple(given)
 
@@ -167,13 +167,13 @@ def _levels_of(finest: ArrayGeometry, known: Sequence[ArrayGeometry]) -> list[Ar
     Raises
     ------
     N5UnrepresentableError
-        The levels have axes or units of their own (``kind="option"``).
+        The levels have different axes or units (``kind="option"``).
     """
     first = known[0]
     are_placed = all(level.convention not in (None, "names") for level in known)
     levels, by, coarser = [], [1.0] * len(first.shape), first.shape
     for level in known:
-        # each ratio is near to an integer, those to the finest level need not be
+        # ratios of neighbouring levels are near integers, those to the finest level need not be
         ratios = zip(coarser, level.shape, strict=True)
         by = [
             f * max(math.floor(n / max(m, 1) + 0.5), 1)
@@ -211,7 +211,7 @@ def _differs(level: ArrayGeometry, what: str, got: object, expected: object) -> 
 
 
 def _check_no_coordinates(placed: Placed, wanted: ArrayGeometry) -> None:
-    """Raise if arrays beside a dataset say where its elements are."""
+    """Raise if arrays beside a dataset hold the positions of its elements."""
     known = described(placed)
     if placed.coordinates and (known.scale, known.translation) != (
         wanted.scale,
@@ -226,7 +226,7 @@ def _check_no_coordinates(placed: Placed, wanted: ArrayGeometry) -> None:
 
 @dataclass(frozen=True)
 class _New:
-    """The new document of a dataset: what is wanted, and how it is said."""
+    """The new document of a dataset: the requested axes and the attributes for them."""
 
     wanted: ArrayGeometry
     placed: Placed
@@ -240,11 +240,11 @@ class _Plan:
     Parameters
     ----------
     convention : str
-        How the axes are described.
+        Convention of the new attributes.
     above : list of mapping
         Attributes of the groups above, the nearest first.
     beside : mapping of str to Placed
-        The levels of the group, by name; empty for a dataset that is none.
+        The levels of the group, by name; empty for a dataset that is no level.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class _Plan:
         """Describe the axes of all levels of an image, or of one dataset."""
         name = placed[0].path.rpartition("/")[2]
         if len(placed) == 1 and shares_transforms(self.group, name):
-            message = f"{name}: its levels share a transform; set the group of all levels"
+            message = f"{name}: expected the group, as its levels share a transform; set all levels"
             raise N5UnrepresentableError(message, kind="option")
         for level, new in zip(placed, wanted, strict=True):
             _check_no_coordinates(level, new)
@@ -289,7 +289,7 @@ class _Plan:
         self.new.append(_New(wanted, placed, axes, {**kept, **written.on_dataset(kept)}))
 
     def check(self) -> None:
-        """Raise unless readers find what is wanted in the new documents."""
+        """Raise unless readers get the requested axes from the new documents."""
         first = self.new[0]
         for new in self.new:
             dimensions = from_presented(new.wanted.shape, new.placed.view.axis_order)
@@ -307,13 +307,13 @@ class _Plan:
             if found is None or not is_said or not all(map(_is_same, found.axes, new.axes)):
                 got = "nothing" if found is None else f"{_said(found.axes)} by {found.convention}"
                 message = (
-                    f"expected attributes of {self.convention} that say {_said(new.axes)}, got "
+                    f"expected attributes of {self.convention} to express {_said(new.axes)}, got "
                     f"{got}; another convention may express it"
                 )
                 raise N5UnrepresentableError(f"{new.wanted.path}: {message}", kind="option")
 
     def write(self, opened: N5Store) -> None:
-        """Write the documents; what others have changed in them meanwhile stays."""
+        """Write the documents; keep changes that other programs have made meanwhile."""
         for new in self.new:
             names: JSON = list(new.wanted.names)
             path = new.wanted.path
@@ -335,7 +335,7 @@ def _write(opened: N5Store, path: str, **members: JSON) -> None:
 def _is_same(found: Axis, wanted: Axis) -> bool:
     pairs = [(found.scale, wanted.scale), (found.translation, wanted.translation)]
     is_close = all(math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-12) for a, b in pairs)
-    units = [axis.unit or "pixel" for axis in (found, wanted)]  # n5-viewer always has one
+    units = [axis.unit or "pixel" for axis in (found, wanted)]  # n5-viewer always has a unit
     return is_close and found.name == wanted.name and units[0] == units[1]
 
 

@@ -23,12 +23,11 @@ __all__ = ["N5Accessor", "Origin", "origin_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The dataset that a variable was opened from, and the options it was opened with.
+    """The dataset from which a variable was opened, and the options.
 
-    It is kept in the variable's encoding under ``"source"``, where xarray's own backends put a file
-    name. Encoding goes along when a variable is sliced, loaded, copied or pickled, and ``"source"``
-    is the only key of it that every writer of xarray ignores, even where a user hands the encoding
-    on.
+    Stored in the variable's encoding under ``"source"``, where xarray's own backends put a file
+    name. xarray keeps the encoding when a variable is sliced, loaded, copied or pickled, and every
+    writer of xarray ignores ``"source"`` but no other key, even if a user passes the encoding on.
 
     Parameters
     ----------
@@ -39,11 +38,11 @@ class Origin:
     convention : str or None
         The convention that gave the coordinates.
     forced : str or None
-        The option ``convention``: the only convention that was tried.
+        The option ``convention``: the only convention to try.
     lazy_coords : bool
         The option of this name.
     scale : float or None
-        For a computed coordinate, the distance of two elements.
+        For a computed coordinate, the distance between elements.
     """
 
     store: N5Store

@@ -1,7 +1,7 @@
 """``AffineIndex``: an xarray index that computes positions, for axes too long to keep in memory.
 
-xarray's own ``RangeIndex`` is not used: it selects by ``method="nearest"`` only, and its positions
-differ in the last bits from ``scale * index + translation``.
+xarray's own ``RangeIndex`` does not suffice: it selects by ``method="nearest"`` only, and its
+positions differ in the last bits from ``scale * index + translation``.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class _Affine(CoordinateTransform):
 
     def at(self, positions: npt.ArrayLike) -> npt.NDArray[np.float64]:
         indices = self.lattice.start + np.asarray(positions) * self.lattice.step
-        with np.errstate(over="ignore"):  # infinity is what a scale of 1e308 means
+        with np.errstate(over="ignore"):  # a scale of 1e308 gives infinity
             return np.asarray(self.scale * indices + self.translation, np.float64)
 
     def index_of(self, labels: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the index, with a fraction, at which each position lies."""
+        """Return the fractional index of each position."""
         indices = (np.asarray(labels) - self.translation) / self.scale
         return np.asarray((indices - self.lattice.start) / self.lattice.step)
 
@@ -187,12 +187,12 @@ class AffineIndex(CoordinateTransformIndex):
         size = len(self.transform.lattice)
         if method not in (None, "nearest"):
             message = (
-                f"method={method!r}: lazy coordinates know only None and 'nearest'; open with "
+                f"method={method!r}: lazy coordinates support only None and 'nearest'; open with "
                 "lazy_coords=False"
             )
             raise ValueError(message)
         exact = self.transform.index_of(values)
-        # take the nearest of three, as division rounds; half way the larger one, as pandas does
+        # take the nearest of three, as division rounds; half way the larger one, like pandas
         middle = np.nan_to_num(np.clip(exact, 0, max(size - 1, 0)))
         beside = np.array([[-1], [0], [1]])
         near = np.clip(np.rint(middle).astype(np.intp) + beside, 0, max(size - 1, 0))
@@ -221,8 +221,8 @@ class AffineIndex(CoordinateTransformIndex):
             joined = range(min(mine.start, theirs.start), max(mine.stop, theirs.stop), mine.step)
             if max(mine.start, theirs.start) > min(mine.stop, theirs.stop):
                 message = (
-                    f"there is a gap between the positions along {self._dim!r}, which lazy "
-                    "coordinates cannot join; open with lazy_coords=False"
+                    f"lazy coordinates cannot join positions along {self._dim!r} across a gap; "
+                    "open with lazy_coords=False"
                 )
                 raise ValueError(message)
         return type(self)(self.transform.on(joined))
@@ -238,13 +238,13 @@ class AffineIndex(CoordinateTransformIndex):
         return {self._dim: positions}
 
     def _grid_of(self, other: AffineIndex) -> range:
-        """Return the range of another index; raise if it is of another grid."""
+        """Return the range of another index; raise if its grid differs."""
         mine, theirs = self.transform.lattice, other.transform.lattice
         is_same = self.transform.has_grid_of(other.transform) and mine.step == theirs.step
         if not is_same or mine.step < 0 or (theirs.start - mine.start) % mine.step:
             message = (
-                f"the positions along {self._dim!r} are of different grids, which lazy coordinates "
-                "cannot join; open with lazy_coords=False"
+                f"lazy coordinates cannot join positions along {self._dim!r} of different grids; "
+                "open with lazy_coords=False"
             )
             raise ValueError(message)
         return theirs
@@ -265,7 +265,7 @@ class AffineIndex(CoordinateTransformIndex):
             values = values[np.argsort(np.concatenate([np.asarray(p) for p in positions]))]
         return PandasIndex(values, dim)
 
-    # PandasIndex.concat reads these three of every index it is given
+    # PandasIndex.concat reads these three attributes of every index
 
     @property
     def dim(self) -> str:
@@ -295,10 +295,10 @@ class AffineIndex(CoordinateTransformIndex):
 
 
 def _joined(indexes: Sequence[Index]) -> _Affine | None:
-    """Join parts of one axis that follow each other; None if they do not."""
+    """Join consecutive parts of one axis; None if they are not consecutive."""
     parts = [index.transform for index in indexes if isinstance(index, AffineIndex)]
     if len(parts) < len(indexes):
-        return None  # some were selected element by element, and are a PandasIndex
+        return None  # some were selected element by element: these have a PandasIndex
     first = parts[0]
     end = first.lattice.start
     for part in parts:

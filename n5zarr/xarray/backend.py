@@ -298,28 +298,28 @@ class _Source:
         return _Branch(layout, below)
 
     def warn_of_broken(self, layout: Layout) -> None:
-        """Warn of the children of a group that are left out."""
+        """Warn of the children of a group that are omitted."""
         for broken in layout.broken:
-            message = f"{self.opened}: left out: {broken.error}"
+            message = f"{self.opened}: omitted: {broken.error}"
             warnings.warn(message, N5Warning, stacklevel=3)
 
     def warn_of_levels(self, layout: Layout) -> None:
-        """Warn of a group whose datasets have no place in one Dataset."""
+        """Warn of a group whose datasets do not fit into one Dataset."""
         if layout.groups and not layout.datasets:
             below = datasets_below(self.opened, layout.path)
             way = (
-                "no dataset is directly in this group: open one below by group=, or all with "
+                "no dataset is directly in this group: open one below with group=, or all with "
                 f"xr.open_datatree: {below}"
                 if below
-                else "no dataset was found in this group or below it; the directory of a dataset "
-                "has an attributes.json"
+                else "no dataset is in this group or below it; the directory of a dataset has an "
+                "attributes.json"
             )
             message = f"{self.opened}: {layout.path or '/'}: {way}"
             warnings.warn(message, N5Warning, stacklevel=3)
         if not layout.agrees:
             message = (
                 f"{self.opened}: {layout.path or '/'}: its datasets do not share their axes: "
-                "open one of them by group=, or all with xr.open_datatree: "
+                "open one of them with group=, or all with xr.open_datatree: "
                 f"{', '.join(layout.datasets)}"
             )
             warnings.warn(message, N5Warning, stacklevel=3)
@@ -370,7 +370,7 @@ class _Source:
         axes: Mapping[str, tuple[Axis, int]],
         attributes: Mapping[str, JSON],
     ) -> xr.Dataset:
-        """Decode what xarray may have encoded, and add computed coordinates."""
+        """Decode variables that xarray encoded, and add computed coordinates."""
         stored, attrs, coord_names = decode_cf_variables(
             variables, dict(attributes), **self.decoding
         )
@@ -390,7 +390,7 @@ class _Source:
                 lazy.append((dim, axis, size))
             else:
                 decoded[dim] = coordinate(dim, axis, size)
-                # the values of a single element do not give the distance to the next
+                # the position of a single element does not give the distance to the next
                 origin = Origin(store=self.opened, path=dim, scale=axis.scale)
                 decoded[dim].encoding["source"] = origin
         dataset = xr.Dataset(decoded, attrs=attrs)
@@ -408,12 +408,12 @@ class _Source:
         array: Any = with_fast_path(as_zarr(self.opened, placed.path, placed.view))
         attrs: dict[str, object] = {**placed.attributes}
         if array.dtype.kind in "fciu" and _has_fill_of_v2(placed.view):
-            attrs.setdefault("_FillValue", array.fill_value)  # in v2 xarray has it only there
+            attrs.setdefault("_FillValue", array.fill_value)  # in v2 xarray reads it only here
         fill_value = attrs.get("_FillValue")
         if isinstance(fill_value, str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(array))
-        # encode with plain Zarr's codecs: what ds.to_zarr writes is then read without n5zarr
+        # encode with plain Zarr's codecs, so that the result of ds.to_zarr needs no n5zarr
         try:
             codecs = standard_codecs(placed.view)
         except N5Error as err:

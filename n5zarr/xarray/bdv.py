@@ -147,7 +147,7 @@ class _Stack:
             actual = view.dataset.data_type, view.dataset.shape
             if actual != expected:
                 message = (
-                    f"expected {expected[0]} {expected[1]} as at time point {number}, got "
+                    f"expected {expected[0]} {expected[1]}, like time point {number}, got "
                     f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree"
                 )
                 where = f"{opened}: {view.path}"
@@ -155,7 +155,7 @@ class _Stack:
 
     @property
     def stacking_key(self) -> object:
-        """Shape, data type and positions: stacks with equal ones can be stacked again."""
+        """Shape, data type and positions: stacks with equal keys can be stacked again."""
         first, geometry = self.placed.view, self.placed.geometry
         places = tuple(self.placed.axes.items()), geometry and geometry.rest
         return first.shape, first.data_type, self.placed.dims, places
@@ -185,7 +185,7 @@ class _Stack:
 
 
 class _Placement(NamedTuple):
-    """A setup, and the time points at which its positions are the same."""
+    """A setup, and time points at which it has the same positions."""
 
     name: str
     setup: int
@@ -194,7 +194,7 @@ class _Placement(NamedTuple):
 
     @property
     def stacking_key(self) -> object:
-        """Time points and levels: placements with equal ones are stacked to one array a level."""
+        """Time points and levels: placements with equal keys become one array per level."""
         return self.timepoints, {level: stack.stacking_key for level, stack in self.levels.items()}
 
 
@@ -233,7 +233,7 @@ def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
 
 
 def _tree(placements: list[_Placement], description: Description | None) -> xr.DataTree:
-    """Stack all setups if they are alike; else make nodes for each."""
+    """Stack all setups if their keys are equal; else make nodes for each."""
     first = placements[0]
     if all(placement.stacking_key == first.stacking_key for placement in placements):
         setups = _setup_coords([placement.setup for placement in placements], description)
@@ -245,7 +245,7 @@ def _tree(placements: list[_Placement], description: Description | None) -> xr.D
         datasets = {}
         for placement in placements:
             setups = _setup_coords([placement.setup], description)
-            # named here, too: nodes inherit no scalars
+            # repeat the names here: nodes inherit no scalars
             datasets[f"setup{placement.setup}"] = xr.Dataset(coords=setups).isel(setup=0)
             datasets |= {
                 f"{placement.name}/{level}": _dataset([stack], placement.timepoints, setups).isel(
@@ -292,21 +292,21 @@ def _dataset(
 
 
 def _is_ours(name: str) -> bool:
-    """Whether an attribute of the XML has the name of something else in the tree."""
+    """Whether an attribute of the XML has the name of another coordinate or variable."""
     return name in _NAMES or re.fullmatch(r"(s|setup|timepoint)[0-9]+|.*[{:/].*", name) is not None
 
 
 def _warn_of_names(opened: N5Store, description: Description) -> None:
-    """Warn once of attributes of the XML that are left out."""
+    """Warn once of attributes of the XML that are omitted."""
     found = {key for setup in description.setups.values() for key in setup.names if _is_ours(key)}
     if found:
         listed = ", ".join(sorted(found))
-        message = f"{opened}: left out attributes of the XML, whose names are taken: {listed}"
+        message = f"{opened}: attributes of the XML omitted, as their names are taken: {listed}"
         warnings.warn(message, N5Warning, stacklevel=4)
 
 
 def _setup_coords(numbers: list[int], description: Description | None) -> dict[str, xr.Variable]:
-    """Make the coordinates of setups: their numbers, names, and where tiles were recorded."""
+    """Make the coordinates of setups: their numbers, names, and locations of tiles."""
     coords = {"setup": xr.Variable(("setup",), np.array(numbers))}
     described = [description.setups.get(n) for n in numbers] if description else [None]
     setups = [setup for setup in described if setup is not None]

@@ -75,7 +75,7 @@ def open_described(
     found = {
         f"/{node.path.removeprefix(top.path).strip('/')}": node.to_dataset() for node in top.subtree
     }
-    for dataset in found.values():  # xarray would take the URL, with its token
+    for dataset in found.values():  # xarray would store the URL, with its token
         dataset.encoding["source"] = str(file)
     return found
 
@@ -83,12 +83,12 @@ def open_described(
 def dataset_of_views(
     nodes: Mapping[str, xr.Dataset], drop_variables: str | Iterable[str] | None
 ) -> xr.Dataset:
-    """Return the Dataset of the first of the nodes; warn if the others have all the data."""
+    """Return the Dataset of the first node; warn if only the other nodes have data."""
     first, *others = nodes
     if others and not nodes[first].data_vars:
         listed = ", ".join(path.lstrip("/") for path in others if nodes[path].data_vars)
         message = (
-            f"the views are in nodes: open one by group=, or all with xr.open_datatree: {listed}"
+            f"the views are in nodes: open one with group=, or all with xr.open_datatree: {listed}"
         )
         warnings.warn(message, N5Warning, stacklevel=3)
     dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())

@@ -1,4 +1,4 @@
-"""Join what dask has to compute later."""
+"""Join dask's delayed objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["as_list", "join_delayed"]
 
 
 def as_list(parts: Iterable[object]) -> Delayed:
-    """Return an object that computes all parts, and gives a list."""
+    """Return an object that computes all parts, and returns a list."""
     from dask.delayed import delayed  # noqa: PLC0415 - dask is an optional dependency
 
     joined: Delayed = delayed(list)([*parts])

@@ -1,7 +1,7 @@
 """Encode coordinates as the axis metadata of a convention, and check that they read back.
 
-Metadata are decoded again as a reader decodes them. Only a coordinate that comes back the same to
-the last bit is left out of the datasets that are written.
+Metadata are decoded again like a reader decodes them. Only a coordinate that reads back the same to
+the last bit gets no dataset.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class EncodedAxes:
     Parameters
     ----------
     written : Written or None
-        What the convention writes; None if it cannot express the axes.
+        The attributes of the convention; None if it cannot express the axes.
     dims : frozenset
         Dimensions that need no dataset: their coordinate reads back from the metadata to the last
-        bit, or they have none.
+        bit, or they have no coordinate.
     """
 
     written: Written | None
     dims: frozenset[Hashable]
 
 
-def encode_axes(  # noqa: PLR0913 - what a reader of the variable will see
+def encode_axes(  # noqa: PLR0913 - all inputs of a reader
     convention: str,
     ds: xr.Dataset,
     array: xr.DataArray,
@@ -61,7 +61,7 @@ def encode_axes(  # noqa: PLR0913 - what a reader of the variable will see
     *,
     is_level: bool,
 ) -> EncodedAxes:
-    """Encode the axes of a variable, and decode them to see which coordinates read back.
+    """Encode the axes of a variable, and decode them to find the coordinates that read back.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def encode_axes(  # noqa: PLR0913 - what a reader of the variable will see
     first : Placed or None
         The level ``s0`` in the same group, if there is one.
     is_level : bool
-        Whether it becomes a bare dataset: integers may be equal floats, units spelled otherwise.
+        Whether it becomes a bare dataset: then integers may become equal floats, and the spelling
+        of units may change.
 
     Raises
     ------
@@ -101,8 +102,8 @@ def encode_axes(  # noqa: PLR0913 - what a reader of the variable will see
             break
     else:
         message = (
-            f"{path}: expected coordinates along {', '.join(map(str, unwanted))}: without, it "
-            "would have positions from the attributes that it or a group above it has"
+            f"{path}: expected coordinates along {', '.join(map(str, unwanted))}: without them, it "
+            "would get positions from its attributes or those of a group above it"
         )
         raise N5UnrepresentableError(message, kind="option")
     encoded = {
@@ -121,7 +122,7 @@ def _written(
     group: Mapping[str, JSON],
     first: Placed | None,
 ) -> Written | None:
-    """Write axes as a convention does; None if it would replace other attributes."""
+    """Write axes in a convention; None if it would replace other attributes."""
     axis_of = {dim: _even_axis(ds, dim) for dim in array.dims}
     if not any(axis_of.values()):
         return None
@@ -155,7 +156,7 @@ def _decoded(
     written: Written | None,
     first: Placed | None,
 ) -> Geometry | None:
-    """Find the geometry that a reader will find once the metadata are written."""
+    """Return the geometry that a reader gets from the new metadata."""
     attributes: dict[str, JSON] = {"axes": [*to_n5(map(str, array.dims))], **array.attrs}
     groups = list(above)
     if written is not None:
@@ -224,7 +225,7 @@ def _count_unequal(scale: float, first: float, values: np.ndarray) -> int:
 
 
 def _scales(values: np.ndarray) -> Iterable[float]:
-    """Yield candidates for the scale, which rounding of positions has hidden."""
+    """Yield candidates for the scale before the positions were rounded."""
     for distance in ((values[-1] - values[0]) / (len(values) - 1), values[1] - values[0]):
         yield float(distance)
         for digits in (15, 14, 13, 12, 9, 6):

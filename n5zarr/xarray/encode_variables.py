@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["encode_existing", "encode_new", "in_whole_blocks"]
 
-# keys that decoding puts into a variable's encoding and that encoding needs
+# keys of a variable's encoding that decoding sets and encoding needs
 _CF_ENCODING = (
     "units", "calendar", "dtype", "scale_factor", "add_offset", "_FillValue", "missing_value",
     "coordinates", "grid_mapping", "_Unsigned",
@@ -33,7 +33,7 @@ _CF_ENCODING = (
 
 _NATIVE = {np.dtype(t.value) for t in DataType if t.is_numeric}
 
-# numbers, text, bytes, dates, durations, structs: one is never stored as another
+# numbers, text, bytes, dates, durations, structs: one kind is never stored as another
 _KINDS = ("biufc", "OUT", "S", "M", "m", "V")
 
 
@@ -43,7 +43,7 @@ def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) 
     Parameters
     ----------
     variable : Variable
-        Decoded.
+        The decoded variable.
     compression : Compression
         Of the blocks.
     chunks : mapping, "auto" or None
@@ -53,7 +53,7 @@ def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) 
     block = _block_shape(new, chunks)
     encoding = {key: value for key, value in new.encoding.items() if key in _CF_ENCODING}
     if new.dtype.kind == "f":
-        encoding.setdefault("_FillValue", None)  # NaN is a value
+        encoding.setdefault("_FillValue", None)  # do not use NaN as fill value
     dtype = np.dtype(encoding.get("dtype", new.dtype))
     if dtype.kind in "iufcmM":
         encoding["fill_value"] = 0
@@ -84,24 +84,24 @@ def _block_shape(variable: xr.Variable, chunks: Chunks) -> CTuple:
 def encode_existing(
     name: Hashable, variable: xr.Variable, decoded: xr.Variable, stored: xr.Variable, where: str
 ) -> xr.Variable:
-    """Encode a variable as an existing dataset is encoded.
+    """Encode a variable in the encoding of an existing dataset.
 
     Parameters
     ----------
     name : str
         Of the variable.
     variable : Variable
-        What is to be written, with the dimensions of the dataset in its order.
+        The data to write, with the dimensions of the dataset in its order.
     decoded, stored : Variable
-        The dataset as xarray decodes it, and with its elements as they are stored.
+        The dataset as xarray decodes it, and with its stored elements.
     where : str
         The container and the group, for messages.
 
     Raises
     ------
     N5UnrepresentableError
-        The dataset cannot store these elements (``kind="option"``). Elements of dask are compared
-        when they are computed.
+        The dataset cannot store these elements (``kind="option"``). Elements of dask arrays are
+        compared when they are computed.
     """
     _check_kind(name, variable.dtype, decoded.dtype, where)
     given = variable.copy(deep=False)
@@ -110,14 +110,14 @@ def encode_existing(
         given.encoding.pop("dtype", None)  # it would round numbers and cut text
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of dates in other units; _check_times compares them
+            warnings.simplefilter("ignore")  # dates in other units: _check_times compares them
             encoded = xr.conventions.encode_cf_variable(given, name=name)
             if given.dtype.kind in "mM":
                 _check_times(given, encoded, stored)
     except (ValueError, TypeError, OverflowError) as err:
         message = (
-            f"{name!r}: expected what can be kept as {stored.dtype} "
-            f"{stored.attrs.get('units', '')!r}, as the container has it: {err}"
+            f"{name!r}: expected values that can be stored as {stored.dtype} "
+            f"{stored.attrs.get('units', '')!r}, like in the container: {err}"
         )
         raise N5UnrepresentableError(message, kind="option", where=where) from err
     if given.dtype.kind in "mM":
@@ -126,9 +126,9 @@ def encode_existing(
 
 
 def _check_kind(name: Hashable, given: np.dtype, stored: np.dtype, where: str) -> None:
-    """Refuse text for numbers, numbers for dates and so on, before anything is encoded."""
+    """Reject text for numbers, numbers for dates and so on, before anything is encoded."""
     if _kind(given) != _kind(stored):
-        message = f"{name!r}: expected elements that are {stored}, got {given}"
+        message = f"{name!r}: expected elements of {stored}, got {given}"
         raise N5UnrepresentableError(message, kind="option", where=where)
 
 
@@ -137,11 +137,11 @@ def _kind(dtype: np.dtype) -> str:
 
 
 def _check_times(times: xr.Variable, encoded: xr.Variable, stored: xr.Variable) -> None:
-    """Refuse times that cannot be expressed in the units and data type of a dataset."""
+    """Reject times that the units and data type of a dataset cannot express."""
     cast = xr.Variable(encoded.dims, encoded.values.astype(stored.dtype), stored.attrs)
     decoded = xr.conventions.decode_cf_variable("times", cast, decode_timedelta=True)
     if not np.array_equal(decoded.values, times.values, equal_nan=True):
-        message = "other times would be read"
+        message = "they would read as other times"
         raise ValueError(message)
 
 
@@ -153,7 +153,7 @@ def _cast(encoded: xr.Variable, given: xr.Variable, stored: xr.Variable, where: 
     if encoded.dtype.kind in "OUTS":
         if not (stored.dtype.kind in "OT" or np.can_cast(encoded.dtype, stored.dtype, "safe")):
             raise N5UnrepresentableError(
-                f"expected elements that are {stored.dtype}, got {encoded.dtype}: convert them",
+                f"expected elements of {stored.dtype}, got {encoded.dtype}: convert them",
                 kind="option",
                 where=where,
             )
@@ -176,7 +176,7 @@ def _cast_elements(
     attributes: Mapping[str, object],
     where: str,
 ) -> np.ndarray:
-    """Cast; raise if decoding gives other elements, apart from the rounding of packed numbers."""
+    """Cast; raise if decoding changes elements beyond the rounding of packed numbers."""
     with np.errstate(all="ignore"):
         cast = encoded.astype(dtype)
         dims = [f"d{axis}" for axis in range(cast.ndim)]
@@ -184,7 +184,7 @@ def _cast_elements(
         decoded = xr.conventions.decode_cf_variable(where, variable).values
         is_same = _is_same(decoded, given, attributes)
     if not is_same:
-        message = f"expected elements that can be kept as {dtype}, got others: convert them first"
+        message = f"expected elements that {dtype} can hold, got others: convert them first"
         raise N5UnrepresentableError(message, kind="option", where=where)
     return cast
 
@@ -208,16 +208,16 @@ def _is_same(decoded: np.ndarray, given: np.ndarray, attributes: Mapping[str, ob
 def in_whole_blocks(
     variable: xr.Variable, block: Sequence[int], start: Sequence[int]
 ) -> xr.Variable:
-    """Merge dask's chunks so that no two of them share a block.
+    """Merge dask's chunks so that no two share a block.
 
     Parameters
     ----------
     variable : Variable
-        Of dask or numpy; the latter is returned as it is.
+        A variable of dask, or of numpy, which is returned unchanged.
     block : sequence of int
         Extent of a block in elements, in the order of the dimensions.
     start : sequence of int
-        Where the variable begins in the dataset.
+        First element of the variable in the dataset.
     """
     if variable.chunks is None:
         return variable

@@ -42,13 +42,13 @@ def _refuse(message: str) -> N5UnrepresentableError:
 
 
 def numbers_of(column: pd.Series) -> np.ndarray[Any, Any]:
-    """Return a column as numpy's numbers, also of a type of pandas' own."""
+    """Return a column as numpy's numbers, even if its type is pandas' own."""
     dtype: Any = column.dtype
     return column.to_numpy(getattr(dtype, "numpy_dtype", dtype))
 
 
 def _is_name(name: object) -> bool:
-    """Whether a name can be that of a node, in a file system and in XML."""
+    """Whether a name is valid for a node, a file system and XML."""
     return (
         isinstance(name, str)
         and bool(name)
@@ -70,12 +70,12 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
     table : DataFrame or None
         The table.
     columns : list of str
-        Those that it needs: of labels, x, y, and integers.
+        Required columns: labels, x, y, and integers.
 
     Raises
     ------
     N5UnrepresentableError
-        Columns are missing or hold what BigStitcher cannot read (``kind="option"``).
+        Columns are missing or have values that BigStitcher cannot read (``kind="option"``).
     """
     if table is None or not len(table):
         return {}
@@ -87,8 +87,8 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
     integers = [c for c in columns if c not in AXES and not c.endswith("label")]
     wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
     if missing or wrong:
-        message = f"{name}: expected columns {', '.join(columns)}, of integers where they are "
-        message += f"numbers, got {', '.join(f'{c} ({table[c].dtype})' for c in table)}"
+        message = f"{name}: expected columns {', '.join(columns)}, numbers as integers, "
+        message += f"got {', '.join(f'{c} ({table[c].dtype})' for c in table)}"
         raise _refuse(message)
     for column in integers:
         _check_integers(name, table[column])
@@ -108,7 +108,7 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
 
 
 def _check_integers(name: str, column: pd.Series) -> None:
-    """Refuse rows without number, and numbers that Java cannot read."""
+    """Reject rows without number, and numbers that Java cannot read."""
     if column.isna().any():
         message = f"{name}: expected an integer in {column.name} in each row, got none in some"
         raise _refuse(message)
@@ -123,12 +123,12 @@ def _check_integers(name: str, column: pd.Series) -> None:
 def targets_of(
     found: Iterable[Key], lists: pd.DataFrame | None, known: Iterable[PointList]
 ) -> dict[Key, PointList]:
-    """Return the lists to write, where the XML has them or where BigStitcher puts them.
+    """Return the lists to write, with the paths in the XML or BigStitcher's default paths.
 
     Raises
     ------
     N5UnrepresentableError
-        A list is given twice, or two would be in one place (``kind="option"``).
+        A list occurs twice, or two have the same path (``kind="option"``).
     """
     listed = {} if lists is None else grouped("lists", lists, LIST)
     paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
@@ -149,7 +149,7 @@ def targets_of(
         same = [other for other, path in places.items() if path == target.path and other != key]
         is_inside = not all(map(_is_name, normalize_path(target.path).split("/")))
         if same or is_inside:
-            message = f"{path_of(*key)}: expected a place of its own in the XML, got "
+            message = f"{path_of(*key)}: expected its own path in the XML, got "
             raise _refuse(message + repr(target.path))
     return targets
 
@@ -159,12 +159,12 @@ def check(
     pairs: Mapping[Key, pd.DataFrame],
     targets: Mapping[Key, PointList],
 ) -> None:
-    """Refuse what BigStitcher could not read.
+    """Reject tables that BigStitcher cannot read.
 
     Raises
     ------
     N5UnrepresentableError
-        Ids are not unique, columns are no numbers, or correspondences have no points
+        Ids are not unique, columns do not hold numbers, or correspondences lack points
         (``kind="option"``).
     """
     for key, rows in found.items():
@@ -180,19 +180,19 @@ def check(
     for key, rows in pairs.items():
         own = set(found[key]["id"]) if key in found else set()
         if not set(rows["id"]) <= own:
-            message = f"{path_of(*key)}: expected correspondences of points that are in the table"
+            message = f"{path_of(*key)}: expected the points of all correspondences in the table"
             raise _refuse(message)
 
 
 def _is_column(rows: pd.DataFrame, name: object) -> bool:
-    """Whether a column can be a dataset of N5: its name, its type, and a number in each row."""
+    """Whether a column can be an N5 dataset: valid name and type, and a number in each row."""
     if not _is_name(name) or name == "loc":
         return False
     column: pd.Series = rows[name]
     dtype: Any = column.dtype
     if name not in AXES and column.isna().all():
-        return True  # of other lists in the table
-    is_own = not isinstance(dtype, np.dtype)  # of pandas, with rows that have no number
+        return True  # a column of other lists in the table
+    is_own = not isinstance(dtype, np.dtype)  # pandas' own type, whose rows may lack a number
     if getattr(dtype, "numpy_dtype", dtype) not in _NUMBERS and name not in AXES:
         return False
     return dtype.kind in "iuf" and not (is_own and bool(column.isna().any()))

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InterestPoints", "read_interest_points", "write_interest_points"]
 
-_BLOCK = 300_000  # points in a block, as BigStitcher has it
+_BLOCK = 300_000  # points in a block, like BigStitcher
 _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java's default
 
 
@@ -141,7 +141,7 @@ def read_interest_points(
 
 @contextmanager
 def _located(file: XmlFile | None) -> Iterator[None]:
-    """Name the XML in errors of its content."""
+    """Add the XML to errors of its content."""
     try:
         yield
     except N5Error as err:
@@ -157,14 +157,14 @@ def _read(
     except N5Error:
         raise
     except (ValueError, TypeError, OverflowError) as err:
-        message = f"expected a list of BigStitcher's, got what is none: {err}"
+        message = f"expected a list of BigStitcher: {err}"
         raise N5FormatError(message, kind="member", where=f"{opened}: /{each.path}") from err
 
 
 def _open(
     location: Location, storage_options: StorageOptions | None, *, read_only: bool
 ) -> tuple[XmlFile | None, N5Store]:
-    """Open the container of the points; return the XML, too, if that is what is given."""
+    """Open the container of the points; also return the XML if the location is one."""
     options: Mapping[str, object] | None = storage_options
     file = xml_file(location, options)
     if file is not None:
@@ -179,7 +179,7 @@ def _open(
 
 
 def _lists_in(opened: N5Store) -> list[PointList]:
-    """List the lists of a container, sorted as BigStitcher sorts them in the XML."""
+    """Return the lists of a container, in BigStitcher's order in the XML."""
     root = opened.node("")
     if root is None:
         raise not_found(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
@@ -212,7 +212,7 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
     columns |= dict(zip(AXES, locations.T, strict=False))
     sizes = {name: len(values) for name, values in columns.items()}
     if "id" not in columns or len(set(sizes.values())) != 1:
-        message = f"expected id and loc, and as many values for each, got {sizes or 'nothing'}"
+        message = f"expected id and loc with equal numbers of values, got {sizes or 'nothing'}"
         raise N5FormatError(message, kind="member", where=where)
     return _of_list(each, columns)
 
@@ -251,7 +251,7 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
 
 
 def _ints(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the numbers that Java stored as unsigned: -1 as the largest one."""
+    """Convert numbers that Java stored as unsigned: the largest one is -1."""
     return values.ravel().astype(np.int64)
 
 
@@ -264,7 +264,7 @@ def _of_list(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
 
 
 def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
-    """Join tables; without any row, make one of the expected columns."""
+    """Join tables; without rows, make an empty table of the expected columns."""
     filled = [frame for frame in frames if len(frame)]
     if filled:
         return pd.concat(filled, ignore_index=True)
@@ -325,7 +325,7 @@ def write_interest_points(
     with _located(file):
         targets = targets_of(found, lists, [] if xml is None else listed_in(xml))
         check(found, pairs, targets)
-        _ = xml and with_lists(xml, list(targets.values()))  # may refuse: before any writing
+        _ = xml and with_lists(xml, list(targets.values()))  # may raise: call it before any writing
     if not overwrite:
         _check_new(opened, targets.values())
     _write(opened, targets, found, pairs)
@@ -339,7 +339,7 @@ def _write(
     found: Mapping[Key, pd.DataFrame],
     pairs: Mapping[Key, pd.DataFrame],
 ) -> None:
-    """Write the lists: never new points beside old pairs, also when the program is killed."""
+    """Write the lists; even a killed program leaves no new points beside old pairs."""
     try:
         for target in targets.values():
             _clear_correspondences(opened, target)
@@ -353,17 +353,17 @@ def _write(
 
 
 def _name(file: XmlFile, lists: list[PointList]) -> None:
-    """Name lists in the XML; warn if BigStitcher has another place for points, where it looks."""
+    """Add lists to the XML; warn if BigStitcher reads points from another place."""
     file.update(lambda xml: xml and with_lists(xml, lists))
     store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
     with suppress(FileNotFoundError):
         XmlFile.at(f"{store}/zarr.json", file.options_for(store)).read()
-        message = f"{store}: BigStitcher reads lists that are in it from there, not from N5"
+        message = f"{store}: BigStitcher reads its lists from there, not from N5"
         warnings.warn(message, N5Warning, stacklevel=3)
 
 
 def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
-    """Refuse lists that exist."""
+    """Reject lists that exist."""
     names = ("interestpoints", "correspondences")
     nodes = {each.path: [opened.node(join(each.path, name)) for name in names] for each in targets}
     exists = [path for path, found in nodes.items() if found != [None, None]]
@@ -426,4 +426,4 @@ def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFram
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
     _save(opened, join(path, "data"), data.astype(np.uint64), 1)
     group: Any = open_node(opened, "a", path=path)
-    group.attrs.update({"idMap": id_map})  # last: with it, the data are read
+    group.attrs.update({"idMap": id_map})  # last: readers need it to read the data

@@ -26,7 +26,7 @@ class LazyArray(ZarrArrayWrapper):
             self._array, self.shape, self.dtype = array, array.shape, array.dtype
         else:
             super().__init__(array)  # type: ignore[no-untyped-call] # xarray's
-        if self.dtype.kind == "T":  # xarray shows text as objects, for which it would load all
+        if self.dtype.kind == "T":  # xarray presents text as objects, and would load all of it
             self.dtype = np.dtype(object)
 
     @override

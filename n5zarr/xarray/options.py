@@ -1,4 +1,4 @@
-"""Types of options that several modules of this package share."""
+"""Types of options shared by the modules of this package."""
 
 from __future__ import annotations
 

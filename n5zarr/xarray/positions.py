@@ -1,4 +1,4 @@
-"""Compare the positions of data with those of the datasets that they are written to."""
+"""Compare the positions of data with those of the datasets to write to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["check_positions", "expected_after", "find_region"]
 def find_region(
     existing: xr.Dataset, ds: xr.Dataset, region: Region, where: str
 ) -> dict[Hashable, slice]:
-    """Return the slice of each dimension that data are written to.
+    """Return the slice to write along each dimension.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def find_region(
     ds : Dataset
         The data.
     region : mapping of dimension to slice or "auto", or "auto"
-        See :func:`~n5zarr.xarray.write.to_n5`. Dimensions left out are written whole.
+        See :func:`~n5zarr.xarray.write.to_n5`. Missing dimensions are written whole.
     where : str
         The container and the group, for messages.
 
@@ -73,11 +73,11 @@ def find_region(
 
 
 def _find_run(existing: pd.Index, given: pd.Index, dim: Hashable, where: str) -> slice:
-    """Return the slice of an index that holds the positions, in their order and without gaps."""
+    """Return the slice of an index with the positions, in the same order and without gaps."""
     places = existing.get_indexer(given)
     if not len(places) or (places < 0).any() or (np.diff(places) != 1).any():
         message = (
-            f"region: {dim!r}: expected a run of the positions in the container, got "
+            f"region: {dim!r}: expected consecutive positions of the container, got "
             f"{_brief(np.asarray(given))}"
         )
         raise N5UnrepresentableError(message, kind="option", where=where)
@@ -98,7 +98,7 @@ def expected_after(
     existing, ds : Dataset
         The datasets in the container, and the data.
     dim : str
-        The dimension along which they are appended.
+        The dimension along which to append.
     axes : mapping of str to Axis and int
         Axes whose positions are computed from metadata, and their sizes.
     where : str
@@ -120,12 +120,12 @@ def expected_after(
 def check_positions(
     expected: xr.Dataset, ds: xr.Dataset, axes: Mapping[str, tuple[Axis, int]], where: str
 ) -> None:
-    """Refuse data whose sizes, positions or units differ from those at their place.
+    """Reject data whose sizes, positions or units differ from those in the container.
 
     Parameters
     ----------
     expected, ds : Dataset
-        What is in the container at this place, and the data.
+        The content of the container at this place, and the data.
     axes : mapping of str to Axis and int
         Axes whose positions are computed from metadata, and their sizes.
     where : str

@@ -166,7 +166,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     )
     levels = _levels(opened, group, convention)
     if (resolution is None) == (level is None):
-        message = "expected either a resolution or a level"
+        message = "expected either a resolution or a level, got both or neither"
         raise N5UnrepresentableError(message, kind="option")
     if level is not None:
         if not 0 <= level < len(levels):
@@ -176,7 +176,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     else:
         chosen = _fitting(levels, resolution or {})
     return xr.open_dataset(
-        opened,  # type: ignore[arg-type] # xarray's type omits what only the engine knows
+        opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
         engine="n5",
         group=chosen.path,
         convention=convention,
@@ -189,8 +189,8 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
         if dim not in levels[0].voxel_size or not wanted > 0:
             message = (
                 "resolution: expected a number above 0 for a dimension with positions, "
-                f"{', '.join(levels[0].voxel_size) or 'of which there is none'}, got {dim!r}: "
-                f"{wanted!r}; level= chooses without"
+                f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: "
+                f"{wanted!r}; or choose with level="
             )
             raise N5UnrepresentableError(message, kind="option")
     fine = [
@@ -205,7 +205,7 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
 
 
 def _size_in(unit: str | None, level: Level, dim: str) -> float:
-    """Return a level's voxel size in another unit; infinite if that is not known."""
+    """Return a level's voxel size in another unit; infinite if it is unknown."""
     factor = ratio(level.units.get(dim), unit)
     if factor is None or dim not in level.voxel_size:
         return math.inf

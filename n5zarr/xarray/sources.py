@@ -1,4 +1,4 @@
-"""Find the arrays from which data that are not in memory yet will be read."""
+"""Find the arrays from which lazy data will be read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["check_not_read"]
 
 
 def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> None:
-    """Check that data are not read from a node that is going to be removed.
+    """Raise if lazy data come from a node that is about to be removed.
 
     Raises
     ------
     N5UnrepresentableError
-        They are, and would be gone before they are read (``kind="option"``).
+        The node would be removed before its data are read (``kind="option"``).
     """
     removed = places_behind(opened.storage, path)
     for ds in data:
@@ -36,7 +36,7 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
                 storage = store.storage if isinstance(store, N5Store) else open_storage(store)
                 if overlap(places_behind(storage, array.path), removed) is not None:
                     message = (
-                        f"mode='w' removes what {name!r} is still to be read from, {storage}: "
+                        f"mode='w' would remove the unread source of {name!r}, {storage}: "
                         f"/{array.path}; load() the data first, or write to another place"
                     )
                     where = f"{opened}: {path or '/'}"
@@ -44,7 +44,7 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
 
 
 def _arrays(variable: xr.Variable) -> Iterator[zarr.Array[Any]]:
-    """Yield the arrays of Zarr behind a variable, also behind one of dask."""
+    """Yield the Zarr arrays behind a variable, including one of dask."""
     held = getattr(variable, "_data", None)
     graph = getattr(held, "__dask_graph__", None)
     if graph is None:
@@ -52,7 +52,7 @@ def _arrays(variable: xr.Variable) -> Iterator[zarr.Array[Any]]:
         return
     layers = getattr(graph(), "layers", None) or {"": graph()}
     for layer in layers.values():
-        # of a layer that is not written out, the arrays are among its inputs
+        # if a layer is not materialized, the arrays are among its inputs
         tasks = layer.mapping.values() if hasattr(layer, "mapping") else _inputs(layer)
         for task in tasks:
             yield from _behind(getattr(task, "value", task))
@@ -64,7 +64,7 @@ def _inputs(layer: Any) -> Iterable[Any]:  # noqa: ANN401 - dask has no types
 
 
 def _behind(held: object) -> Iterator[zarr.Array[Any]]:
-    """Yield the array of Zarr that xarray's adapters hold."""
+    """Yield the Zarr array inside xarray's adapters."""
     while not isinstance(held, ZarrArrayWrapper | zarr.Array) and hasattr(held, "array"):
         held = held.array
     found = getattr(held, "_array", None) if isinstance(held, ZarrArrayWrapper) else held

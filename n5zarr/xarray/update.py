@@ -1,8 +1,7 @@
 """Write regions of existing datasets, and append to them.
 
 xarray's ``to_zarr`` needs names of dimensions, which datasets of other programs lack, and resizes
-an array before it checks what is to be appended. Here everything is checked before anything
-changes.
+an array before it checks the data to append. Here everything is checked before anything changes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = ["UpdatePlan", "open_existing", "plan_update"]
 
 
 def open_existing(opened: N5Store, path: str, decoding: Decoding | None = None) -> xr.Dataset:
-    """Open a dataset or group of the container that is written to."""
+    """Open a dataset or group of the container to write to."""
     options: Decoding = decoding or {}
     # xarray's type omits stores, which only the engine knows
     return xr.open_dataset(opened, engine="n5", group=path, **options)  # type: ignore[arg-type]
@@ -51,7 +50,7 @@ def plan_update(
     append_dim: Hashable | None = None,
     is_only_writer: bool = False,
 ) -> UpdatePlan:
-    """Check that a part of existing datasets can be written, or that they can be appended to.
+    """Check a write to a part of existing datasets, or an append to them.
 
     Parameters
     ----------
@@ -60,16 +59,16 @@ def plan_update(
     path : str
         A dataset, or a group whose datasets share their axes.
     ds : Dataset
-        What to write.
+        The data to write.
     region, append_dim : optional
-        Where to write it; one of them.
+        The place to write to; one of them.
     is_only_writer : bool, optional
         Whether no other process writes to blocks that the region shares.
 
     Returns
     -------
     UpdatePlan
-        Nothing has been written yet.
+        The checked changes; nothing has been written yet.
 
     Raises
     ------
@@ -89,7 +88,7 @@ def plan_update(
         slices[append_dim] = slice(first, first + ds.sizes[append_dim])
     check_positions(expected, ds, existing.axes, existing.where)
     _check_other_variables(existing, ds, append_dim)
-    # appending: one call writes all of a block
+    # appending: one call writes whole blocks
     is_only_writer = is_only_writer or append_dim is not None
     names = _names_to_write(ds, existing, append_dim)
     changes = tuple(
@@ -107,7 +106,7 @@ class UpdatePlan:
     grows: bool
 
     def run(self, *, compute: bool = True) -> Delayed | None:
-        """Write; with ``compute=False`` return what dask has to compute."""
+        """Write; with ``compute=False``, return an object that writes."""
         arrays = [
             zarr.open_array(self.opened, path=c.placed.path, mode="r+", zarr_format=3)
             for c in self.changes
@@ -138,7 +137,7 @@ class _Existing:
     axes : mapping of str to Axis and int
         Axes whose positions are computed from metadata, and their sizes.
     decoded, stored : Dataset
-        As xarray decodes them, and with elements as they are stored.
+        As xarray decodes them, and with their stored elements.
     """
 
     where: str
@@ -152,7 +151,7 @@ class _Existing:
         where = f"{opened}: {path or '/'}"
         node = opened.node(path)
         if node is None:
-            message = f"{where}: expected what is to be changed, got nothing there"
+            message = f"{where}: expected the dataset or group to change, but it does not exist"
             raise FileNotFoundError(message)
         if isinstance(node, DatasetView):
             placed = opened.ask(read_placed(opened.container.nodes, path, node))
@@ -165,7 +164,7 @@ class _Existing:
         else:
             layout = opened.ask(read_layout(opened.container.nodes, path, node))
             if not layout.agrees:
-                message = "expected datasets that share their axes; change one by one, by group="
+                message = "expected datasets that share their axes; change each alone with group="
                 raise N5UnrepresentableError(message, kind="option", where=where)
             datasets, axes = list(layout.datasets.values()), layout.axes
         as_stored: Decoding = {
@@ -183,7 +182,7 @@ class _Existing:
 
 
 def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> None:
-    """Refuse to append to a coordinate that other datasets have, too."""
+    """Raise if other datasets share the coordinate to append to."""
     group = placed.path.rpartition("/")[0]
     node = opened.node(group)
     if not isinstance(node, GroupAttributes):
@@ -191,12 +190,12 @@ def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> 
     beside = opened.ask(read_layout(opened.container.nodes, group, node)).datasets.values()
     others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
     if others:
-        message = f"append_dim: {others} have the same coordinate {dim!r}: append to all, by group="
+        message = f"append_dim: {others} share the coordinate {dim!r}: append to all with group="
         raise N5UnrepresentableError(message, kind="option", where=where)
 
 
 class _Writable(Protocol):
-    """An array that a region is written to."""
+    """An array to which a region is written."""
 
     def __setitem__(self, region: tuple[slice, ...], value: np.ndarray, /) -> None: ...
 
@@ -227,7 +226,7 @@ def _check_other_variables(
     """Reject unknown coordinates, other units, and changes of variables that are not written."""
     for name, coord in ds.coords.items():
         if coord.dims and name not in existing.decoded.variables:
-            message = f"{name!r}: there is no such coordinate; drop it, or write it with mode='a'"
+            message = f"{name!r}: the container has no such coordinate; drop it, or use mode='a'"
             raise N5UnrepresentableError(message, kind="option", where=existing.where)
     for name, variable in ds.variables.items():
         known = existing.decoded.variables.get(name)
@@ -239,31 +238,31 @@ def _check_other_variables(
             raise N5UnrepresentableError(message, kind="option", where=existing.where)
         stays = append_dim is not None and append_dim not in variable.dims and name not in ds.dims
         if stays and not known.equals(variable):  # type: ignore[no-untyped-call]
-            message = f"{name!r} has no {append_dim!r}, and is another one than in the container"
+            message = f"{name!r} has no {append_dim!r}: expected the container's values, got others"
             raise N5UnrepresentableError(message, kind="option", where=existing.where)
 
 
 def _names_to_write(
     ds: xr.Dataset, existing: _Existing, append_dim: Hashable | None
 ) -> list[Hashable]:
-    """Return the variables to write; every dataset with the appended dimension must be there."""
+    """Return the variables to write; must include every dataset with the appended dimension."""
     missing = [name for name in ds.data_vars if str(name) not in existing.datasets]
     if missing:
-        message = f"expected variables that exist, got {missing} too"
+        message = f"expected variables that exist, also got {missing}"
         raise N5UnrepresentableError(message, kind="option", where=existing.where)
     known = [name for name in ds.variables if str(name) in existing.datasets]
     if append_dim is None:
-        return [name for name in known if name not in ds.dims]  # positions are known to be equal
+        return [name for name in known if name not in ds.dims]  # positions are checked already
     short = [n for n, p in existing.datasets.items() if append_dim in p.dims and n not in known]
     if short:
-        message = f"append_dim: expected all that has {append_dim!r}, {short} would be too short"
+        message = f"append_dim: expected all variables with {append_dim!r}, got none for {short}"
         raise N5UnrepresentableError(message, kind="option", where=existing.where)
     return [name for name in known if append_dim in ds.variables[name].dims]
 
 
 @dataclass(frozen=True)
 class _Change:
-    """An encoded part of a dataset, and the region that it is written to."""
+    """An encoded part of a dataset, and its region."""
 
     variable: xr.Variable
     placed: Placed
@@ -301,13 +300,13 @@ class _Change:
 def _check_whole_blocks(
     name: Hashable, placed: Placed, region: tuple[slice, ...], where: str
 ) -> None:
-    """Refuse a region that shares blocks with what another process may be writing."""
+    """Reject a region that shares blocks with data that another process may be writing."""
     ends = zip(placed.dims, region, placed.view.chunk_shape, placed.view.shape, strict=True)
     for dim, part, block, extent in ends:
         if part.start % block or (part.stop % block and part.stop != extent):
             message = (
                 f"{name!r}: expected a region of whole blocks of {block} along {dim!r}, as other "
-                f"processes may write beside it, got {part.start} to {part.stop}; mode='a' writes "
-                "it where none does"
+                f"processes may write beside it, got {part.start} to {part.stop}; use mode='a' if "
+                "no other process writes"
             )
             raise N5UnrepresentableError(message, kind="option", where=where)

@@ -127,7 +127,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     options: Any = {"storage_options": storage_options, "durability": durability}
     opened, path = open_container(store, group, **options)
     if opened.axis_order != "C" or opened.zarr_format == 2 or opened.coords:
-        message = f"store: expected one that shows Zarr v3 in C order, got {opened!r}"
+        message = f"store: expected a store of Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")
     opened = opened.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
@@ -150,7 +150,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     removed = path if mode == "w" else None
     if mode in (None, "w-") and opened.node(path) is not None:
         message = (
-            f"{opened}: {path or '/'}: there is something already; mode='w' removes it, "
+            f"{opened}: {path or '/'}: the node already exists; mode='w' removes it, "
             "mode='a' adds to it"
         )
         raise ContainsGroupError(message)
@@ -167,7 +167,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
 
 
 def _remove(opened: N5Store, removed: str | None, targets: Sequence[Target]) -> None:
-    """Remove what is replaced, unless the new data are to be read from it."""
+    """Remove the node to replace; raise if the new data are to be read from it."""
     if removed is not None:
         check_not_read((target.data for target in targets), opened, removed)
         sync(opened.delete_dir(removed))
@@ -206,7 +206,7 @@ def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[T
         node_path, ds = join(path, node.path.strip("/")), node.to_dataset()
         is_level = not node.children and is_named(ds, node_path.rpartition("/")[2])
         targets.append(Target(node_path, ds, is_level=is_level))
-    return sorted(targets, key=_level_number)  # `s0` is what the others are multiples of
+    return sorted(targets, key=_level_number)  # `s0` first: the other levels are multiples of it
 
 
 def _level_number(target: Target) -> int:

@@ -65,7 +65,7 @@ class Target(NamedTuple):
 
 
 def is_named(data: xr.Dataset, name: str) -> bool:
-    """Whether a Dataset is no more than one variable of this name."""
+    """Whether a Dataset has exactly one variable, with this name."""
     return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
 
 
@@ -75,7 +75,7 @@ def _differ(datasets: Sequence[xr.Dataset]) -> bool:
 
 
 def _is_below(path: str, removed: str | None) -> bool:
-    """Whether a path is in the group that is going to be removed."""
+    """Whether a path is in the group about to be removed."""
     return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
 
 
@@ -89,7 +89,7 @@ def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
 class GroupPlan:
     """Checked changes of a group: a Dataset to add, and updates of existing datasets.
 
-    With a warning if the data are a level that viewers will not find.
+    Has a warning if the data are a level that viewers will not find.
     """
 
     group: str
@@ -109,23 +109,23 @@ class GroupPlan:
             if names:
                 written = {name: self.written[name] for name in names if name in self.written}
                 describe_group(writer.opened, self.group, written)
-            if self.warning:  # a level has become a group
+            if self.warning:  # a level became a group
                 describe_group(writer.opened, self.group.rpartition("/")[0])
         return join_delayed(remaining)
 
 
 @dataclass(frozen=True)
 class _Described:
-    """Data whose coordinates have been put into attributes, as far as they read back.
+    """Data whose coordinates are in attributes, if they read back.
 
     Parameters
     ----------
     existing : mapping of str to Placed
-        The datasets that the group has already, by name.
+        The existing datasets of the group, by name.
     data : Dataset
-        What is to be written.
+        The data to write.
     written : mapping of str to Written
-        What describes the axes of new datasets, by name.
+        The attributes for the axes of new datasets, by name.
     """
 
     existing: Mapping[str, Placed]
@@ -142,9 +142,9 @@ class GroupWriter:
     opened : N5Store
         The container.
     convention : str
-        In which coordinates are written.
+        The convention of the coordinates.
     compression : Compression
-        Of new datasets.
+        The compression of new datasets.
     chunks, compute
         See :func:`~n5zarr.xarray.write.to_n5`.
     """
@@ -156,14 +156,14 @@ class GroupWriter:
     compute: bool
 
     def choose_levels(self, targets: list[Target], removed: str | None) -> list[Target]:
-        """Write leaves of a tree as bare datasets where they reopen as nodes.
+        """Write leaves of a tree as bare datasets if they reopen as nodes.
 
         Parameters
         ----------
         targets : list of Target
             The nodes of the tree.
         removed : str or None
-            The path that is going to be removed.
+            The path about to be removed.
         """
         leaves: dict[str, list[Target]] = {}
         for target in targets:
@@ -181,16 +181,16 @@ class GroupWriter:
         return [target._replace(is_level=target.path in levels) for target in targets]
 
     def plan(self, target: Target, mode: str | None, removed: str | None) -> GroupPlan:
-        """Check that a Dataset can be written, and plan what is to be done.
+        """Check that a Dataset can be written, and plan the changes.
 
         Parameters
         ----------
         target : Target
-            What to write, and where.
+            The data and their place.
         mode : str or None
             See :func:`~n5zarr.xarray.write.to_n5`.
         removed : str or None
-            The path that is going to be removed before.
+            The path to be removed before.
         """
         warning = ""
         if target.is_level:
@@ -200,21 +200,21 @@ class GroupWriter:
             node = None if removed is not None else self.opened.node(target.path)
             if isinstance(node, DatasetView):
                 message = (
-                    f"{self.opened}: {target.path}: expected data with the positions that the "
-                    f"dataset has, got others along {', '.join(map(str, described.data.coords))}"
+                    f"{self.opened}: {target.path}: expected data with the positions of the "
+                    f"dataset, got others along {', '.join(map(str, described.data.coords))}"
                 )
                 raise N5UnrepresentableError(message, kind="option")
             name = target.path.rpartition("/")[2]
             if is_level(name):
                 warning = (
-                    f"{target.path}: is a group, and its data are in {join(target.path, name)}: no "
-                    f"metadata give the coordinates {', '.join(map(str, described.data.coords))} "
-                    "to the last bit, as they do if these are evenly spaced and the convention has "
-                    "their unit; viewers find no level there"
+                    f"{target.path}: written as a group with the data in "
+                    f"{join(target.path, name)}, where viewers do not find the level: metadata "
+                    f"cannot express {', '.join(map(str, described.data.coords))} to the last bit; "
+                    "they can if these are evenly spaced and the convention has their unit"
                 )
         described = self._describe(target.path, target.data, removed)
         if target.data.coords and not described.data.coords:
-            # as xarray marks a Dataset whose coordinates belong to no variable
+            # like xarray, if the coordinates of a Dataset belong to no variable
             named = " ".join(map(str, target.data.coords))
             described.data.attrs.setdefault("coordinates", named)
         plan = self._plan(target.path, target.data, described, mode)
@@ -244,14 +244,14 @@ class GroupWriter:
                 # raises before anything changes
                 encode_zarr_variable(variable.copy(deep=False), name=name)
         if mode == "r+" and new.variables:
-            message = f"mode='r+': expected variables that exist, got {list(new.variables)} too"
+            message = f"mode='r+': expected variables that exist, also got {list(new.variables)}"
             raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
         return GroupPlan(group, None if mode == "r+" else new, updates, described.written)
 
     def _describe(
         self, group: str, ds: xr.Dataset, removed: str | None, *, as_level: bool = False
     ) -> _Described:
-        """Put coordinates into attributes of variables and group, as far as they read back."""
+        """Put coordinates into attributes of variables and group, if they read back."""
         node = None if _is_below(group, removed) else self.opened.node(group)
         existing: Mapping[str, Placed] = {}
         old_attributes: Mapping[str, JSON] = {}
@@ -265,7 +265,7 @@ class GroupWriter:
         new_names = [str(name) for name in ds.data_vars if str(name) not in existing]
         kept = remove_levels(old_attributes, new_names)
         if any(map(is_level, new_names)) and not any(map(is_level, existing)):
-            kept = without_levels(kept)  # the levels that it describes are gone
+            kept = without_levels(kept)  # the described levels no longer exist
         attributes: dict[str, JSON] = {**kept, **ds.attrs}
         above = self.opened.ask(self.opened.container.nodes.above(group))
         variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
@@ -299,7 +299,7 @@ class GroupWriter:
         return _Described(existing, data, described)
 
     def _convention(self, name: str, existing: Mapping[str, Placed]) -> str:
-        """Choose the convention of a new dataset: with "auto", that of the levels beside it."""
+        """Choose the convention of a new dataset: with "auto", that of the sibling levels."""
         beside = [p.geometry for n, p in existing.items() if is_level(name) and is_level(n)]
         return choose_convention(self.convention, [g.convention for g in beside if g is not None])
 
@@ -313,23 +313,23 @@ class GroupWriter:
         existing: Mapping[str, Placed],
         ds: xr.Dataset,
     ) -> None:
-        """Refuse attributes of the group that would move the datasets in it."""
+        """Reject attributes of the group that would move its datasets."""
         moving = [
             key
             for key in (*NEUROGLANCER_KEYS, *RENDER_KEYS, "multiscales")
             if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
         ]
         if moving:
-            message = f"attributes {moving}: expected none that say where {list(existing)} lie"
+            message = f"attributes {moving}: expected none that move {list(existing)}"
             raise N5UnrepresentableError(message, kind="option", where=f"{self.opened}: {group}")
 
     def _dims_in_place(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
-        """Return the dimensions along which an existing dataset has the positions already.
+        """Return the dimensions along which an existing dataset already has the positions.
 
         Raises
         ------
         N5UnrepresentableError
-            It has others.
+            The dataset has other positions.
         """
         existing = open_existing(self.opened, path)
         check_positions(existing, ds, {}, f"{self.opened}: {path}")
@@ -338,7 +338,7 @@ class GroupWriter:
     def _check_coordinates(
         self, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
     ) -> None:
-        """Refuse coordinates that would move datasets beside them, or be theirs.
+        """Reject coordinates that would move other datasets, or take over their positions.
 
         A one-dimensional dataset gives the positions of all datasets in its group.
         """
@@ -350,8 +350,8 @@ class GroupWriter:
                 new = [n for n, v in ds.data_vars.items() if dim in v.dims and n not in existing]
                 if new and stored is not None and stored.is_coordinate_of(str(dim), size):
                     message = (
-                        f"expected a coordinate along {dim!r}: without, {new} would have that of "
-                        f"{stored.path}"
+                        f"expected a coordinate along {dim!r}: without it, {new} would have that "
+                        f"of {stored.path}"
                     )
                     raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
                 continue
@@ -365,8 +365,8 @@ class GroupWriter:
                 check_positions(there, ds[[dim]], {}, f"{self.opened}: {placed.path}")
 
     def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
-        """Create datasets; without ``compute`` return what dask has to compute."""
-        stored = ds.to_zarr(  # type: ignore[call-overload] # of a compute that is not a literal
+        """Create datasets; without ``compute``, return an object that writes."""
+        stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
             self.opened,
             group=group or None,
             consolidated=False,

@@ -188,7 +188,7 @@ def test_objects_are_no_arrays() -> None:
     group = zarr.open_group(view("varlen.n5", 3, "C", "zarr"), mode="r")
     with pytest.raises(n5zarr.N5Error, match=r"object/attributes\.json: dataType: .*read_block"):
         group["object"]
-    with pytest.warns(n5zarr.N5Warning, match=r"left out of the listing: .*object"):
+    with pytest.warns(n5zarr.N5Warning, match=r"omitted from the listing: .*object"):
         assert [name for name, _ in group.members()] == ["u16"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -101,11 +101,11 @@ def test_tiles_lie_at_their_places_in_the_world(tree: Any) -> None:
 
 def test_setups_that_are_alike_are_selected_by_name(xml: Path) -> None:
     container = alike(xml)
-    with pytest.warns(n5zarr.N5Warning, match="left out") as warned:
+    with pytest.warns(n5zarr.N5Warning, match="omitted") as warned:
         tree: Any = n5zarr.open_bdv(container / "dataset.xml", registrations=False)
     assert [str(w.message).partition(": ")[2] for w in warned] == [
-        "left out, as they are not in the XML: setup1, setup4, setup7",
-        "left out, as they are not in the XML: timepoint8",
+        "omitted, as they are not in the XML: setup1, setup4, setup7",
+        "omitted, as they are not in the XML: timepoint8",
     ]
     data = tree["s0/data"]
     assert data.dims == ("setup", "timepoint", "z", "y", "x")
@@ -188,7 +188,7 @@ def test_the_engine_takes_the_xml(xml: Path, tree: Any) -> None:
     assert list(below.children) == ["s0", "s1"]
     ordered = xr.open_dataset(xml, engine="n5", group="setup4/s0", axis_order="F")
     assert ordered["data"].dims == ("timepoint", "x", "y", "z")
-    with pytest.warns(n5zarr.N5Warning, match=r"open one by group=.*: setup0/s0, setup0/s1"):
+    with pytest.warns(n5zarr.N5Warning, match=r"open one with group=.*: setup0/s0, setup0/s1"):
         assert not xr.open_dataset(xml, engine="n5").variables
     with pytest.raises(FileNotFoundError, match=r"group: expected one of setup0/s0.*, got setup9"):
         xr.open_dataset(xml, engine="n5", group="setup9")
@@ -231,7 +231,10 @@ def test_the_commands_take_the_xml(xml: Path, tmp_path: Path) -> None:
     assert described["missing_views"] == [{"setup": 3, "timepoint": 5}]
     assert described["setups"][1]["tile_location_n5"] == [1.4, 0.3, 0.0]
     (tmp_path / "other.xml").write_text("<a/>")
-    for name, expected in (("other", "BigDataViewer's XML"), ("missing", "got no such file")):
+    for name, expected in (
+        ("other", "BigDataViewer's XML"),
+        ("missing", "the file does not exist"),
+    ):
         result = CliRunner().invoke(app, ["info", str(tmp_path / f"{name}.xml")])
         assert result.exit_code == 2
         assert expected in result.output

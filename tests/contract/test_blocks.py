@@ -120,9 +120,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         ("a", (3, 0), [[1]], None, N5UnrepresentableError, r"expected less than \(3, 3\)"),
         ("a", (0, -1), [[1]], None, N5UnrepresentableError, "expected 2 integers >= 0"),
         ("a", (0,), [[1]], None, N5UnrepresentableError, "expected 2 integers >= 0"),
-        ("a", (0, 0), [[256]], None, N5UnrepresentableError, "expected elements that uint8"),
-        ("a", (0, 0), [[1.5]], None, N5UnrepresentableError, "expected elements that uint8"),
-        ("a", (0, 0), [[np.nan]], None, N5UnrepresentableError, "expected elements that uint8"),
+        ("a", (0, 0), [[256]], None, N5UnrepresentableError, "expected values that uint8"),
+        ("a", (0, 0), [[1.5]], None, N5UnrepresentableError, "expected values that uint8"),
+        ("a", (0, 0), [[np.nan]], None, N5UnrepresentableError, "expected values that uint8"),
         ("a", (0, 0), [["x"]], None, N5UnrepresentableError, "expected elements of uint8"),
         ("a", (0, 0), [1, 2], None, N5BlockError, "expected 2 dimensions, got 1"),
         ("a", (0, 0), [[1] * 4], None, N5BlockError, r"expected at most \(3, 2\), got \(4, 1\)"),
@@ -136,7 +136,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     for path, position, data, shape, error, message in cases:
         with pytest.raises(error, match=message):
             write(root, path, position, data, block_shape=shape)
-    with pytest.raises(N5UnsupportedError, match="read only"):
+    with pytest.raises(N5UnsupportedError, match="read-only"):
         n5zarr.write_block(N5Store(root, read_only=True), "a", (0, 0), [[1]])
     dataset(root, "j", "uint8", {"type": "jpeg", "quality": 50})
     with pytest.raises(N5Error, match="jpeg"):
@@ -161,13 +161,13 @@ def test_numbers_of_another_type_are_not_changed(tmp_path: Path) -> None:
         ("u8", np.array([[-1]], "i1")),
         ("f8", np.array([[2**53 + 1]])),
     ]:
-        with pytest.raises(N5UnrepresentableError, match="expected elements that"):
+        with pytest.raises(N5UnrepresentableError, match="expected values that"):
             n5zarr.write_block(root, path, (0, 0), data)
     n5zarr.write_block(root, "f8", (0, 0), [[0.1]])
     n5zarr.write_block(root, "f4", (0, 0), [[0.1, np.nan]])
     block = n5zarr.read_block(root, "f8", (0, 0))
     assert block is not None
-    with pytest.raises(N5UnrepresentableError, match="expected elements that"):
+    with pytest.raises(N5UnrepresentableError, match="expected values that"):
         n5zarr.write_block(root, "u2", (0, 0), block)
     with pytest.raises(N5UnrepresentableError, match="without loss"):
         n5zarr.encode_block(np.array([2**53 + 1]), data_type="float64", compression=RAW)

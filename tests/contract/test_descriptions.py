@@ -195,7 +195,7 @@ def test_the_info_of_a_store_has_version_place_and_options() -> None:
     info = N5Store(SAMPLE, codecs="portable", axis_order="F").info
     assert (info["container"], info["kind"], info["n5"]) == (SAMPLE, "container", "4.0.0")
     assert (info["codecs"], info["axis_order"], info["zarr_format"]) == ("portable", "F", None)
-    assert "Zarr format : that of each node" in repr(info).splitlines()
+    assert "Zarr format : per node" in repr(info).splitlines()
     assert "store type  : LocalStore" in repr(info).splitlines()
     assert "read only   : False" in repr(info).splitlines()
 

@@ -475,7 +475,7 @@ def test_an_array_that_was_replaced_is_not_written_with_old_codecs(tmp_path: Pat
     [
         ({"chunks": [[2, 3], [4, 3]]}, "regular grid"),
         ({"shape": (2**16, 2**16), "chunks": (2**16, 2**15), "dtype": "u1"}, "2147483647 bytes"),
-        ({"name": "attributes.json"}, "keeps its documents under the name"),
+        ({"name": "attributes.json"}, "reserves the name"),
     ],
 )
 def test_what_n5_cannot_hold_is_refused_before_anything_is_written(

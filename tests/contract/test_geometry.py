@@ -223,7 +223,7 @@ def test_what_cannot_be_said_is_refused_and_nothing_is_written(tmp_path: Path) -
     before = documents()
     for options, message in [
         ({"units": ["um", "s"], "convention": "n5viewer"}, "expected attributes of n5viewer"),
-        ({"scale": [1, 2, 3]}, "scale: expected 2, one for each axis, got 3"),
+        ({"scale": [1, 2, 3]}, "scale: expected 2 values, one for each axis, got 3"),
         ({"convention": "paintera"}, "convention: expected one of cosem"),
         ({"names": ["y", "y"]}, "expected attributes of cosem"),
         ({"scale": [0, 1]}, "expected attributes of cosem"),
@@ -371,5 +371,5 @@ def test_arguments_of_other_kinds_are_refused(tmp_path: Path) -> None:
     for options in ({"scale": 3}, {"scale": [None, 1]}, {"scale": "ab"}, {"names": 5}):
         with pytest.raises(N5UnrepresentableError, match=r"for each axis, got"):
             set_geometry(root, "a", **options)
-    with pytest.raises(N5UnsupportedError, match="read only"):
+    with pytest.raises(N5UnsupportedError, match="read-only"):
         n5zarr.set_geometry(N5Store(root, read_only=True), "a", scale=[1, 2])

@@ -58,7 +58,7 @@ class Mistake(NamedTuple):
 ZARR = "open it with zarr.open(...)"
 IN_GROUP = "got nothing; in /em: s0, s1, s2"
 MISTAKES = {
-    "nothing": Mistake("no.n5", "", "does not exist", "is the nearest that exists"),
+    "nothing": Mistake("no.n5", "", "does not exist", "the nearest existing directory is"),
     "below-a-file": Mistake("a.h5/em.n5", "", "does not exist", "a.h5 is an HDF5 file"),
     "zarr3-group": Mistake("g3.zarr", "", "got a Zarr v3 group", ZARR, N5FormatError),
     "zarr3-array": Mistake("g3.zarr/em/s0", "", "got a Zarr v3 array", ZARR, N5FormatError),
@@ -77,7 +77,7 @@ MISTAKES = {
 }
 MISSING = {
     "empty": Mistake("empty.n5", "", "got an empty directory", "has an attributes.json"),
-    "files": Mistake("files", "", "a directory of only a.txt", "has an attributes.json"),
+    "files": Mistake("files", "", "a directory with only a.txt", "has an attributes.json"),
     "no-node": Mistake("s.n5", "em/nope", "/em/nope: expected", IN_GROUP),
     "twice": Mistake("s.n5", "s.n5/em", "/s.n5/em: expected", "s.n5 is given twice"),
     "block": Mistake("s.n5", "em/s0/1/0", "/em/s0/1/0: expected", "/em/s0 is a dataset"),
@@ -112,7 +112,7 @@ OURS: dict[str, Callable[[str, str], object]] = {
 }
 # these take the XML, and tell what is wrong with the container that it names
 TAKE_XML = ("open_dataset", "open_groups", "open_datatree")
-NAMED = Mistake("a.xml", "", "a.xml: the container that it names: ", "a.n5")
+NAMED = Mistake("a.xml", "", "a.xml: its container: ", "a.n5")
 COMMANDS = (["tree"], ["tree", "--json"], ["info"], ["info", "--verify"])
 
 
@@ -332,7 +332,7 @@ def test_an_array_where_a_group_is_meant(folder: Path) -> None:
 def test_a_dataset_without_its_document(tmp_path: Path) -> None:
     shutil.copytree(SAMPLE, tmp_path / "s.n5")
     (tmp_path / "s.n5/em/s0/attributes.json").unlink()
-    with pytest.warns(N5Warning, match=r"em/s0: no dataset was found .* has an attributes\.json$"):
+    with pytest.warns(N5Warning, match=r"em/s0: no dataset is .* has an attributes\.json$"):
         empty = xr.open_dataset(tmp_path / "s.n5", engine="n5", group="em/s0")
     assert not empty.variables
 
@@ -399,7 +399,7 @@ REMOTE = {
     "zarr3-group": Mistake("g3.zarr", "", "got a Zarr v3 group", ZARR, N5FormatError),
     "zarr3-array": Mistake("g3.n5", "em/s0", "got a Zarr v3 array", ZARR, N5FormatError),
     "zarr2-array": Mistake("g2.n5", "em/n", "got a Zarr v2 array", ZARR, N5FormatError),
-    "nothing": Mistake("no.n5", "", "got nothing", "check the place"),
+    "nothing": Mistake("no.n5", "", "got nothing", "check the location"),
     "hdf5": Mistake("a.h5", "", "got an HDF5 file", "open it with h5py.File(...)"),
     "xml": Mistake("a.xml", "", "got an XML file of BigDataViewer", "n5zarr.open_bdv(...)"),
     "no-node": Mistake("s.n5", "em/nope", "/em/nope: expected", IN_GROUP),

@@ -235,7 +235,7 @@ def test_a_dataset_replaced_after_members_opened_it_is_not_read_as_the_old_one(
     n5zarr.create_array(
         container, path="em/s0", shape=(5, 7, 11), chunks=(5, 7, 11), dtype="u1", overwrite=True
     )[...] = 1
-    with pytest.raises(N5Error, match="replaced by another one"):
+    with pytest.raises(N5Error, match="has replaced the dataset"):
         array[...]
 
 

@@ -388,10 +388,10 @@ def test_links_that_are_not_followed_are_named(small: Path, tmp_path: Path) -> N
     (small / "g/h").symlink_to("../h")
     (small / "h/g").symlink_to("../g")
     named = [
-        f"{small}: /g/gone: left out, as it is a link to nothing",
-        f"{small}: /g/h/g: left out, as it is a group behind a link that is behind another link",
-        f"{small}: /h/g/gone: left out, as it is a link to nothing",
-        f"{small}: /h/g/h: left out, as it is a group behind a link that is behind another link",
+        f"{small}: /g/gone: omitted, as it is a link to nothing",
+        f"{small}: /g/h/g: omitted, as it is a group behind a link that is behind another link",
+        f"{small}: /h/g/gone: omitted, as it is a link to nothing",
+        f"{small}: /h/g/h: omitted, as it is a group behind a link that is behind another link",
     ]
     target = str(tmp_path / "out.zarr")
     for run in (

@@ -582,7 +582,7 @@ def test_a_dataset_with_one_key_lost_is_a_group_with_a_warning(root: Path, missi
         group = zarr.open(N5Store(root), path=PATH, mode="r")
     assert isinstance(group, zarr.Group)
     assert len(caught) == 1
-    assert f"{root}: {PATH}/attributes.json: shown as a group" in str(caught[0].message)
+    assert f"{root}: {PATH}/attributes.json: read as a group" in str(caught[0].message)
 
 
 @pytest.mark.parametrize("codecs", ["n5", "zarr"])
@@ -665,7 +665,7 @@ def test_broken_children_are_left_out_with_a_warning_each(root: Path, zarr_forma
     messages = sorted(str(warning.message) for warning in caught)
     assert len(messages) == 4
     for name, message in zip(["cut", "digits", "lzo", "zero"], messages, strict=True):
-        assert message.startswith(f"{root}: left out of the listing: em/{name}/attributes.json: ")
+        assert message.startswith(f"{root}: omitted from the listing: em/{name}/attributes.json: ")
     # once per store, whatever is listed again; an error within `members` would be one here
     assert sorted(name for name, _ in group.members()) == ["fine", "raw"]
     assert sorted(name for name, _ in group.arrays()) == ["raw"]

@@ -55,7 +55,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part:UserWarning"),
     # a store object lists all but what others have put in place of arrays that it created
     pytest.mark.filterwarnings(
-        "ignore:.*the array has been replaced by one of other elements:n5zarr.N5Warning"
+        "ignore:.*expected the elements and blocks with which:n5zarr.N5Warning"
     ),
 ]
 
