@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from n5zarr.codecs.compress import decodes, detects_incomplete, is_bounded
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
+from n5zarr.container.node_names import ReplacedError
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
@@ -127,6 +128,15 @@ class Chunks:
         self._check_same(path, expected, node)
         self.memory.keep(path, node, stamp)
         return node
+
+    def node_to_open(self, path: str) -> Steps[Node | None]:
+        """Read a node anew; one that a listing has named may have been replaced since."""
+        try:
+            return (yield from self.node_anew(path))
+        except N5Error as err:
+            if path in self.memory.named:
+                raise ReplacedError.of(err.located(path)) from err
+            raise
 
     def _check_same(self, path: str, known: Node | None, node: Node | None) -> None:
         """Raise if a dataset has other elements or blocks than when it was last read."""

@@ -135,7 +135,7 @@ class Container:
 
     def _serve(self, key: MetadataKey) -> Steps[bytes | None]:
         is_missing = key.zarr_format == 2 and (yield from self.nodes.formats.is_surely_v3(key.path))
-        node = None if is_missing else (yield from self.chunks.node_anew(key.path))
+        node = None if is_missing else (yield from self.chunks.node_to_open(key.path))
         return (yield from self.document(key, node))
 
     def document(self, key: MetadataKey, node: Node | None) -> Steps[bytes | None]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyListing", "names", "names_below"]
 
+_NAMED = 100_000  # names of listings that are remembered
 _AHEAD = 128  # nodes that are read and listed together
 _TOGETHER = 512  # nodes that are read together
 _KEYS = 4096  # keys in one batch
@@ -178,7 +179,11 @@ def names(
     named, refused = names_of_nodes(path, entries)
     for some in batched(named, _TOGETHER):
         children = yield from nodes.children_named(path, some, entries, keep=True)
-        found += [name for name, child in children if not isinstance(child, Broken)]
+        sound = [name for name, child in children if not isinstance(child, Broken)]
+        found += sound
+        if len(nodes.memory.named) > _NAMED:
+            nodes.memory.named.clear()
+        nodes.memory.named.update(join(path, name) for name in sound)
         yield _left_out(children)
     yield _left_out(refused)
     return sorted(found)

@@ -78,6 +78,8 @@ class Memory:
         The documents that Zarr last read or wrote, from which its next change starts.
     listed : dict, optional
         Nodes that a listing has read, in case they are opened right afterwards.
+    named : set of str, optional
+        Paths of nodes that listings have named.
     created : dict, optional
         The documents with which arrays were created through this store object.
     chunk_names : dict, optional
@@ -99,6 +101,7 @@ class Memory:
     nodes: dict[str, Known] = field(default_factory=dict)
     served: dict[MetadataKey, bytes] = field(default_factory=dict)
     listed: dict[str, _Listed] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
     created: dict[str, Creation] = field(default_factory=dict)
     chunk_names: dict[str, ChunkNames] = field(default_factory=dict)
     formats: dict[str, tuple[object, ZarrFormat | None]] = field(default_factory=dict)
@@ -115,7 +118,7 @@ class Memory:
 
     def __getstate__(self) -> dict[str, Any]:
         # `listed` has times of this process; a shard can be computed again
-        return self.__dict__ | {"listed": {}, "last_shard": None}
+        return self.__dict__ | {"listed": {}, "named": set(), "last_shard": None}
 
     # ------------------------------------------------------------------ nodes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.requests import Entry
 
-__all__ = ["MAX_LEVELS", "Broken", "names_of_nodes"]
+__all__ = ["MAX_LEVELS", "Broken", "ReplacedError", "names_of_nodes"]
 
 MAX_LEVELS = 255
 """Largest depth of listed groups; open deeper ones by their paths."""
@@ -25,6 +25,21 @@ class Broken:
     """A child that cannot be read, with its error."""
 
     error: N5Error
+
+
+class ReplacedError(N5Error, KeyError):
+    """A node cannot be read, although a listing of this store object has named it.
+
+    zarr lists the members of a group, then opens each. It leaves out those that raise a KeyError,
+    as the listing does with nodes that it finds broken.
+    """
+
+    @classmethod
+    def of(cls, err: N5Error) -> Self:
+        """Make it of the error of reading."""
+        error = cls(err.message, kind=err.kind, where=err.where)
+        error.args = (str(err),)  # zarr's warning
+        return error
 
 
 def names_of_nodes(

@@ -6,6 +6,7 @@ Each test is the shortest form of a failure of ``tests/property/test_states.py``
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -28,7 +29,7 @@ from tests.contract.test_kernel import python_only
 from tests.property import outside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 SHAPE, CHUNKS = (5, 7), (2, 3)
 
@@ -254,3 +255,52 @@ def test_an_array_that_was_open_before_it_shrank_and_grew_reads_what_others_wrot
     assert zarr.open_array(store, path="a", mode="r+").shape == (3, 4)
     n5zarr.open_array(root, "r+", path="a").append(np.full((2, 4), 5, "u2"))
     assert held[3:5, 0].tolist() == [5, 5]
+
+
+# ------------------------------------------------------------------ listing
+
+
+def replace_it(root: Path, other: str) -> None:
+    """Replace ``g/a``, or remove it, as another program does."""
+    shutil.rmtree(root / "g" / "a")
+    if other == "array":
+        n5zarr.create_array(root, path="g/a", data=np.ones(SHAPE, "f4"), chunks=CHUNKS)
+    elif other != "nothing":
+        outside.write_file(root / "g" / "a" / "attributes.json", other.encode())
+
+
+OTHERS = ["array", "nothing", "{}", "{", '{"dimensions": [3]}']
+OBJECTS = '{"dimensions":[3],"blockSize":[3],"dataType":"object","compression":{"type":"raw"}}'
+
+
+@pytest.mark.parametrize("other", [*OTHERS, OBJECTS])
+@pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
+@pytest.mark.filterwarnings("ignore:.*(is not recognized|left out|was expected).*")
+def test_what_is_replaced_between_listing_and_opening_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any, other: str
+) -> None:
+    root = tmp_path / "c.n5"
+    store = N5Store(root, **how)
+    zarr.create_group(store, path="g", zarr_format=how.get("zarr_format", 3))
+    for path in ("g/a", "g/b"):
+        n5zarr.create_array(store, path=path, shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    list_dir = N5Store.list_dir
+
+    async def list_then_replace(self: N5Store, prefix: str) -> AsyncIterator[str]:
+        names = [name async for name in list_dir(self, prefix)]
+        if "a" in names:
+            await asyncio.to_thread(replace_it, root, other)
+        for name in names:
+            yield name
+
+    group = zarr.open_group(store, path="g", mode="r")
+    with monkeypatch.context() as patched:
+        patched.setattr(N5Store, "list_dir", list_then_replace)
+        found = dict(group.members(max_depth=None))
+    at_rest = dict(group.members())
+    assert "b" in found
+    assert found.keys() == at_rest.keys()
+    assert [type(found[name]) for name in found] == [type(at_rest[name]) for name in found]
+    if "a" not in found and other != "nothing":  # whoever opens it by its name is told why
+        with pytest.raises(N5Error):
+            zarr.open_array(store, path="g/a", mode="a", shape=SHAPE, dtype="u1")
