@@ -135,7 +135,7 @@ def kinds_below(group: Group, max_depth: int | None) -> Iterator[tuple[str, Node
     store, path = group.store, group.path
     if not _shows_nodes(store) or group.metadata.consolidated_metadata is not None:
         return None
-    if max_depth is not None and max_depth < 0:  # zarr says what is wrong
+    if max_depth is not None and max_depth < 0:  # zarr raises the error
         return None
     node = None if store.storage.has_stamps else store.container.memory.node(path)
     node = node or store.node(path)  # another program may have turned it into a dataset

@@ -49,11 +49,11 @@ __all__ = [
     "whole_numbers",
 ]
 
-# C0 but tab and end of line, C1, what reverses the direction of text, and halves of characters
+# C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
-"""Whether warnings and progress bars are left out: ``--quiet``."""
+"""Whether to omit warnings and progress bars: ``--quiet``."""
 
 Location = Annotated[
     str, typer.Argument(metavar="PATH", help="A container, a node in one, or BigDataViewer's XML.")
@@ -74,7 +74,7 @@ Options = Annotated[
     ),
 ]
 
-# what long commands share
+# shared by long commands
 Scheduler = Annotated[
     str | None,
     typer.Option(
@@ -102,8 +102,8 @@ type Described = dict[str, Any]
 def printable(text: str) -> str:
     r"""Return text in which characters that control a terminal are written as escapes.
 
-    Names of nodes, attributes and messages are what the writer of a container chose; a terminal
-    would do what they say.
+    The writer of a container chose the names of nodes, attributes and messages; a terminal would
+    execute control characters in them.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def say(text: str) -> None:
 
 
 class _Console(Console):
-    """A console that shows what controls a terminal instead of sending it."""
+    """A console that prints control characters visibly instead of sending them."""
 
     @override
     def render(
@@ -130,9 +130,9 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console of an output; what is piped is neither folded nor cut."""
+    """Return the console of an output; piped output is neither folded nor cut."""
     stream = sys.stderr if stderr else sys.stdout
-    # while it shows progress, rich puts itself in the place of the stream
+    # during progress, rich replaces the stream
     return _console_of(getattr(stream, "rich_proxied_file", stream))
 
 
@@ -159,7 +159,7 @@ def errors_in_one_line(*, debug: bool) -> Iterator[None]:
             else:
                 warnings.simplefilter("always", N5Warning)
             yield
-    # nobody reads on, as in `n5zarr tree PATH | head`: typer ends without a word
+    # the reader has stopped, as in `n5zarr tree PATH | head`: typer ends silently
     except (BrokenPipeError, typer.Exit, typer.BadParameter):
         raise
     except (N5Error, OSError) as err:

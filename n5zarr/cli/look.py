@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["info", "print_tree", "tree"]
 
-_MOST_NODES = 100  # of each group that `tree` prints unless it is told
+_MOST_NODES = 100  # of each group; the default of `tree`
 _MOST_CHILDREN = 1000  # of a group that `info` reads
 _PICTURE = 78  # columns of a histogram, at most
 _STYLES = {
@@ -100,13 +100,13 @@ def _count_unreadable(node: Described) -> int:
 
 
 def print_tree(nodes: Iterable[inspect.Described]) -> int:
-    """Print each node as soon as it is known; return how many storage refuses to read."""
+    """Print each node as soon as it is read; return the number that storage refuses to read."""
     screen = console()
     is_terminal = screen.is_terminal
     guides = Tree.ASCII_GUIDES if screen.options.ascii_only else Tree.TREE_GUIDES[0]
     space, going_on, fork, end = map(str, guides)
     n_unreadable = 0
-    above: list[str] = []  # what is drawn below the nodes above
+    above: list[str] = []  # the lines drawn below the nodes above
     for level, is_last, node in nodes:
         del above[max(level - 1, 0) :]
         drawn = "".join(above) + (end if is_last else fork) if level else ""
@@ -188,7 +188,7 @@ def info(
     for message in damage:
         complain("error", message)
     for name in unfinished:
-        complain("warning", f"{name}: left by a writer that was killed; not read, may be removed")
+        complain("warning", f"{name}: left by a killed writer; never read, can be removed")
     if damage:
         raise typer.Exit(2)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-_NONE = "PATH"  # in the place of a dataset, where none is found
+_NONE = "PATH"  # placeholder if no dataset exists
 
 
 def serve(
@@ -67,7 +67,7 @@ def serve(
 
 
 def _lines(server: Server) -> Iterator[str]:
-    """Say where what is served, and how programs open it."""
+    """Print the address of the container, and how programs open it."""
     opened, own = server.app.state.opened, for_fsspec(server.url)
     yield f"[bold]Serving[/] {escape(str(opened))}; Ctrl-C ends it"
     yield f"  Start page   {escape(server.url)}"  # IPv6 looks like markup

@@ -23,8 +23,8 @@ Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0:
 
 @contextmanager
 def until_stopped(*, debug: bool) -> Iterator[Callable[[Server], None]]:
-    """Yield what waits for a server to end, and end quietly when a signal asks for it."""
-    # the end of a server is a signal, and nothing that went wrong
+    """Yield a function that waits for a server to end; end quietly on a signal."""
+    # a signal is the normal end of a server, not an error
     quiet = suppress(KeyboardInterrupt, SystemExit)
     with errors_in_one_line(debug=debug), quiet, stoppable() as check:
 

@@ -14,7 +14,7 @@ __all__ = ["stoppable"]
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:
-    """Let signals raise an exception, so that what runs cleans up.
+    """Let signals raise an exception, so that running code cleans up.
 
     Yields
     ------
@@ -35,7 +35,7 @@ def stoppable() -> Iterator[Callable[[], None]]:
         stop_if_asked()
 
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    # keep what is ignored, such as SIGHUP under nohup
+    # keep ignored signals, such as SIGHUP under nohup
     before = {
         n: signal.getsignal(n) for n in numbers if n and signal.getsignal(n) != signal.SIG_IGN
     }

@@ -175,7 +175,7 @@ def _files(names: list[str | None]) -> str:
 
 
 def _say(done: str, names: list[str], kept: Mapping[str, str]) -> None:
-    """Say on standard error what a repair did."""
+    """Print the result of a repair on standard error."""
     screen = console(stderr=True)
     if names:
         screen.print(escape(f"{done}: {_files([*names])}"), soft_wrap=True)
@@ -184,11 +184,11 @@ def _say(done: str, names: list[str], kept: Mapping[str, str]) -> None:
 
 
 def _is_agreed(question: str, n: int, *, yes: bool) -> bool:
-    """Ask before files are changed; nobody to ask means no."""
+    """Ask before files are changed; without a terminal, the answer is no."""
     if n == 0 or yes:
         return n > 0
     try:
         return typer.confirm(f"{question}?", err=True)
     except typer.Abort:
-        complain("error", "nobody answered, so that nothing was changed; --yes does not ask")
+        complain("error", "nothing was changed, as nobody answered; --yes skips the question")
         raise typer.Exit(2) from None

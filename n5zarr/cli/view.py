@@ -65,5 +65,5 @@ def view(
             screen.print(f"  Neuroglancer  {escape(shown.url)}", soft_wrap=True)
             screen.print(f"  Start page    {escape(shown.server.url)}", soft_wrap=True)
             if not no_browser and not webbrowser.open(shown.url):
-                complain("warning", "found no browser; open the address of Neuroglancer in one")
+                complain("warning", "no browser available; open the address of Neuroglancer in one")
             wait(shown.server)

@@ -162,6 +162,6 @@ def sidecar(
         parts = [f"{done.n_written} zarr.json written", f"{done.n_unchanged} unchanged", *parts]
     console().print(escape(f"{done.container}: {', '.join(parts)}"), soft_wrap=True)
     for path, reason in list(done.left_out.items())[:_SHOWN]:
-        complain("warning", f"{path or '/'}: left out: {reason}")
+        complain("warning", f"{path or '/'}: omitted: {reason}")
     if len(done.left_out) > _SHOWN:
-        complain("warning", f"{len(done.left_out) - _SHOWN} more left out (--json names all)")
+        complain("warning", f"{len(done.left_out) - _SHOWN} more omitted (--json names all)")

@@ -191,7 +191,7 @@ def check_count(header: BlockHeader) -> None:
     if header.n_payload_elements != n_box:
         message = (
             f"block header: expected {n_box} elements for the box {header.block_shape}, got "
-            f"{header.n_payload_elements} (varlength); n5zarr.read_block reads it as it is"
+            f"{header.n_payload_elements} (varlength); n5zarr.read_block reads it"
         )
         raise N5BlockError(message, kind="varlength")
 
@@ -305,7 +305,7 @@ def pad_or_truncate(block: np.ndarray, shape: CTuple, fill_value: object = 0) ->
     if n_bytes > MAX_BLOCK_BYTES:
         raise header_error(
             f"expected a full block of at most {MAX_BLOCK_BYTES} bytes, got blockSize "
-            f"{to_n5(shape)} with {n_bytes}; n5zarr.read_block reads the block as it is"
+            f"{to_n5(shape)} with {n_bytes}; n5zarr.read_block reads the stored block"
         )
     padded = np.full(shape, fill_value, block.dtype)
     padded[common] = block[common]

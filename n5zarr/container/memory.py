@@ -1,6 +1,6 @@
 """Hold everything that a store object remembers about its container.
 
-Documents are made anew for every request, since other programs may change ``attributes.json`` at
+Documents are made again for every request, since other programs may change ``attributes.json`` at
 any time. The memory holds the datasets that chunks need, the documents from which Zarr's next
 change starts, and the documents on which the user of an open array relies.
 """

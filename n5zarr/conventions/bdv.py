@@ -192,7 +192,7 @@ class Description:
     registrations : mapping of (int, int) to tuple of float
         Rows of the matrices, by setup and time point; empty where they cannot be parsed.
     timepoints : tuple of int or None
-        Sorted numbers of the time points; None where they cannot be parsed.
+        Sorted numbers of the time points; None if they cannot be parsed.
     missing : frozenset of (int, int)
         Setups and time points of the views that were not recorded.
     """

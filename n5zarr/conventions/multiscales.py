@@ -52,7 +52,7 @@ def add_level(
     group : str
         Its path; the last name is that of the image.
     name : str
-        Of the dataset; ``s0``, ``s1``, ... are levels of one image, any other an image by itself.
+        Of the dataset; ``s0``, ``s1``, ... are levels of one image, others separate images.
     written : Written
         The image and the level as the convention writes them.
 

@@ -242,7 +242,7 @@ def parse_attributes(
     Parameters
     ----------
     document : JSON
-        The document; None where the directory has none.
+        The document, or None if the directory has none.
     is_root : bool, optional
         Whether the node is the root, see :func:`own_keys`.
 

@@ -220,7 +220,7 @@ def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
     Returns
     -------
     dict
-        Value and text of each member, in the order of the document; the text is None where it is
+        Value and text of each member, in the order of the document; the text is None if it is
         not standard JSON. Empty for a document that is not an object.
 
     Raises

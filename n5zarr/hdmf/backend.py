@@ -49,7 +49,7 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
         if mode not in _MODES:
             message = f"mode: expected one of {_MODES}, got {mode!r}"
             raise N5UnrepresentableError(message, kind="option", where=str(path))
-        # reopened: a store remembers what was written through it before
+        # reopened: a store remembers earlier writes
         store = _store(path, arguments["storage_options"]).reopened()
         root = getattr(store, "root", None)
         if root is not None:

@@ -72,7 +72,7 @@ def wrap(
     to : {"hdf5", "n5", "zarr"}
         The format to write.
     meter : Meter
-        Counts what is read in slabs.
+        Counts the bytes read in slabs.
     builder : hdmf.build.DatasetBuilder
         The dataset that is copied.
     data : array, list or scalar
@@ -144,7 +144,7 @@ def _gzip_level(data: _ZarrArray) -> int | None:
 
 
 def _native(compressors: Iterable[Codec]) -> Iterator[Codec]:
-    """Replace HDF5's zlib by gzip, which N5 stores as it is; zlib would be decoded twice."""
+    """Replace HDF5's zlib by gzip, which N5 stores unchanged; zlib would be decoded twice."""
     for compressor in compressors:
         if isinstance(compressor, Zlib):
             yield GzipCodec(level=compressor.codec_config["level"])  # type: ignore[arg-type]

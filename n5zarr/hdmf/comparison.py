@@ -226,7 +226,7 @@ def _unequal(path: str, what: str, a: object, b: object) -> Iterator[str]:
 
 
 def _exact(value: object) -> object:
-    """Distinguish what Python takes for equal: 1, 1.0 and True; 0.0 and -0.0. Make NaN equal."""
+    """Distinguish values that Python equates: 1, 1.0 and True; 0.0 and -0.0. Make NaN equal."""
     if isinstance(value, tuple):
         if any(isinstance(item, float) for item in value):  # HDF5 makes all items floats
             value = tuple(float(item) if type(item) is int else item for item in value)

@@ -138,7 +138,7 @@ def convert(
     if lines:
         message = (
             f"{target_name}: not written, as it would differ from {source}; see {unfinished}. "
-            "verify=False (--no-verify) writes it all the same"
+            "verify=False (--no-verify) writes it anyway"
         )
         error = N5Error(message, kind="differs")
         for line in lines:
@@ -171,7 +171,7 @@ def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bo
     """Check that only an NWB file, a plain file or an empty folder would be replaced."""
     real = source.resolve()
     if real in target.parents or target in real.parents:
-        message = f"expected a place beside {source}, not in it or around it"
+        message = f"expected a location beside {source}, not in it or around it"
         raise N5UnrepresentableError(message, kind="path", where=target_name)
     if not target.exists():
         return
@@ -180,7 +180,7 @@ def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bo
         raise FileExistsError(message)
     is_used = target.is_dir() and any(target.iterdir())
     if is_used and _class_for(target) is None:
-        message = "expected what can be replaced, an NWB file, got a folder of other things"
+        message = "expected an NWB file, which can be replaced, got a folder with other files"
         raise N5UnrepresentableError(message, kind="path", where=target_name)
 
 
@@ -198,7 +198,7 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
 
 
 def _remove_after_failure(path: Path) -> None:
-    """Remove what was written, again and again until zarr's threads have stopped writing."""
+    """Remove the written files, repeatedly until zarr's threads have stopped writing."""
     if not path.exists():
         return
     now = quiet_since = time.monotonic()
@@ -305,13 +305,13 @@ def _contents(source: Path, reader: HDMFIO) -> FileContents:
         with _or(N5UnsupportedError, "hdmf cannot read it", source):
             return FileContents(reader)
     except RecursionError:
-        _refuse(source, ["references or links that lead in a circle"])
+        _refuse(source, ["references or links that form a circle"])
         raise
 
 
 def _refuse(source: Path, lines: list[str]) -> None:
     if lines:
-        message = "has what hdmf does not read as it is, so that it would not be copied"
+        message = "has content that hdmf does not read unchanged, so that it would not be copied"
         error = N5UnsupportedError(message, kind="member", where=str(source))
         for line in lines:
             error.add_note(line)
@@ -336,7 +336,7 @@ def _warn_of_relative_paths(contents: FileContents, target: Path) -> None:
             text = name.decode() if isinstance(name, bytes) else str(name)
             if "://" not in text and not Path(text).is_absolute():
                 where = path.rpartition("/")[0]
-                message = f"{where}: {text!r} is looked for in the folder of the new file"
+                message = f"{where}: readers will search for {text!r} in the folder of the new file"
                 warnings.warn(message, N5Warning, stacklevel=4)
 
 

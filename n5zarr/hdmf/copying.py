@@ -1,7 +1,7 @@
 """Copy a tree of builders, which a reader made, for the writer of another backend.
 
-hdmf's own export builds everything anew from containers. That converts a file to the newest version
-of the schema and drops what the schema does not know. Here everything stays unchanged.
+hdmf's own export builds everything again from containers. That converts a file to the newest
+version of the schema and drops content outside the schema. Here everything stays unchanged.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class _Copying:
                 break
         if not isinstance(group, GroupBuilder) or name in group:
             message = (
-                f"expected nothing at {reference}, where the target of a link into another file is "
-                "to be copied, got another node"
+                f"expected nothing at {reference}, the path for the copied target of a link into "
+                "another file, got another node"
             )
             raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
         self._add(reference.path, name, group, old)
@@ -188,7 +188,7 @@ class _Copying:
     def _object(self, reference: object) -> Builder:
         if isinstance(reference, Reference) and reference in self._new:
             return self._new[reference]
-        message = f"reference to {reference}, which no link leads to, so that it is not in the copy"
+        message = f"reference to {reference}, which has no link and so is not in the copy"
         raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
 
     def _path(self, reference: object) -> str:
@@ -245,7 +245,7 @@ def _rows(column: Column) -> list[object]:
 
 
 def _hdf5_attribute(name: str, value: object) -> object:
-    """Turn JSON into what hdmf writes as an attribute of HDF5; raise if HDF5 has no such value."""
+    """Convert JSON to hdmf's form of an HDF5 attribute; raise if HDF5 has no such value."""
     if type(value) not in _JSON:
         return value  # read from HDF5
     items = [*_items(value)]

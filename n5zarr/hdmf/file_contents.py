@@ -205,7 +205,7 @@ def _text(value: object) -> str:
 
 
 def target_of(value: Builder | ReferenceBuilder) -> Builder:
-    """Return what a link or reference leads to; return anything else unchanged."""
+    """Return the target of a link or reference; return anything else unchanged."""
     return value.builder if isinstance(value, LinkBuilder | ReferenceBuilder) else value
 
 

@@ -1,4 +1,4 @@
-"""List what hdmf would lose, or fail on, when it reads an HDF5 file.
+"""List the content of an HDF5 file that hdmf would lose, or fail to read.
 
 hdmf reads what NWB needs. Some of the rest it drops without a warning, such as the second of two
 links to the same object. Such a file must not be copied.
@@ -27,7 +27,7 @@ _RESERVED = (
 
 
 def unreadable(file: h5py.File) -> Iterator[str]:
-    """List what hdmf does not read unchanged.
+    """List the content that hdmf does not read unchanged.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class _Walk:
             node = group.get(name)
             last = link.path.rpartition("/")[2]
             if node is None:
-                yield f"{where}: link to {link.path}, where there is nothing"
+                yield f"{where}: link to {link.path}, which does not exist"
             elif not link.path.startswith("/"):
                 yield f"{where}: link to {link.path}, which is no absolute path"
             elif not isinstance(node.file.get(link.path, getlink=True), h5py.HardLink):
@@ -118,13 +118,13 @@ class _Walk:
 
 
 def _dataset_problem(node: h5py.Dataset) -> str:
-    """Return what hdmf does not read of a dataset; empty if there is nothing."""
+    """Return the parts of a dataset that hdmf does not read; empty if it reads all."""
     if node.shape is None:
         return "without values"
     if problem := _type_problem(node.dtype):
         return problem
     if node.shape == () and _has_references(node.dtype):
-        return "a reference alone"
+        return "a single reference"
     if any(map(_has_references, _nested(node.dtype))):
         return "references in compounds in compounds"
     if len(node.shape) > 1 and _is_tabular(node.dtype):
@@ -141,7 +141,7 @@ def _attribute_problem(node: h5py.Group | h5py.Dataset, name: str) -> str:
 
 
 def _value_problem(value: object) -> str:
-    """Return what JSON cannot hold of the value of an attribute."""
+    """Return the parts of an attribute's value that JSON cannot hold."""
     if isinstance(value, h5py.Empty):
         return "without a value"
     if isinstance(value, h5py.Reference):

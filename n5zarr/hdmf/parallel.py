@@ -41,7 +41,7 @@ def write_through_store(io: ZarrIO, store: N5Store) -> None:
     queue = getattr(io, _QUEUE)
     options = {} if queue is None else {name: getattr(queue, name) for name in _OPTIONS}
     if options.get("number_of_jobs", 1) > 1 and not store.storage.is_shared:
-        message = f"{store}: written by one process: other processes would not see what one writes"
+        message = f"{store}: written by one process: other processes would not see its keys"
         warnings.warn(message, N5Warning, stacklevel=4)
         options["number_of_jobs"] = 1
     setattr(io, _QUEUE, _StoreQueue(store, options))

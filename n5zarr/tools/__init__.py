@@ -1,5 +1,5 @@
 """Whole containers: convert them, build pyramids, check them, refer to their blocks.
 
-Knows what becomes of many blocks, on how many workers, and how an interrupted run goes on. May
+Knows how to process many blocks on several workers, and how to continue an interrupted run. May
 import all packages above it. Must not parse N5 or print anything: results are values.
 """

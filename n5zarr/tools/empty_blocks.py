@@ -134,7 +134,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     """
     opened, node = open_container(store, path, storage_options=storage_options, read_only=dry_run)
     if opened.read_only and not dry_run:
-        message = "expected a store that is not read only"
+        message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
     problems: list[Exception] = []
     found = dict(_datasets(opened, node, problems))
@@ -180,7 +180,7 @@ def _datasets(
 
 
 def _is_damaged(node: Unreadable | Broken) -> bool:
-    """Whether a node may hold blocks, but cannot be read; not what is no array or no N5."""
+    """Whether a node may hold blocks but cannot be read; False if it is no array or no N5."""
     return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
 
 

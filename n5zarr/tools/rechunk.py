@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rechunk"]
 
-_WRITTEN = "written.json"  # the datasets that are ready to take the place of the old ones
+_WRITTEN = "written.json"  # the datasets that are ready to replace the old ones
 
 
 def rechunk(  # noqa: PLR0913 - the options of convert
@@ -147,8 +147,8 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
         return None
     if not resume or found["path"] != node:
         message = (
-            f"{beside}: holds datasets of an interrupted run in /{found['path']}, which are to be "
-            f"put in place first; path={found['path']!r}, resume=True (--resume) does it"
+            f"{beside}: holds datasets of an interrupted run in /{found['path']}, which must be "
+            f"put in place first; run path={found['path']!r}, resume=True (--resume)"
         )
         raise N5UnrepresentableError(message, kind="option")
     datasets: list[str] = found["datasets"]
@@ -163,7 +163,7 @@ def _note_written(beside: Path, node: str, datasets: Sequence[str]) -> None:
 
 
 def _check_alone(node: Path) -> None:
-    """Check that datasets are no links and hold nothing but blocks: all of them is replaced."""
+    """Raise if datasets are links or hold other files than blocks: replacing removes everything."""
     for dataset in (node / path for path in n5_tree(node).arrays):
         if dataset.resolve() != dataset:
             to = dataset.resolve()
@@ -176,7 +176,7 @@ def _check_alone(node: Path) -> None:
 
 
 def _replace(old: Path, new: Path, aside: Path) -> None:
-    """Put a dataset in the place of another one; goes on where a killed run stopped."""
+    """Replace a dataset by another one; continue where a killed run stopped."""
     if not new.exists():  # it is in place
         return
     if old.exists():

@@ -133,7 +133,7 @@ def sidecar(
 
 
 def _bring(opened: N5Store, nodes: Iterable[tuple[str, Node | str]], *, remove: bool) -> Sidecars:
-    """Write the documents of nodes, or remove them, where they are not as they should be."""
+    """Write or remove the documents of nodes, where they differ from the intended ones."""
     wanted: dict[str, bytes | None] = {}
     left_out: dict[str, str] = {}
     for found, each in nodes:
@@ -197,7 +197,7 @@ def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:
 
 
 def _reason(node: Node | str) -> str:
-    """Say why a node has no document; ``""`` if it has one."""
+    """Return the reason why a node has no document; ``""`` if it has one."""
     if isinstance(node, str):
         return node
     if isinstance(node, GroupAttributes):

@@ -100,12 +100,12 @@ class BlockStatistics:
 
     @property
     def compression_ratio(self) -> float | None:
-        """How many times smaller the blocks are stored; None without blocks."""
+        """Uncompressed size of the blocks relative to their stored size; None without blocks."""
         return self.n_bytes / self.n_bytes_stored if self.n_bytes_stored else None
 
     @property
     def empty_share(self) -> float | None:
-        """Share of the grid that is missing or holds only 0, as far as the sample tells."""
+        """Share of the grid that is missing or holds only 0, estimated from the sample."""
         if not self.n_blocks:
             return None
         zero = self.n_zero / self.n_read if self.n_read else 0.0
@@ -234,7 +234,7 @@ class _Histogram(NamedTuple):
 
 @dataclass
 class _Tally:
-    """What is known of some blocks; can be added up."""
+    """The statistics of some blocks; can be added up."""
 
     n_read: int = 0
     n_zero: int = 0
@@ -268,7 +268,7 @@ class _Tally:
             self.histograms.append(_Histogram.of(finite, low, high))
 
     def add(self, other: _Tally) -> None:
-        """Add what is known of other blocks."""
+        """Add the statistics of other blocks."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
         self.lows, self.highs = self.lows and [min(self.lows)], self.highs and [max(self.highs)]

@@ -65,7 +65,7 @@ def texts(name: str, given: str | Collection[str]) -> list[str]:
 
 
 def items(given: object) -> list[object] | None:
-    """Return what an argument holds; None if it is a text, or no sequence."""
+    """Return the items of an argument; None for a text, or if it is no sequence."""
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
 

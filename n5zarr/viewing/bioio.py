@@ -226,7 +226,7 @@ class Reader(reader.Reader):
 
     @property
     def standard_metadata(self) -> StandardMetadata:
-        """What BioIO tells of any image."""
+        """BioIO's metadata of an image."""
         found, interval = super().standard_metadata, self.time_interval
         found.timelapse_interval = interval
         if interval is not None and found.image_size_t is not None:
@@ -242,7 +242,7 @@ class Reader(reader.Reader):
         for letter in "TCZYX":
             axis = of_image.get(letter)
             unit = placed[letter][2] if letter in placed else None
-            # pint would calculate what is more than a name
+            # pint would evaluate more than a name
             name = unit if unit and unit.isidentifier() and unit in types.ureg else None
             known = types.ureg.Unit(name) if name else None
             found.append(types.DimensionProperty((axis.type or None) if axis else None, known))

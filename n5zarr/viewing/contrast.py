@@ -89,7 +89,7 @@ def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | N
     values = np.concatenate([np.zeros(0, np.uint8), *parts])
     if not values.size:
         return None
-    if values.dtype.kind == "f":  # what is between two of the largest numbers is none of them
+    if values.dtype.kind == "f":  # interpolation between huge numbers would overflow
         values = np.clip(values.astype(np.float64), -_HUGE, _HUGE)
     low, high = (float(limit) for limit in np.percentile(values, [_SHARE, 100 - _SHARE]))
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
@@ -117,7 +117,7 @@ def _read(level: Level, box: Box) -> np.ndarray[Any, Any]:
 
 
 def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
-    """Return values without zeros, which are those of missing blocks, and what is not finite."""
+    """Return values without zeros, which missing blocks have, and without non-finite ones."""
     flat = np.asarray(values).ravel()
     stored: np.ndarray[Any, Any] = flat[(flat != 0) & np.isfinite(flat)]
     return stored

@@ -1,4 +1,4 @@
-"""Find the images of a container, whichever convention describes them.
+"""Find the images of a container, in any convention.
 
 Images, their levels, axes and channels are those that a conversion to OME-Zarr would write: so
 viewers, pictures and plugins of other programs all show the same.
@@ -72,7 +72,7 @@ class ImageAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """How a channel is shown.
+    """The display settings of a channel.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Level:
     dtype : numpy.dtype
         Data type of the elements.
     chunks : tuple of int
-        Extent in elements of what is best read at once.
+        Extent in elements of the best unit to read.
     scale : tuple of float
         Distance of neighbouring elements along each axis, in the unit of the axis.
     translation : tuple of float
@@ -159,7 +159,7 @@ def _larger(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple[int
 
 @dataclass(frozen=True, eq=False)
 class _Readable:
-    """What dask asks of an array."""
+    """The interface that dask requires of an array."""
 
     values: Values
     dtype: np.dtype[Any]
@@ -173,7 +173,7 @@ class _Readable:
         return len(self.shape)
 
     def __getitem__(self, index: tuple[int | slice, ...]) -> np.ndarray[Any, Any]:
-        """Read a selection into which dask may have joined others: with integers and steps."""
+        """Read a selection, which dask may have merged with others: with integers and steps."""
         box: list[slice] = []
         within: list[int | slice] = []
         for part, n in zip(index, self.shape, strict=True):
@@ -222,7 +222,7 @@ class Image:
 
     @property
     def channel_axis(self) -> int | None:
-        """Which axis the channels are along; None if none is."""
+        """The axis of the channels, or None."""
         kinds = [axis.type for axis in self.axes]
         return kinds.index("channel") if "channel" in kinds else None
 
@@ -232,14 +232,14 @@ class Image:
         return self.levels[0].dtype
 
     def color(self, channel: int) -> str:
-        """Return the colour of a channel: that of the container, or else one to tell it by."""
+        """Return the colour of a channel: that of the container, or else a distinct one."""
         default = (
             "FFFFFF" if len(self.channels) == 1 else CHANNEL_COLORS[channel % len(CHANNEL_COLORS)]
         )
         return self.channels[channel].color or default
 
     def spatial(self) -> tuple[int, ...]:
-        """Return which axes are those of space."""
+        """Return the numbers of the axes of space."""
         return tuple(i for i, axis in enumerate(self.axes) if axis.type == "space")
 
 
@@ -343,7 +343,7 @@ def open_tree(
 
 
 def images_of(tree: SourceTree) -> list[Image]:
-    """Read the images of a tree in the form of OME-Zarr; those without elements are left out.
+    """Read the images of a tree in the form of OME-Zarr; omit those without elements.
 
     Raises
     ------
@@ -429,7 +429,7 @@ def _channels(
 
 
 def _channel(given: Mapping[str, JSON]) -> Channel:
-    """Read a channel; a colour or limits that are none are left out."""
+    """Read a channel; omit invalid colours and limits."""
     window, label = mapping(given.get("window")), given.get("label")
     color = _COLOR.fullmatch(str(given.get("color")))
     low, high = numbers([window.get("start"), window.get("end")], 2) or (0.0, 0.0)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["LayerData", "get_reader", "napari_layers", "sample_layers"]
 
 type LayerData = tuple[Any, dict[str, Any], Literal["image", "labels"]]
-"""What napari calls a layer data tuple: arrays, arguments of the layer, and its type."""
+"""napari's layer data tuple: arrays, arguments of the layer, and its type."""
 
-_MOST_LAYERS = 16  # of one image; more channels, as of a spectrum, are a slider
+_MOST_LAYERS = 16  # of one image; more channels, such as a spectrum, become a slider
 _TURNED = ".*the registration turns or shears"
 
 
@@ -112,7 +112,7 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
     kept = [i for i in range(len(image.axes)) if i != channel]
     names = tuple(image.axes[i].name for i in kept)
     order, affine = _turned(tree.groups[image.path].get("registration"), names)
-    axes = [kept[i] for i in order]  # of the array, as napari is to have them
+    axes = [kept[i] for i in order]  # axes of the array, in napari's order
     levels = _lazy(image, axes if channel is None else [*axes[:channel], channel, *axes[channel:]])
     options: dict[str, Any] = {
         "name": _name(tree, image),
@@ -129,7 +129,7 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
         return data, options, "labels"
     options |= _shown(image, channel, options["name"])
     if not is_one or channel is not None:
-        options["blending"] = "additive"  # so that none hides another
+        options["blending"] = "additive"  # so that no layer hides another
     return data, options, "image"
 
 
@@ -151,7 +151,7 @@ def _name(tree: SourceTree, image: Image) -> str:
 
 
 def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
-    """Return where a layer is from, and what else the container says of it."""
+    """Return the source of a layer, and its other metadata."""
     attributes = tree.groups[image.path].items()
     return {
         "container": str(tree.container if tree.project is None else tree.project.file),
@@ -161,13 +161,13 @@ def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
 
 
 def _unit(unit: str | None) -> str:
-    """Return a unit that napari takes: one that pint knows, else pixels, which says nothing."""
+    """Return a unit that napari accepts: one that pint knows, else pixels."""
     try:
         import pint  # noqa: PLC0415 - napari needs it, and asks it
     except ModuleNotFoundError:
         return unit or "pixel"
     known: Any = pint.application_registry
-    # pint would calculate what is more than a name
+    # pint would evaluate more than a name
     return unit if unit and unit.isidentifier() and unit in known else "pixel"
 
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["can_show", "check_shown", "fragment", "neuroglancer_state"]
 
-_MOST_LAYERS = 100  # what a URL holds
-_MOST_SHOWN = 4  # images and, besides, labels that are seen at first
+_MOST_LAYERS = 100  # a URL cannot hold more
+_MOST_SHOWN = 4  # images visible at first, beside one image of labels
 _MOST_LISTED = 12  # layers in the bar at the top; more are in the list of layers
 _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"})
 _PANEL = 440, 260  # pixels of a quarter of a small window, or of a notebook
 _MARGIN = 1.1
-_TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are seen
+_TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are visible
 _TINTED = """#uicontrol vec3 color color
 #uicontrol invlerp normalized
 void main() {
@@ -37,14 +37,14 @@ type Limits = Callable[[Image, int], tuple[float, float]]
 
 
 class _Axis(NamedTuple):
-    """An axis that all layers share: voxel size in a unit, and what the images cover, in voxels."""
+    """An axis that all layers share: voxel size in a unit, and extent of the images, in voxels."""
 
     name: str
     is_space: bool
     unit: str | None
     scale: float
     ranges: Mapping[int, tuple[float, float]]
-    """By the index of an image, where it begins and ends."""
+    """Begin and end of each image, by its index."""
 
     @property
     def low(self) -> float:
@@ -208,7 +208,7 @@ def _shader(image: Image, color: str, limits: tuple[float, float] | None) -> dic
 
 
 def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
-    """Say which axes there are, what is in the centre, and how large it is."""
+    """Return the axes, the position in the centre, and the scale of the view."""
     shown = [images[i] for i in visible]
     axes = sorted(_axes(shown), key=_place)
     space = [axis for axis in axes if axis.is_space]
@@ -234,7 +234,7 @@ def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
 
 
 def _place(axis: _Axis) -> tuple[bool, str]:
-    """Sort axes: x, y and z first, which are shown."""
+    """Sort axes: the displayed x, y and z first."""
     return not axis.is_space, axis.name
 
 

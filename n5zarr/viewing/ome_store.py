@@ -82,7 +82,7 @@ class OmeStore(DerivedStore):
         return (copy, position) if is_inside else None
 
     async def exists(self, key: str) -> bool:
-        """Whether there is a document, or may be a chunk."""
+        """Whether a document exists, or a chunk may exist."""
         return key in self._documents or self._find(key) is not None
 
     async def list(self) -> AsyncIterator[str]:

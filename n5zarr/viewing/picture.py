@@ -124,7 +124,7 @@ def resize(colours: Colours, height: int, width: int, *, smooth: bool) -> Colour
 
 
 def _nearest(count: int, pixels: int) -> npt.NDArray[np.intp]:
-    """Return which element each pixel shows."""
+    """Return the number of the element for each pixel."""
     return ((np.arange(pixels) + 0.5) * count / pixels).astype(np.intp)
 
 
@@ -275,7 +275,7 @@ def contact_sheet(pictures: Sequence[tuple[str, Picture]]) -> Picture:
 
 
 def _short(name: str, font: Any, width: float) -> str:  # noqa: ANN401 - of Pillow
-    """Cut a name to a width in pixels, and to characters that the font has; its end says most."""
+    """Cut a name to a width in pixels and to characters of the font; keep its end."""
     name = name.encode("ascii", "replace").decode()
     if font.getlength(name) <= width:
         return name

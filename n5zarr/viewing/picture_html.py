@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["make_html"]
 
 _SIZE = 256  # of the picture, in pixels
-# what is read at most, of local files and from a server
+# limits on reading, for local files and for a server
 _MOST_NODES = (60, 20)
 _MOST_BLOCKS = (256, 8)
 _MOST_BYTES = 2**26  # of the elements of these blocks
@@ -52,7 +52,7 @@ def make_html(node: AnyArray | zarr.Group) -> str | None:
     Returns
     -------
     str
-        HTML without scripts; None where the store shows axes as arrays.
+        HTML without scripts; None if the store presents axes as arrays.
     """
     store = node.store
     if not isinstance(store, N5Store) or store.coords:
@@ -68,7 +68,7 @@ def make_html(node: AnyArray | zarr.Group) -> str | None:
         table = _table(_lines(nodes, is_all=is_all)) if len(nodes) > 1 else "an empty group"
         image_path = node.path if is_all else _first_image(node.path, nodes)
     picture = ""
-    with suppress(Exception):  # what is no image, Pillow is not there, blocks are damaged
+    with suppress(Exception):  # not an image, Pillow is missing, or blocks are damaged
         picture = (
             ""
             if image_path is None
@@ -115,7 +115,7 @@ def _lines(nodes: Sequence[Described], *, is_all: bool) -> Iterable[tuple[str, s
 
 
 def _first_image(top: str, nodes: Sequence[Described]) -> str | None:
-    """Return the group of the first array of a tree that goes on, if that group is whole."""
+    """Return the group of the first array of a truncated tree, if that group is complete."""
     path: list[str] = []
     for i, (level, _, node) in enumerate(nodes[1:], 1):
         path[level - 1 :] = [str(node["name"])]
@@ -140,7 +140,7 @@ def _picture(place: StorePath, *, is_remote: bool) -> str:
 
 
 def _cheap_level(image: Image, *, is_remote: bool) -> int | None:
-    """Return the level that fits, or else a coarser one, of which few blocks are read."""
+    """Return the level that fits, or a coarser one that needs few blocks."""
     coarsest = image.levels[-1]
     n_channels = 1 if image.is_labels else len(image.channels)
     n_sampled = 0 if image.is_labels else n_chunks_sampled(image)

@@ -30,7 +30,7 @@ __all__ = ["plot"]
 
 _PIXELS = 800  # of the slices beside each other, at most
 _INCHES = 7.0
-_MOST_LABELS = 12  # that have their number beside the picture
+_MOST_LABELS = 12  # labels with their number beside the picture
 _NARROWEST = 0.15  # of the longest axis: room for the numbers at a thin slice
 
 
@@ -149,7 +149,7 @@ def _explain(
     values: Sequence[Sequence[npt.NDArray[Any]]],
     drawn: Any,  # noqa: ANN401 - of matplotlib
 ) -> None:
-    """Add a bar of the values, or what the colours mean."""
+    """Add a bar of the values, or a legend of the colours."""
     from matplotlib.patches import Patch  # noqa: PLC0415 - optional
 
     image = slices.image
@@ -181,7 +181,7 @@ def _title(slices: Slices) -> str:
 
 
 def _unit(slices: Slices) -> tuple[float, str]:
-    """Return how many of the unit at the axes one unit of the slices is, and its symbol."""
+    """Return the size of one unit of the slices in the unit at the axes, and its symbol."""
     extent = max(
         slices.extent(axis) for plane in slices.planes for axis in (plane.across, plane.down)
     )
@@ -201,7 +201,7 @@ def _centre(slices: Slices, axis: int) -> float:
 
 
 def _ends(slices: Slices, axis: int) -> tuple[float, float]:
-    """Return where an axis begins and ends: half an element beyond the centres."""
+    """Return begin and end of an axis: half an element beyond the centres."""
     first = slices.image.levels[slices.level].translation[axis]
     factor = ratio(slices.image.axes[axis].unit, slices.unit) or 1.0
     start = first * factor - slices.sizes[axis] / 2

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Plane", "Slices", "check_size", "plan_slices", "read_plane"]
 
 _MOST_ELEMENTS = 2**24  # of a slice that is read at once
-_MOST_BYTES = 2**30  # of the blocks of a picture: seconds, for which others wait in a server
-_BLOCK_BYTES = 2**16  # that a block takes at least: opening its file takes as long
+_MOST_BYTES = 2**30  # of the blocks of a picture: takes seconds, while other clients wait
+_BLOCK_BYTES = 2**16  # least cost of a block: opening its file takes as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Plane:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Slices:
-    """Which slices of an image a picture shows; nothing is read for it.
+    """The slices of an image in a picture; computed without reading.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Slices:
         return self.sizes[axis] * self.image.levels[self.level].shape[axis]
 
     def grid(self) -> tuple[list[int], list[int]]:
-        """Return which axes go to the right in each column, and down in each row."""
+        """Return the horizontal axis of each column, and the vertical axis of each row."""
         columns = list(dict.fromkeys(plane.across for plane in self.planes))
         rows = list(dict.fromkeys(plane.down for plane in self.planes))
         return columns, rows

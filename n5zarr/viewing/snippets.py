@@ -54,7 +54,7 @@ def code_for(
     url : str
         Address of the server.
     path : str
-        Path of the node below what is served.
+        Path of the node below the served location.
     is_array : bool
         Whether it is a dataset.
     left_out : collection of str, optional

@@ -76,8 +76,7 @@ def encode_axes(  # noqa: PLR0913 - all inputs of a reader
     first : Placed or None
         The level ``s0`` in the same group, if there is one.
     is_level : bool
-        Whether it becomes a bare dataset: then integers may become equal floats, and the spelling
-        of units may change.
+        Whether it becomes a bare dataset, where types and spellings of units may change.
 
     Raises
     ------

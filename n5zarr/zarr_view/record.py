@@ -17,7 +17,7 @@ The record has only members that cannot be derived from N5's keys, and is absent
                         ``resolution`` that are not one string or number for each axis
 ``nonfinite``           JSON pointers to NaN and infinities, for which the document has null
 ``nulls``               JSON pointers to nulls, which Java drops when it rewrites a document
-``consolidated``        true on a group whose metadata Zarr consolidated; they are made anew for
+``consolidated``        true on a group whose metadata Zarr consolidated; they are made again for
                         each request
 ``extra``               other members of a ``zarr.json`` that readers need not understand
 ``zarr_format``         the format in which the node was last written: 2, or 3 below a node of

@@ -504,7 +504,7 @@ def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
         ("raw", {}, r"expected the dataset s0 of a group.* got raw: move its directory to raw/s0"),
         ("", {}, "expected the group of a dataset s0.* datasets in it: em/s0, empty/s0, raw"),
         ("nothing", {}, "/nothing: expected s0, or its group, got nothing"),
-        ("text", {}, "expected an array of numbers"),
+        ("text", {}, "expected a writable array of numbers"),
         ("em", {"method": "max"}, "method: expected one of auto, mean"),
         ("em", {"factors": (2, 2)}, "factors: expected 3"),
         ("em", {"factors": "2,2,2"}, "factors: expected whole numbers"),

@@ -93,7 +93,7 @@ def test_a_source_is_never_overwritten_by_itself(
     (tmp_path / "link.zarr").symlink_to("a.zarr")
     before = files_in(tmp_path)
     one, other = (text.format(here=tmp_path) for text in (source, destination))
-    with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
+    with pytest.raises(N5UnrepresentableError, match="expected a location outside the source"):
         n5zarr.convert(one, other, chunks=4, overwrite=True)
     assert files_in(tmp_path) == before
 
@@ -116,7 +116,7 @@ def test_a_source_behind_another_store_is_never_overwritten_by_itself(
     shutil.copytree(SAMPLE, tmp_path / "a.n5")
     source = location(tmp_path)
     before = files_in(tmp_path)
-    with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
+    with pytest.raises(N5UnrepresentableError, match="expected a location outside the source"):
         n5zarr.convert(source, tmp_path / destination, overwrite=True)
     assert files_in(tmp_path) == before
 
@@ -127,7 +127,7 @@ def test_an_archive_in_the_destination_is_not_overwritten(tmp_path: Path) -> Non
     shutil.move(packed, tmp_path / "a.n5")
     with (
         ZipStore(tmp_path / "a.n5/packed.zip", mode="r") as source,
-        pytest.raises(N5UnrepresentableError, match="expected another place than the source"),
+        pytest.raises(N5UnrepresentableError, match="expected a location outside the source"),
     ):
         n5zarr.convert(source, tmp_path / "a.n5", overwrite=True)
     assert (tmp_path / "a.n5/packed.zip").exists()
@@ -135,7 +135,7 @@ def test_an_archive_in_the_destination_is_not_overwritten(tmp_path: Path) -> Non
 
 def test_a_source_in_memory_is_never_overwritten_by_itself() -> None:
     zarr.create_array("memory://itself.zarr", name="v", data=VALUES, chunks=(5, 7))
-    with pytest.raises(N5UnrepresentableError, match="expected another place than the source"):
+    with pytest.raises(N5UnrepresentableError, match="expected a location outside the source"):
         n5zarr.convert("memory://itself.zarr", "memory:///itself.zarr", chunks=4, overwrite=True)
     read: Any = zarr.open_array("memory://itself.zarr", path="v", mode="r")
     np.testing.assert_array_equal(read[...], VALUES)
@@ -196,7 +196,7 @@ def test_zarr_on_a_web_server_without_lists_is_not_taken_for_empty(
         n5zarr.convert(f"{url}/a.zarr/v", tmp_path / "v.zarr", **options)
         read: Any = zarr.open_array(tmp_path / "v.zarr", mode="r")
         np.testing.assert_array_equal(read[...], VALUES)
-        with pytest.raises(N5UnsupportedError, match="gives no list"):
+        with pytest.raises(N5UnsupportedError, match="does not list"):
             n5zarr.convert(f"{url}/a.zarr", tmp_path / "group.zarr", **options)
 
 
@@ -233,7 +233,7 @@ def test_verifying_tells_how_much_of_all_is_done(tmp_path: Path) -> None:
 
 def test_fill_values_that_n5_does_not_have_are_told(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "a.zarr", name="v", shape=(5, 7), dtype="f4", fill_value=np.nan)
-    with pytest.warns(N5Warning, match="such as /v with nan: where chunks are missing, other"):
+    with pytest.warns(N5Warning, match="such as /v with nan: programs other than n5zarr"):
         n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5")
 
 
@@ -312,7 +312,7 @@ def test_what_can_only_be_read_is_not_written(tmp_path: Path) -> None:
     make_zarr(tmp_path)
     before = files_in(tmp_path)
     kept = LocalStore(tmp_path / "a.zarr", read_only=True)
-    with pytest.raises(N5UnsupportedError, match="got one that can only be read"):
+    with pytest.raises(N5UnsupportedError, match="got a read-only one"):
         n5zarr.convert(SAMPLE, kept, to="zarr", overwrite=True)
     assert files_in(tmp_path) == before
     with pytest.raises(N5UnsupportedError, match="got an archive"):

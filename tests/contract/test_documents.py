@@ -574,7 +574,9 @@ def test_other_dtypes_are_created_too(tmp_path: Path, dtype: Any, shape: tuple[i
 
 def test_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for name, wrong in {"axes": "xy", "units": ["nm"], "resolution": [], "offset": [1, 2]}.items():
-        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected 3, one for each"):
+        with pytest.raises(
+            N5UnrepresentableError, match=f"{name}: expected 3 values, one for each"
+        ):
             n5zarr.create_array(tmp_path / "c.n5", shape=(2, 3, 5), dtype="u1", **{name: wrong})  # type: ignore[arg-type]
     assert not (tmp_path / "c.n5").exists()
 

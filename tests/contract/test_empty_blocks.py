@@ -168,7 +168,7 @@ def test_any_store_and_read_only_ones(tmp_path: Path) -> None:
     assert n5zarr.remove_empty_blocks(memory, "x").n_removed == 25
     assert sum(key.startswith("x/") for key in memory._store_dict) == 2 + 1
     closed = LocalStore(tmp_path / "a.n5", read_only=True)
-    with pytest.raises(N5UnsupportedError, match="read only"):
+    with pytest.raises(N5UnsupportedError, match="read-only"):
         n5zarr.remove_empty_blocks(closed)
     with pytest.raises(FileNotFoundError, match="/nope: expected a group or dataset"):
         n5zarr.remove_empty_blocks(tmp_path / "a.n5", "nope")

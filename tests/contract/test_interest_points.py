@@ -178,13 +178,13 @@ def test_points_that_bigstitcher_cannot_read_are_refused(
     container = tmp_path / "interestpoints.n5"
     with pytest.raises(n5zarr.N5Error, match=message):
         n5zarr.write_interest_points(container, table(0, 0, "a", BEADS).assign(**change))
-    with pytest.raises(n5zarr.N5Error, match="columns timepoint, setup, label, id, x, y, of"):
+    with pytest.raises(n5zarr.N5Error, match="columns timepoint, setup, label, id, x, y, numbers"):
         n5zarr.write_interest_points(container, table(0, 0, "a", BEADS).drop(columns="y"))
     names = ("timepoint", "setup", "id", "consensus_set")
     others = [f"corresponding_{name}" for name in ("timepoint", "setup", "id")]
     pair: dict[str, Any] = dict.fromkeys([*names, *others], 0)
     lone = pd.DataFrame([{**pair, "label": "b", "corresponding_label": "a"}])
-    with pytest.raises(n5zarr.N5Error, match="tpId_0_viewSetupId_0/b: expected correspondences of"):
+    with pytest.raises(n5zarr.N5Error, match="tpId_0_viewSetupId_0/b: expected the points of"):
         n5zarr.write_interest_points(container, table(0, 0, "a", BEADS), lone)
     assert not container.exists()
 

@@ -251,7 +251,9 @@ def test_positions_that_are_integers_are_metadata_of_a_level(tmp_path: Path) -> 
 
 def test_a_level_that_viewers_will_not_find_is_told(tmp_path: Path) -> None:
     level = xr.DataArray(np.ones(3, "u1"), coords={"x": [1.0, 2.0, 4.0]}, dims="x", name="s0")
-    with pytest.warns(n5zarr.N5Warning, match=r"em/s0: is a group, .* em/s0/s0: .* x to the last"):
+    with pytest.warns(
+        n5zarr.N5Warning, match=r"em/s0: written as a group .* em/s0/s0, .* x to the last"
+    ):
         n5zarr.to_n5(level, tmp_path / "c.n5", group="em/s0")
     found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="em/s0")
     xr.testing.assert_identical(found["s0"].load(), level)
@@ -294,7 +296,7 @@ def test_what_no_longer_holds_is_removed_from_the_group(tmp_path: Path) -> None:
             n5zarr.set_geometry(where, "em/s0", units=["um"] * 3)
         else:
             uneven = pyramid("nm")["em/s0"].to_dataset().assign_coords(x=np.arange(19.0) ** 2)
-            with pytest.warns(n5zarr.N5Warning, match="em/s0: is a group"):
+            with pytest.warns(n5zarr.N5Warning, match="em/s0: written as a group"):
                 n5zarr.to_n5(uneven, where, group="em/s0", mode="w")
         assert not {"axes", "units", "resolution", "downsamplingFactors"} & group_of(where).keys()
     for k in range(1, 3):

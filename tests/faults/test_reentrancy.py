@@ -208,7 +208,7 @@ def test_two_updates_that_wait_for_each_other_end(
     path.write_bytes(b"{}")
 
     def change(data: bytes | None) -> bytes:
-        with pytest.raises(TimeoutError, match="locked by this process"):
+        with pytest.raises(TimeoutError, match="expected the lock"):
             update(path, lambda _: b'{"b":1}')
         return b'{"a":1}'
 

@@ -464,13 +464,13 @@ def test_no_other_folder_is_replaced(small: Path, tmp_path: Path) -> None:
     (tmp_path / "films").mkdir()
     (tmp_path / "films" / "a.avi").write_text("a film")
     zarr.create_group(tmp_path / "films" / "inner")
-    with pytest.raises(N5UnrepresentableError, match="films: expected what can be replaced"):
+    with pytest.raises(N5UnrepresentableError, match="films: expected an NWB file"):
         convert(small, tmp_path / "films", to="n5", overwrite=True)
     assert (tmp_path / "films" / "a.avi").read_text() == "a film"
     zarr.create_group(tmp_path / "group.zarr").create_group("images")
     zarr.create_array(tmp_path / "array.zarr", shape=(1,), dtype="u1")
     for name in ("group.zarr", "array.zarr"):
-        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected what can be replaced"):
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected an NWB file"):
             convert(small, tmp_path / name, overwrite=True)
         assert (tmp_path / name / "zarr.json").exists()
         shutil.rmtree(tmp_path / name)
@@ -487,10 +487,10 @@ def test_no_folder_is_replaced_that_holds_the_source(
     shutil.copytree(small_n5, folder)
     shutil.copy(small, folder / "a.nwb")
     for target in (folder, folder / ".", tmp_path, tmp_path / "c" / "..", "/"):
-        with pytest.raises(N5UnrepresentableError, match=r"expected a place beside .*a\.nwb"):
+        with pytest.raises(N5UnrepresentableError, match=r"expected a location beside .*a\.nwb"):
             convert(folder / "a.nwb", target, to="n5", overwrite=True)
     for target in (folder / "c.zarr", folder / "d" / "c.zarr"):
-        with pytest.raises(N5UnrepresentableError, match=r"expected a place beside .*b\.n5"):
+        with pytest.raises(N5UnrepresentableError, match=r"expected a location beside .*b\.n5"):
             convert(folder, target)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.n5"]
     # it may be rewritten itself
@@ -571,7 +571,7 @@ OLD = Path(__file__).parents[1] / "data" / "pynwb" / "back_compat-4.2.0.tar.xz"
     "ignore:No cached namespaces found:UserWarning",  # in files of old versions of pynwb
     "ignore:Schema conflict:UserWarning",  # an extension that the core has overtaken
     "ignore:.*defines a different specification:UserWarning",  # likewise
-    "ignore:.*external_file. is looked for in the folder:n5zarr.N5Warning",  # that convert writes
+    "ignore:.*external_file. in the folder:n5zarr.N5Warning",  # that convert writes
 )
 def test_files_of_every_version(tmp_path: Path) -> None:
     """Those of pynwb's own tests; all of them with N5ZARR_STRESS=1."""
@@ -699,7 +699,7 @@ REFUSED: dict[str, tuple[Callable[[h5py.Group], object], str]] = {
     ),
     "dangling link": (
         lambda g: g.__setitem__("x", h5py.SoftLink("/none")),
-        "/acquisition/t/x: link to /none, where there is nothing",
+        "/acquisition/t/x: link to /none, which does not exist",
     ),
     "chain": (
         lambda g: (
@@ -744,7 +744,7 @@ REFUSED: dict[str, tuple[Callable[[h5py.Group], object], str]] = {
     ),
     "reference to itself": (
         lambda g: g.attrs.__setitem__("x", g.ref),
-        "references or links that lead in a circle",
+        "references or links that form a circle",
     ),
     "reserved": (
         lambda g: g.attrs.__setitem__("_DTYPE", "x"),
@@ -822,7 +822,9 @@ def test_what_hdmf_would_lose_is_refused(small: Path, tmp_path: Path, name: str)
     shutil.copy(small, tmp_path)
     with h5py.File(tmp_path / "a.nwb", "r+") as file:
         make(file["acquisition/t"])
-    with pytest.raises(N5UnsupportedError, match=r"a\.nwb: has what hdmf does not read") as err:
+    with pytest.raises(
+        N5UnsupportedError, match=r"a\.nwb: has content that hdmf does not read"
+    ) as err:
         convert(tmp_path / "a.nwb", tmp_path / "a.n5")
     assert expected in err.value.__notes__
     assert [p.name for p in tmp_path.iterdir()] == ["a.nwb"]
@@ -838,7 +840,9 @@ def test_it_is_refused_in_linked_files_too(tmp_path: Path, name: str) -> None:
     written(tmp_path / "b.nwb", new())
     with h5py.File(tmp_path / "b.nwb", "r+") as file:
         file["acquisition/t"] = h5py.ExternalLink("a.nwb", "/acquisition/t")
-    with pytest.raises(N5UnsupportedError, match=r"b\.nwb: has what hdmf does not read") as err:
+    with pytest.raises(
+        N5UnsupportedError, match=r"b\.nwb: has content that hdmf does not read"
+    ) as err:
         convert(tmp_path / "b.nwb", tmp_path / "b.n5")
     place, _, what = expected.partition(": ")
     (note,) = err.value.__notes__
@@ -905,9 +909,7 @@ def test_what_a_linked_object_needs_comes_too(source: Path, tmp_path: Path) -> N
         assert plane.device.name == "microscope"
     # its electrodes refer to groups that hdmf does not look for in the other file
     linked(tmp_path / "a.nwb", "raw", new(), tmp_path / "c.nwb")
-    with pytest.raises(
-        N5UnrepresentableError, match=r"/shank0 of .*a\.nwb, which no link leads to"
-    ):
+    with pytest.raises(N5UnrepresentableError, match=r"/shank0 of .*a\.nwb, which has no link and"):
         convert(tmp_path / "c.nwb", tmp_path / "c.n5")
     # where there is no place for it
     file = new()
@@ -1050,7 +1052,7 @@ def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
     written(tmp_path / "a.nwb", new(video))
     convert(tmp_path / "a.nwb", tmp_path / "a.n5")
     with pytest.warns(
-        N5Warning, match=r"^/acquisition/video: 'a\.avi' is looked for in the folder"
+        N5Warning, match=r"^/acquisition/video: readers will search for 'a\.avi'"
     ) as found:
         convert(tmp_path / "a.nwb", tmp_path / "sub" / "a.n5")
     assert len(found) == 1

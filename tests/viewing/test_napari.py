@@ -315,7 +315,7 @@ def test_dask_is_given_few_chunks_that_are_whole_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", ["<b>", "2**3"])
 def test_a_unit_that_is_no_name_is_none(unit: str, tmp_path: Path) -> None:
     write_unit(tmp_path / "x.n5", unit)
-    with pytest.warns(n5zarr.N5Warning, match="the unit"):
+    with pytest.warns(n5zarr.N5Warning, match="unit: expected"):
         ((_, options, _),) = napari_layers(tmp_path / "x.n5")
     assert options["units"] == ("pixel",) * 3
 

@@ -55,7 +55,7 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
     resume: bool,
     n_workers: int | None,
 ) -> None:
-    """Check the options that say nothing, or contradict each other, with this destination.
+    """Raise for options that have no effect with this destination, or contradict each other.
 
     Raises
     ------
@@ -83,21 +83,21 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
 def check_found(
     found: SourceTree, target: Destination, select: Sequence[str], *, is_all: bool
 ) -> None:
-    """Check that all nodes can be read, and that something is selected.
+    """Raise unless all nodes are readable and at least one is selected.
 
     Parameters
     ----------
     found, target : SourceTree, Destination
-        What is selected, and where it goes.
+        The selected nodes, and the destination.
     select : sequence of str
-        Patterns of what to copy.
+        Patterns of the nodes to copy.
     is_all : bool
-        Whether the user has neither selected anything nor left anything out.
+        Whether the user has neither selected nor excluded nodes.
     """
     opaque = opaque_paths(found, target)
     for path, err in found.refused.items():
         if path not in opaque:
-            err.add_note(f"exclude={path!r} (--exclude {path}) leaves it out")
+            err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
             raise err
     if not is_all and not found.arrays and not opaque:
         wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
@@ -106,12 +106,12 @@ def check_found(
 
 
 def check_arrays(found: SourceTree, target: Destination, layout: Layout) -> None:
-    """Check that sizes for each axis are for the axes of some array; warn of fill values.
+    """Raise unless the sizes for each axis fit some array; warn of fill values.
 
     Raises
     ------
     N5UnrepresentableError
-        They are not (``kind="option"``).
+        They fit no array (``kind="option"``).
     """
     _warn_of_fill_values(found, target)
     n_axes = {len(array.shape) for array in found.arrays.values()}
@@ -146,7 +146,7 @@ def check_packages(copies: Sequence[ArrayCopy]) -> None:
 
 
 def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:
-    """Warn of arrays whose missing chunks other programs take for zeros: N5 has no fill value."""
+    """Warn of arrays whose missing chunks other programs read as 0: N5 has no fill value."""
     if not isinstance(target, N5Destination) or found.container is not None:
         return
     filled = [path for path, array in found.arrays.items() if _is_filled(array)]
@@ -154,8 +154,8 @@ def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:
         what = f"{len(filled)} arrays" if len(filled) > 1 else "an array"
         fill = found.arrays[filled[0]].fill_value
         message = (
-            f"{target}: {what} with another fill value than 0, such as /{filled[0]} with {fill}: "
-            "where chunks are missing, other programs than n5zarr read 0, as N5 has no fill value"
+            f"{target}: {what} with a fill value other than 0, such as /{filled[0]} with {fill}: "
+            "programs other than n5zarr read missing chunks as 0, as N5 has no fill value"
         )
         warnings.warn(message, N5Warning, stacklevel=4)
 
@@ -166,19 +166,19 @@ def _is_filled(array: ArraySource) -> bool:
 
 
 def check_places(source: SourceTree, target: Destination) -> None:
-    """Check that source and destination do not lie in each other, nor the latter in an array.
+    """Raise if source and destination lie in each other, or the destination lies in an array.
 
     Raises
     ------
     N5UnrepresentableError
-        One does, or a group of another format is above the destination (``kind="option"``).
+        They do, or a group of another format is above the destination (``kind="option"``).
     """
     _check_apart(source, target)
     _check_above(target)
 
 
 def _check_above(target: Destination) -> None:
-    """Check that no array, and no group of another format, lies above the destination."""
+    """Raise if an array, or a group of another format, lies above the destination."""
     names = target.path.split("/")[:-1] if target.path else None
     if names is None:
         return
@@ -191,7 +191,7 @@ def _check_above(target: Destination) -> None:
 
 
 def _unfit(target: Destination, path: str) -> str | None:
-    """Return what is at a path, if the destination cannot lie in it."""
+    """Describe the node at a path, if the destination cannot lie in it."""
     if isinstance(target, N5Destination):
         node = None if target.container is None else target.container.node(path)
         return "a dataset" if isinstance(node, DatasetView) else None
@@ -207,7 +207,7 @@ def _unfit(target: Destination, path: str) -> str | None:
 
 
 def check_writable(storage: Storage, container: N5Store | None) -> None:
-    """Check that a destination can be written, and that blocks in it are always whole.
+    """Raise unless a destination is writable and its blocks are always whole.
 
     Parameters
     ----------
@@ -219,17 +219,17 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
     Raises
     ------
     N5UnsupportedError
-        It can only be read (``kind="read-only"``).
+        It is read-only (``kind="read-only"``).
     N5UnrepresentableError
         Its blocks are written in place (``kind="option"``).
     """
     got = None
     if storage.read_only or (container is not None and container.read_only):
-        got = "one that can only be read"
+        got = "a read-only one"
     elif not storage.store.supports_deletes:
-        got = "an archive, from which nothing can be removed; write to a directory, then pack it"
+        got = "an archive, which does not support removal; write to a directory, then pack it"
     if got is not None:
-        message = f"{storage}: expected a destination that can be written, got {got}"
+        message = f"{storage}: expected a writable destination, got {got}"
         raise N5UnsupportedError(message, kind="read-only")
     if storage.durability == "overwrite":
         message = (
@@ -242,7 +242,7 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
 def scheduler_for(
     source: SourceTree, target: Destination, scheduler: Scheduler, n_workers: int | None
 ) -> Scheduler:
-    """Return what runs the tasks: threads, where other processes do not see the places.
+    """Return the scheduler of the tasks: threads, if other processes do not see the places.
 
     Raises
     ------
@@ -260,18 +260,18 @@ def scheduler_for(
         )
         raise N5UnrepresentableError(message, kind="option")
     wanted = "threads" if hidden else scheduler
-    # raises now if nobody can be asked
+    # raises now if the scheduler does not answer
     next(run_tasks(str, (), scheduler=wanted, n_workers=n_workers), None)
     return wanted
 
 
 def _is_seen(storage: Storage) -> bool:
-    """Whether other processes read the same; zarr's own stores in memory go along with a task."""
+    """Whether other processes read the same keys; a task carries zarr's stores in memory along."""
     return storage.is_shared or not isinstance(storage.store, FsspecStore)
 
 
 def _check_apart(source: SourceTree, target: Destination) -> None:
-    """Check that source and destination do not lie in each other."""
+    """Raise if source and destination lie in each other."""
     places = list(map(real_name, _places(source.name)))
     if source.storage is not None:
         inner = source.name.removeprefix(str(source.storage)).strip("/")
@@ -279,7 +279,7 @@ def _check_apart(source: SourceTree, target: Destination) -> None:
     found = overlap(places, places_behind(target.storage, target.path))
     if found is not None:
         one, other = found
-        message = f"destination: expected another place than the source, got {other} and {one}"
+        message = f"destination: expected a location outside the source, got {other} and {one}"
         raise N5UnrepresentableError(message, kind="option")
 
 

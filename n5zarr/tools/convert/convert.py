@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedArray", "convert", "plan_copies"]
 
 _MAX_MEMORY = 2**30  # bytes, of all workers
-_REMOTE_WORKERS = 16  # which wait for servers most of the time
+_REMOTE_WORKERS = 16  # they wait for servers most of the time
 
 
 @dataclass(frozen=True)
 class ConvertedArray:
-    """What has become of an array.
+    """The result for one array.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Conversion:
         return sum(array.n_bytes_written for array in self.arrays)
 
 
-def convert(  # noqa: PLR0913 - one keyword for each thing that a user may want
+def convert(  # noqa: PLR0913 - one keyword for each option
     source: Location,
     destination: Location,
     *,
@@ -285,14 +285,14 @@ def _open(
 
 
 class _Workers(NamedTuple):
-    """What runs the tasks, and what is told how far it is."""
+    """The scheduler of the tasks, and the receiver of progress reports."""
 
     scheduler: Scheduler
     n_workers: int | None
     progress: Progress | None
 
 
-def _run(  # noqa: PLR0913 - all that is needed to write
+def _run(  # noqa: PLR0913 - all inputs of the writing
     copies: Sequence[ArrayCopy],
     found: SourceTree,
     target: Destination,
@@ -316,7 +316,7 @@ def _run(  # noqa: PLR0913 - all that is needed to write
         target.commit()
         finish(target.store, target.path)
     except Exception as err:
-        err.add_note(f"{target} stays incomplete; resume=True (--resume) goes on")
+        err.add_note(f"{target} stays incomplete; resume=True (--resume) continues the run")
         raise
     return counts
 
@@ -337,7 +337,7 @@ def _compare(
 
 
 def _described_job(found: SourceTree, target: Destination, layout: Layout) -> dict[str, JSON]:
-    """Describe what is converted to what, for a run that goes on with an interrupted one."""
+    """Describe the conversion, for a run that continues an interrupted one."""
     compression = layout.compression
     return {
         "convert": found.name,
@@ -382,11 +382,11 @@ def plan_copies(
     found : SourceTree
         The arrays and groups.
     target : Destination
-        Where they go; nothing is written to it.
+        The destination; nothing is written to it.
     layout : Layout
-        Chunks, shards and compression that are wanted.
+        Requested chunks, shards and compression.
     max_bytes : int
-        How many bytes of elements a task may hold.
+    Largest number of bytes of elements in a task.
     """
     if isinstance(target, N5Destination) and found.container is not None:
         target.keep_groups(found.container, found.path, list(found.groups))

@@ -1,11 +1,11 @@
 """Copy arrays: choose the way of each array, split it into tasks, and run a task.
 
-There are four ways, the fastest that fits is taken:
+There are four ways; the fastest possible one is chosen:
 
-- ``"blocks"``: N5 to N5 with the same blocks: each file as it is, or compressed anew;
-- ``"chunks"``: chunks and codecs are the same: payloads as they are;
-- ``"shards"``: so are they inside the shards to write: payloads are joined;
-- ``"values"``: boxes of whole units are decoded and encoded.
+- ``"blocks"``: N5 to N5 with the same blocks: copies each file unchanged, or compresses it again;
+- ``"chunks"``: chunks and codecs are the same: copies payloads unchanged;
+- ``"shards"``: the same inside the shards to write: joins payloads;
+- ``"values"``: decodes and encodes boxes of whole units.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ __all__ = ["ArrayCopy", "Copied", "Way", "encode_unit", "is_encodable"]
 type Way = Literal["blocks", "chunks", "shards", "values"]
 
 _BATCH = 64  # blocks or chunks of one task
-_FEW = 64  # units that are tried one by one instead of being listed
+_FEW = 64  # units to try one by one instead of listing them
 _AT_ONCE = 64  # requests to a server
 
 
 class Copied(NamedTuple):
-    """What a task has done.
+    """The result of a task.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Copied(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ArrayCopy:
-    """An array and where it goes; can be pickled for other processes.
+    """An array and its destination; can be pickled for other processes.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ class ArrayCopy:
     source, target : ArraySource, ArrayTarget
         The array, and the one to write.
     way : {"blocks", "chunks", "shards", "values"}
-        How.
+        The way to copy.
     max_bytes : int
-        How many bytes of elements a task may hold.
+    Largest number of bytes of elements in a task.
     """
 
     number: int
@@ -145,7 +145,7 @@ class ArrayCopy:
                 yield position
 
     def _positions(self, done: set[str]) -> Iterator[tuple[int, ...]]:
-        """Yield the positions of the units that may be there and are not done."""
+        """Yield the positions of the units that may exist and are not done."""
         chunks = None if self.n_units <= _FEW else self.source.stored_positions()
         if chunks is None:
             found: Any = product(*map(range, self.grid))
@@ -167,7 +167,7 @@ class ArrayCopy:
     def _boxes_with(
         self, positions: Sequence[tuple[int, ...]], step: Sequence[int]
     ) -> Iterator[Box]:
-        """Yield the boxes of which a chunk is stored; all others hold the fill value only."""
+        """Yield the boxes with a stored chunk; all others hold the fill value only."""
         shape, chunks = self.source.shape, self.source.chunks
         found: set[tuple[int, ...]] = set()
         for position in positions:
@@ -211,7 +211,7 @@ class _Task:
         return Copied(copy.number, n_units, n_bytes, len(self.positions) * unit)
 
     def _copy_values(self, box: Box) -> Copied:
-        """Decode and encode a box; only those units of it that are not there."""
+        """Decode and encode a box; only its missing units."""
         copy, unit = self.copy, self.copy.target.unit
         values = np.asarray(copy.source.values[box])
         n_bytes = 0
@@ -278,14 +278,14 @@ def _copy_shard(copy: ArrayCopy, position: tuple[int, ...]) -> tuple[int, int]:
     n_chunks = [-(-n // c) for n, c in zip(shape, chunks, strict=True)]
     first = [p * n for p, n in zip(position, per_unit, strict=True)]
     inner = [tuple(map(add, first, each)) for each in product(*map(range, per_unit))]
-    inside = [p for p in inner if all(map(lt, p, n_chunks))]  # shards go on behind the array
+    inside = [p for p in inner if all(map(lt, p, n_chunks))]  # shards may extend beyond the array
     values = dict(zip(inside, _chunks(copy, inside), strict=True))
     shard = join_shard([values.get(p) for p in inner])
     return (0, 0) if shard is None else (1, copy.target.put([(position, shard)]))
 
 
 def _chunks(copy: ArrayCopy, positions: Sequence[tuple[int, ...]]) -> list[BufferLike | None]:
-    """Read encoded chunks, many at a time from a server; those of truncated blocks are made."""
+    """Read encoded chunks, many at a time from a server; make those of truncated blocks."""
     encoded, blocks = copy.source.encoded, copy.source.blocks
     assert encoded is not None  # noqa: S101 - of this way
     encoder = Encoder.of(encoded)
@@ -298,7 +298,7 @@ def _chunks(copy: ArrayCopy, positions: Sequence[tuple[int, ...]]) -> list[Buffe
 def _chunks_of_blocks(
     blocks: N5Blocks, encoder: Encoder, positions: Sequence[tuple[int, ...]]
 ) -> list[BufferLike | None]:
-    """Take chunks out of blocks; encode those that are not a part of their block."""
+    """Extract chunks from blocks; encode chunks that are not a part of their block."""
     view, chunks = blocks.view, blocks.store.container.chunks
     in_grid = list(map(view.grid_position, positions))
     keys = [join(blocks.path, block_path(position)) for position in in_grid]
@@ -329,7 +329,7 @@ async def _get_each(store: Store, keys: Sequence[str]) -> list[BufferLike | None
 
 
 def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, int]:
-    """Copy stored blocks, compressed anew where the compression differs."""
+    """Copy stored blocks; compress them again if the compression differs."""
     blocks, target = copy.source.blocks, copy.target
     assert blocks is not None  # noqa: S101 - of this way
     assert isinstance(target, N5Target)  # noqa: S101 - of this way

@@ -1,4 +1,4 @@
-"""The base of stores that derive their keys from something else, on request."""
+"""The base of stores that derive their keys from other data, on request."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ class DerivedStore(Store):
         raise self._refusal()
 
     def _refusal(self) -> N5UnsupportedError:
-        message = f"{type(self).__name__}: expected to be read only"
+        message = f"{type(self).__name__}: expected only reading, got a write to a read-only store"
         return N5UnsupportedError(message, kind="read-only")

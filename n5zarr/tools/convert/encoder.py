@@ -1,6 +1,6 @@
 """Encode chunks of ordinary Zarr arrays with the codecs of N5's compressions, which are faster.
 
-A payload of N5 is a chunk of Zarr. What else Zarr has is left to zarr.
+A payload of N5 is a chunk of Zarr. zarr itself encodes all other arrays.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Encoder:
 
     @classmethod
     def of(cls, array: AnyArray) -> Self | None:
-        """Make the encoder of an array; None where its chunks are not made in this way."""
+        """Make the encoder of an array; None if zarr must encode its chunks."""
         if array.dtype.kind not in "buifc" or array.filters or not array.shape:
             return None
         dtype, compression = array.dtype, _compression(array)
@@ -74,12 +74,12 @@ class Encoder:
         return cls(dtype, compression, array.chunks, array.shards, fill)
 
     def units(self, box: Box, values: np.ndarray) -> Iterator[tuple[tuple[int, ...], BufferLike]]:
-        """Encode a box of whole chunks or shards; leave out those of fill values only.
+        """Encode a box of whole chunks or shards; omit those with fill values only.
 
         Parameters
         ----------
         box : tuple of slice
-            Where the values are in the array; begins at a chunk or shard.
+            The place of the values in the array; begins at a chunk or shard.
         values : numpy.ndarray
             The elements.
 
@@ -102,7 +102,7 @@ class Encoder:
         return join_shard([encoded.get(position) for position in np.ndindex(grid)])
 
     def chunk(self, values: np.ndarray) -> BufferLike | None:
-        """Encode a chunk, padded where the array ends inside of it."""
+        """Encode a chunk, padded if the array ends inside it."""
         chunk = values
         if values.shape != self.chunks or values.dtype != self.dtype:
             chunk = np.full(self.chunks, self.fill_value, self.dtype)
@@ -132,7 +132,7 @@ def _split(values: np.ndarray, step: Sequence[int]) -> Iterator[tuple[tuple[int,
 
 
 def _compression(array: AnyArray) -> Compression | None:
-    """Return the compression of N5 that makes the same chunks; None where there is none."""
+    """Return the compression of N5 that makes the same chunks; None if it is missing."""
     if not array.compressors:
         return Raw()
     if len(array.compressors) > 1:
@@ -145,7 +145,7 @@ def _compression(array: AnyArray) -> Compression | None:
     made: Any = (
         numcodecs_compressor(found) if is_v2 else zarr_compressors(found)[0]["configuration"]
     )
-    # what N5 has no member for must be off, such as zstd's checksum
+    # parameters that N5 lacks, such as zstd's checksum, must be off
     members = ((key, value) for key, value in given.items() if key != "typesize")
     same = all(made[key] == value if key in made else not value for key, value in members)
     return found if same else None

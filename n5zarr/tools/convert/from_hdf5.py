@@ -39,7 +39,7 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
     Raises
     ------
     FileNotFoundError
-        There is no such node.
+        The node does not exist.
     N5MissingDependencyError
         h5py is not installed.
     """
@@ -67,7 +67,7 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
 
 
 def _nodes(top: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - h5py has no types
-    """Yield all groups and datasets by path, also behind links; what links to nothing is told."""
+    """Yield all groups and datasets by path, also behind links; warn of broken links."""
     h5py = _h5py()
     pending: list[tuple[str, Any, tuple[Any, ...]]] = [("", top, ())]
     while pending:
@@ -77,12 +77,12 @@ def _nodes(top: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - h5py has no
         for name in group:
             node, below = group.get(name), join(path, name)
             if node is None:
-                _warn(f"{group.file.filename}: {below}: left out, as it is a link to nothing")
+                _warn(f"{group.file.filename}: {below}: omitted, as it is a link to nothing")
             elif not isinstance(node, h5py.Group):
                 if isinstance(node, h5py.Dataset):
                     yield below, node
             elif node in inside:
-                _warn(f"{group.file.filename}: {below}: left out, as it is a link to a group above")
+                _warn(f"{group.file.filename}: {below}: omitted, as it is a link to a group above")
             else:
                 pending.append((below, node, inside))
 
@@ -101,7 +101,7 @@ def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
 
 @dataclass(frozen=True)
 class _Values:
-    """The elements of a dataset; the file is open only while it is read, so that it can change."""
+    """The elements of a dataset; opens the file only to read, so that it can change meanwhile."""
 
     file: str
     path: str
@@ -160,7 +160,7 @@ def _attributes(node: Any) -> dict[str, JSON]:  # noqa: ANN401 - h5py has no typ
 
 
 def _is_json(value: object) -> bool:
-    """Whether an attribute can be said in JSON: references and complex numbers cannot."""
+    """Whether JSON can express an attribute: not references and complex numbers."""
     if isinstance(value, list | tuple):
         return all(map(_is_json, value))
     return isinstance(value, str | bytes | int | float)

@@ -83,7 +83,7 @@ def n5_tree(
 def coords_tree(
     location: Location, *, storage_options: Mapping[str, object] | None = None
 ) -> SourceTree:
-    """Find all arrays and groups, with coordinates as arrays beside them, as xarray wants them.
+    """Find all arrays and groups, with coordinates as arrays beside them, for xarray.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def coords_tree(
 
 def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
     """Add the stored blocks to an array that is a dataset."""
-    assert source.encoded is not None  # noqa: S101 - it is shown without shards
+    assert source.encoded is not None  # noqa: S101 - it is presented without shards
     found = store.ask(store.dataset_of(source.encoded.path, 3))
     if found is None:
         return source
@@ -114,7 +114,7 @@ def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
 
 
 def _shown(opened: N5Store) -> N5Store:
-    """Return the container with chunks that any reader of Zarr decodes."""
+    """Return the container with chunks that every reader of Zarr decodes."""
     return N5Store(opened.storage.store, codecs="portable", zarr_format=3, read_only=True)
 
 

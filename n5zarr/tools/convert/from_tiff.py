@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["tiff_tree"]
 
-# tifffile's letters of axes that are none of an image's; several files make a stack
+# tifffile's letters for sequences (I), other axes (Q) and samples (S)
 _AXES = {"I": "z", "Q": "z", "S": "c"}
 
 
@@ -53,9 +53,9 @@ def tiff_tree(file: str) -> SourceTree:
     Raises
     ------
     FileNotFoundError
-        There is none.
+        The file does not exist.
     N5FormatError
-        It is no TIFF file that tifffile reads (``kind="foreign"``).
+        tifffile cannot read the file (``kind="foreign"``).
     N5MissingDependencyError
         tifffile is not installed.
     """
@@ -105,7 +105,7 @@ def _opened_tiff(file: str) -> Any:  # noqa: ANN401 - the extra may be missing
 class _Values:
     """The elements of an image; each process opens the file for itself.
 
-    ``opening`` tells the times apart at which a file is opened: it may change between them.
+    ``opening`` distinguishes openings of the same file, which may change between them.
     """
 
     file: str
@@ -134,7 +134,7 @@ def _array(values: _Values) -> AnyArray:
 
 
 def _level(values: _Values, levels: Any, scales: Mapping[str, _Scale]) -> ArraySource:  # noqa: ANN401 - tifffile's
-    """Make the source of a level; a pixel is taken to cover those of full resolution."""
+    """Make the source of a level; assume that a pixel covers pixels of full resolution."""
     full, level = levels[0], levels[values.level]
     factors = dict(zip(full.axes, map(truediv, full.shape, level.shape), strict=True))
     shrunk = {
@@ -169,7 +169,7 @@ def _name(given: str, number: int) -> str:
 
 
 def _scales(tiff: Any, number: int) -> dict[str, _Scale]:  # noqa: ANN401 - no types
-    """Return unit and size of a pixel along the axes for which the file says it."""
+    """Return unit and size of a pixel along the axes for which the file has them."""
     if tiff.ome_metadata:
         return _of_ome(_tifffile().xml2dict(tiff.ome_metadata), number)
     if tiff.imagej_metadata:
@@ -178,7 +178,7 @@ def _scales(tiff: Any, number: int) -> dict[str, _Scale]:  # noqa: ANN401 - no t
 
 
 def _of_ome(document: Any, number: int) -> dict[str, _Scale]:  # noqa: ANN401 - XML
-    """Read ``PhysicalSizeX`` and its siblings; micrometres where no unit is said, as OME has it."""
+    """Read ``PhysicalSizeX`` and its siblings; the default unit is OME's, micrometres."""
     images = document.get("OME", {}).get("Image", [])
     images = images if isinstance(images, list) else [images]
     if number >= len(images):

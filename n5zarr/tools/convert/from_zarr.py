@@ -37,9 +37,9 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
     Raises
     ------
     FileNotFoundError
-        There is nothing of Zarr.
+        The place has no Zarr node.
     N5UnsupportedError
-        It is a group without consolidated metadata, and the server gives no list.
+        The group has no consolidated metadata, and the server does not list.
     """
     node = zarr.open(place, mode="r")
     name = join(str(storage), place.path)
@@ -52,12 +52,12 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
         else:
             groups[below] = member.attrs.asdict()
     if not arrays:
-        ask_storage(storage, list_each([place.path]))  # raises where the server gives no list
+        ask_storage(storage, list_each([place.path]))  # raises if the server does not list
     return SourceTree(name, arrays, groups, storage=storage)
 
 
 def _members(group: zarr.Group) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:
-    """Find all nodes below a group; other files, as collections of OME-Zarr have them, are none."""
+    """Return all nodes below a group; ignore other files, which OME-Zarr collections have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Object at .* is not recognized", UserWarning)
         return group.members(max_depth=None)

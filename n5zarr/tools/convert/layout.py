@@ -23,8 +23,8 @@ class Layout:
     Parameters
     ----------
     chunks, shards : tuple of int, optional
-        Extents in elements, C order. One number is for all axes; shards are at least so large.
-        Several are for the arrays with as many axes; others keep their chunks.
+        Extents in elements, C order. One number applies to all axes; shards have at least this
+        size. Several numbers apply to arrays with as many axes; others keep their chunks.
     compression : Compression, optional
         The compression.
     """

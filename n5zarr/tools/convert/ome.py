@@ -1,8 +1,8 @@
 """Make the attributes of OME-Zarr 0.5 from the axes of the levels of an image.
 
 Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "bioformats2raw.layout".
-Documents only, all in C order, as OME-Zarr has them; index 0 is the centre of the first element in
-OME-Zarr as in the conventions of N5.
+Documents only, all in OME-Zarr's C order; index 0 is the centre of the first element, in OME-Zarr
+and in the conventions of N5.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Multiscale:
     names : tuple of str
         Names of the axes, which are ``dimension_names`` of the arrays, too.
     order : tuple of int
-        Which axis of the source, in C order, each axis is.
+        Number of the source's axis, in C order, for each axis.
     types : tuple of str
         ``"time"``, ``"channel"``, ``"space"``, or ``""`` for each axis.
     document : dict
@@ -67,7 +67,7 @@ class Multiscale:
         return self.order != tuple(range(len(self.order)))
 
     def channel_of(self, shape: Sequence[int]) -> int:
-        """Return how many channels an array has, whose shape is in the order of the source."""
+        """Return the number of channels of an array, from its shape in the order of the source."""
         sizes = [
             shape[i]
             for i, kind in zip(self.order, self.types, strict=True)
@@ -129,7 +129,7 @@ def make_multiscale(name: str, levels: Mapping[str, Sequence[Axis]]) -> Multisca
 
 
 def _type_of(axis: Axis) -> str:
-    """Return the type of an axis: as given, or as its unit says."""
+    """Return the type of an axis: as given, or from its unit."""
     if axis.type in ("space", "time", "channel"):
         return axis.type
     if axis.labels is not None:
@@ -147,7 +147,7 @@ def _check(axes: Sequence[Axis], kinds: Sequence[str]) -> None:
     each = [f"{n} ({kind or 'other'})" for n, kind in zip(names, kinds, strict=True)]
     message = (
         "OME-Zarr: expected two or three axes of space, at most one of time and one other, each "
-        f"with a name of its own, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes"
+        f"with a distinct name, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes"
     )
     raise N5UnrepresentableError(message, kind="option")
 
@@ -203,7 +203,7 @@ def image_attributes(
     multiscale : Multiscale
         The levels.
     omero : mapping, optional
-        How the channels are shown.
+        The display settings of the channels.
     label : mapping, optional
         ``image-label``, if the elements are labels.
     """
@@ -218,7 +218,7 @@ def _without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def label_source(label: str, image: str | None) -> dict[str, JSON]:
-    """Make ``image-label`` of a label image, which says of which image the labels are.
+    """Make ``image-label`` of a label image, which names the image of the labels.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Plan how a project of BigDataViewer or BigStitcher becomes OME-Zarr: an image for each setup.
+"""Plan the conversion of BigDataViewer or BigStitcher to OME-Zarr: an image for each setup.
 
 The images are named after the setups. Time points of a setup are stacked to an axis ``t``, which
-viewers open as a series, if they have the same size, type and place. If the registration moves, or
-sizes differ, each time point is an image of its own, ``NAME/timepoint0`` and so on, as OME-Zarr has
-one place for all time points. A registration that turns or shears, which OME-Zarr 0.5 cannot
+viewers open as a series, if they have the same size, type and position. If registrations or sizes
+differ, each time point becomes an image, ``NAME/timepoint0`` and so on, as OME-Zarr has one
+position for all time points. A registration that turns or shears, which OME-Zarr 0.5 cannot
 express, is kept as the attribute ``registration``, the three rows of the matrix that maps the
 positions ``[x, y, z, 1]`` to the world.
 """
@@ -87,11 +87,11 @@ def plan_bdv(
     group : str, optional
         The group of the setups.
     only : collection of str, optional
-        Paths of the datasets to take, relative to ``group``; all by default.
+        Paths of the datasets to convert, relative to ``group``; all by default.
     description : Description, optional
         The XML; by default it is looked for in the group of the setups and beside the container.
     settings : mapping, optional
-        How setups are shown, by number.
+        Display settings of the setups, by number.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def plan_bdv(
 def _wanted(
     views: Mapping[int, Levels], group: str, only: Collection[str] | None
 ) -> dict[int, Levels]:
-    """Return the views whose datasets are to be taken."""
+    """Return the views whose datasets are to be converted."""
     wanted: dict[int, Levels] = {}
     for setup, levels in views.items():
         for level, by_time in levels.items():
@@ -148,7 +148,7 @@ def _name_of(description: Description | None, setup: int) -> str:
 
 
 def _names(names: Mapping[int, str]) -> dict[int, str]:
-    """Return names of groups, each different, in letters that all file systems and URLs take.
+    """Return distinct names of groups, in characters that all file systems and URLs support.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _names(names: Mapping[int, str]) -> dict[int, str]:
 def _images(
     setup: int, path: str, levels: Levels, description: Description | None
 ) -> Iterator[_Image]:
-    """Yield the images that become of a setup."""
+    """Yield the images of a setup."""
     name = _name_of(description, setup)
     own = sorted({t for by_time in levels.values() for t in by_time})
     known = None if description is None else description.timepoints

@@ -29,12 +29,12 @@ CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How a source shows an image.
+    """The display settings of an image in the source.
 
     Parameters
     ----------
     limits : tuple of float, optional
-        Values that are shown darkest and brightest.
+        Values of the darkest and the brightest shade.
     color : str, optional
         Six hexadecimal digits, red first.
     """
@@ -44,7 +44,7 @@ class Shown:
 
 
 def find_shown(attributes: Iterable[Mapping[str, JSON]]) -> Shown:
-    """Find how an image is shown: in the attributes of its finest level, then of the groups above.
+    """Find display settings of an image: in its finest level, then in the groups above.
 
     Examples
     --------
@@ -91,13 +91,13 @@ def omero(
 ) -> dict[str, JSON] | None:
     """Make ``omero``: colour, name and window of each channel.
 
-    Without any limits, viewers choose their own by looking at the image, which they do not if there
-    are some; so there is no ``omero`` unless something is known. Bytes are shown from 0 to 255.
+    Without limits, viewers choose their own from the image, but not with some limits; so ``omero``
+    is omitted unless settings are known. The range of bytes is 0 to 255.
 
     Parameters
     ----------
     shown : Shown
-        What the source says.
+        The settings in the source.
     dtype : numpy.dtype
         Data type of the image; its range is the window where no limits are known.
     n_channels : int
@@ -130,7 +130,7 @@ def omero(
 
 
 def _complete(own: JSON, n_channels: int) -> dict[str, JSON] | None:
-    """Return ``omero`` if it has what OME-Zarr asks for: colour and window of each channel."""
+    """Return ``omero`` if it has OME-Zarr's required members: colour and window of each channel."""
     channels = mapping(own).get("channels")
     if not isinstance(channels, list) or len(channels) != n_channels:
         return None
@@ -157,9 +157,9 @@ def is_label(
 ) -> bool:
     """Whether the elements of an image are labels.
 
-    They are if they are integers, and the user says so, or the path has a group ``labels``, or the
-    attributes of the dataset, of its group or of the one above are those of Paintera's labels, of
-    CellMap's annotations, or of OME-Zarr's labels.
+    They are labels if they are integers, and a pattern matches, or the path has a group ``labels``,
+    or the dataset, its group or the group above has attributes of Paintera's labels, CellMap's
+    annotations, or OME-Zarr's labels.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def is_label(
     attributes : sequence of mapping
         Of the finest level, and of the groups above it, the nearest first.
     patterns : sequence of str, optional
-        Patterns such as ``"seg/*"``, one of which the path of labels matches.
+        Patterns of paths of labels, such as ``"seg/*"``.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Plan what a conversion to OME-Zarr writes: which array becomes which level of which image.
+"""Plan a conversion to OME-Zarr: the image and level of each array.
 
 Paths of arrays and groups stay, except that
 
 - a dataset that is no level of a pyramid becomes a group of its name with the one level ``s0``;
-- an image that is itself called ``labels``, below another image, goes one group deeper, since there
-  OME-Zarr wants the list of label images.
+- an image with the name ``labels``, below another image, goes one group deeper, since OME-Zarr has
+  the list of label images there.
 
 The root of several images, or of one further down, says that it is a collection
 (``bioformats2raw.layout``), and the group ``OME`` lists them. Label images are listed by the group
@@ -54,7 +54,7 @@ _OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Image:
-    """An image as it is found: its levels, the finest first, and the attributes above them."""
+    """An image of the source: its levels, the finest first, and the attributes above them."""
 
     path: str
     levels: Sequence[Placed]
@@ -70,7 +70,7 @@ class _Image:
 
 @dataclass(slots=True)
 class _Found:
-    """What a walk through a source has found; paths are relative to where it began."""
+    """The results of a walk through a source; paths are relative to its start."""
 
     images: list[_Image] = field(default_factory=list)
     others: dict[str, Placed] = field(default_factory=dict)
@@ -195,23 +195,23 @@ def _add_image(
     group: Mapping[str, JSON],
     above: Sequence[Mapping[str, JSON]],
 ) -> None:
-    """Add an image, or its arrays as they are if OME-Zarr has no such images.
+    """Add an image, or its arrays unchanged if OME-Zarr has no such images.
 
-    Its path is relative to where the walk began, and has a full path in the container.
+    Its path is relative to the start of the walk.
     """
     first = next(iter(levels.values()))
     try:
         described = {name: _axes(placed) for name, placed in levels.items()}
         multiscale = make_multiscale(full.rpartition("/")[2] or "image", described)
     except N5UnrepresentableError as err:
-        found.notes.append(f"/{first.path}: kept as an array, as it is no image: {err}")
+        found.notes.append(f"/{first.path}: kept as an array, not an image: {err}")
         is_alone = len(levels) == 1 and first.path.endswith(path)
         found.others |= {path if is_alone else join(path, n): p for n, p in levels.items()}
         return
     for placed in levels.values():
         found.notes += [f"/{placed.path}: {problem}" for problem in placed.problems]
     if any(placed.coordinates for placed in levels.values()):
-        found.notes.append(f"/{first.path}: OME-Zarr does not say what its coordinates say")
+        found.notes.append(f"/{first.path}: OME-Zarr cannot express its coordinates")
     found.images.append(
         _Image(path=path, levels=[*levels.values()], names=[*levels], group=group, above=above,
                multiscale=multiscale)
@@ -223,7 +223,7 @@ def _axes(placed: Placed) -> tuple[Axis, ...]:
     view, order = placed.view, placed.view.axis_order
     if placed.geometry is None and not any(view.dimension_names or ()):
         return present(axes_of(view.ndim), order)
-    # the types that names tell
+    # types from the names
     known = axes_of(view.ndim, names=from_presented(placed.dims, order))
     given = known if placed.geometry is None else placed.geometry.axes
     axes = zip(present(given, order), present(known, order), placed.dims, strict=True)
@@ -231,14 +231,14 @@ def _axes(placed: Placed) -> tuple[Axis, ...]:
 
 
 class _Planner:
-    """Where each image goes, and what its group says.
+    """Chooses the path of each image, and the attributes of its group.
 
     Parameters
     ----------
     found : _Found
         What the source has.
     top : str
-        Path of what is converted.
+        Path of the node to convert.
     patterns : sequence of str
         Patterns of paths of labels.
     """
@@ -285,19 +285,19 @@ class _Planner:
         )
 
     def _of_no_image(self, path: str, own: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        """Leave out what calls a group an image whose datasets do not fit: readers believe it."""
+        """Remove the attributes that declare a group without levels to be an image."""
         is_image = "multiscales" in mapping(own.get("ome"))
         left_out = {"multiscales", "ome"} if is_image else {"multiscales"}
         if left_out.isdisjoint(own):
             return own
         where = join(self._top, path)
         self._found.notes.append(
-            f"/{where}: its multiscales are left out, as its datasets are no levels of one image"
+            f"/{where}: multiscales omitted, as the datasets are not levels of one image"
         )
         return {key: value for key, value in own.items() if key not in left_out}
 
     def _place(self, path: str) -> str:
-        """Return where an image goes: `labels` below an image holds label images, and is none."""
+        """Return the path of an image; `labels` below an image is reserved for label images."""
         group, _, name = path.rpartition("/")
         is_taken = name == "labels" and path and group in self._images
         return join(path, "labels") if is_taken else path
@@ -362,7 +362,7 @@ class _Planner:
             )
 
     def _note_few_levels(self) -> None:
-        """OME-Zarr wants label images to have all levels of the image that they are in."""
+        """Note label images without all levels of their image, which OME-Zarr requires."""
         n_levels = {image.path: len(image.levels) for image in self._found.images}
         for path in sorted(self._labels):
             names = path.split("/")
@@ -371,7 +371,7 @@ class _Planner:
             if n_levels[path] < wanted:
                 self._found.notes.append(
                     f"/{path}: OME-Zarr expects labels to have the {wanted} levels of their image, "
-                    f"got {n_levels[path]}; n5zarr pyramid makes them"
+                    f"got {n_levels[path]}; n5zarr pyramid creates them"
                 )
 
     def _lists_of_labels(

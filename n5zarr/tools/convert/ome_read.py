@@ -1,4 +1,4 @@
-"""Plan how OME-Zarr becomes N5: levels named ``s0``, ``s1``, ..., with attributes of N5.
+"""Plan the conversion of OME-Zarr to N5: levels ``s0``, ``s1``, ..., with attributes of N5.
 
 OME-Zarr 0.1 to 0.5, and 0.6 where its transforms are scales and translations, as Zarr v2 or v3.
 Each image gets the attributes that :func:`n5zarr.to_n5` writes, so that programs which read N5 find
@@ -32,7 +32,7 @@ _FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name 
 
 
 class SourceArray(Protocol):
-    """What is asked of an array: as of ``zarr.Array``, in C order."""
+    """The required members of an array, like those of ``zarr.Array``, in C order."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ def plan_from_ome(
 ) -> Plan | None:
     """Plan the conversion of OME-Zarr to N5; None if no group is an image.
 
-    Levels that are not among the arrays are left out.
+    Levels that are not among the arrays are omitted.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def _check_distinct(arrays: Sequence[ArrayPlan]) -> None:
         (source,) = array.sources
         if taken.setdefault(array.destination, source) != source:
             message = (
-                f"{source}: expected a name that no level needs, got {array.destination}, as which "
-                f"{taken[array.destination]} is written; rename it first"
+                f"{source}: expected a name that no level needs, got {array.destination}, the path "
+                f"of {taken[array.destination]} in N5; rename it first"
             )
             raise N5UnrepresentableError(message, kind="option")
 
@@ -132,7 +132,7 @@ class _Level(NamedTuple):
 def _levels(
     group: str, image: Mapping[str, JSON], arrays: Mapping[str, SourceArray]
 ) -> dict[int, _Level]:
-    """Read the axes of those levels of an image that there are, by number."""
+    """Read the axes of the existing levels of an image, by number."""
     entries = image.get("datasets")
     relative = [mapping(e).get("path") for e in (entries if isinstance(entries, list) else ())]
     paths = {i: str(path) for i, path in enumerate(relative) if join(group, str(path)) in arrays}
@@ -161,7 +161,7 @@ def _levels(
 
 
 def _as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
-    """Return an image with axes and transforms where 0.5 has them.
+    """Return an image with axes and transforms in the places of 0.5.
 
     0.1 and 0.2 have no axes; 0.6 has them in coordinate systems, and sequences of transforms.
     """
@@ -226,6 +226,6 @@ def _plan_image(
             dimension_names=to_c([axis.name for axis in axes]),
             attributes={**array.attributes, **written.on_dataset(array.attributes)},
         )
-    if is_alone:  # else others in the group would inherit what is for Neuroglancer
+    if is_alone:  # else other nodes of the group would inherit Neuroglancer's attributes
         described = describe_levels(described, {i: level.axes for i, level in levels.items()})
     return plans, described

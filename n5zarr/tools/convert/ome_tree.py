@@ -1,6 +1,6 @@
 """Sources as OME-Zarr, or from OME-Zarr: the same arrays under other paths, with other attributes.
 
-Time points that become one array, and axes in another order, are shown as arrays here.
+Presents time points that become one array, and axes in another order, as arrays.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ __all__ = ["as_ome", "as_wanted", "from_ome"]
 def as_wanted(
     tree: SourceTree, target: Destination, *, ome: bool, labels: Sequence[str] = ()
 ) -> SourceTree:
-    """Show a source as the destination wants it: as OME-Zarr, from OME-Zarr, or as it is.
+    """Present a source for the destination: as OME-Zarr, from OME-Zarr, or unchanged.
 
     Parameters
     ----------
     tree : SourceTree
         The source.
     target : Destination
-        The destination: in N5, images of OME-Zarr are described as N5 has it.
+        The destination: in N5, images of OME-Zarr get N5's attributes.
     ome : bool
         Whether OME-Zarr is written.
     labels : sequence of str, optional
@@ -68,12 +68,12 @@ def as_wanted(
 
 
 def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
-    """Show an N5 source as OME-Zarr 0.5.
+    """Present an N5 source as OME-Zarr 0.5.
 
     Parameters
     ----------
     tree : SourceTree
-        The source; what it leaves out is left out.
+        The source; nodes that it omits are omitted.
     labels : sequence of str, optional
         Patterns of paths of images whose elements are labels.
 
@@ -109,7 +109,7 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
 
 
 def _once(notes: Sequence[str]) -> Iterator[str]:
-    """Say what is true of several datasets once."""
+    """Join equal notes about several datasets into one."""
     where: dict[str, list[str]] = {}
     for note in notes:
         path, _, what = note.partition(": ")
@@ -120,7 +120,7 @@ def _once(notes: Sequence[str]) -> Iterator[str]:
 
 
 def from_ome(tree: SourceTree) -> SourceTree:
-    """Show OME-Zarr as N5 has it; a source without images is returned as it is.
+    """Present OME-Zarr with N5's attributes; return a source without images unchanged.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def _applied(tree: SourceTree, plan: Plan) -> SourceTree:
 
 
 def _described(tree: SourceTree) -> SourceTree:
-    """Add the description of a collection of images, where OME can express it."""
+    """Add the description of a collection of images, if OME can express it."""
     series = mapping(tree.groups.get("OME", {}).get("ome")).get("series")
     images = []
     for path in map(str, series if isinstance(series, list) else ()):

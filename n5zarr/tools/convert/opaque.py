@@ -23,7 +23,7 @@ _BATCH = 64
 
 
 def opaque_paths(found: SourceTree, target: Destination) -> list[str]:
-    """List the nodes that can be copied without being read."""
+    """List the nodes that can be copied without decoding."""
     if found.container is None or not isinstance(target, N5Destination):
         return []
     return [path for path, err in found.refused.items() if _is_opaque(err)]
@@ -34,7 +34,7 @@ def _is_opaque(err: Exception) -> bool:
 
 
 def copy_opaque(found: SourceTree, target: Destination, done: set[str]) -> None:
-    """Copy them, file by file; their documents are written with the others."""
+    """Copy these nodes, file by file; their documents are written with the others."""
     for path in opaque_paths(found, target):
         assert found.container is not None  # noqa: S101 - of such sources
         assert isinstance(target, N5Destination)  # noqa: S101 - of such destinations

@@ -1,4 +1,4 @@
-"""Open the source and the destination that users name."""
+"""Open the source and the destination of a user."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ type Format = Literal["zarr", "zarr2", "n5"]
 def open_source(
     location: Location, zarr_format: ZarrFormat, storage_options: Mapping[str, object] | None
 ) -> SourceTree:
-    """Open a source; N5 unless it is something else.
+    """Open a source; N5 by default.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing.
+        The source does not exist.
     """
     xml = xml_file(location, storage_options)
     if xml is not None:
@@ -74,7 +74,7 @@ def open_source(
 
 
 def _file_in(location: Location) -> tuple[str, str]:
-    """Split a local path at the file in it, and return the file and what comes behind it."""
+    """Split a local path at the file in it, and return the file and the rest."""
     if not isinstance(location, str | os.PathLike) or is_url(location):
         return "", ""
     path = Path(local_path(os.fspath(location))).expanduser().absolute()
@@ -94,7 +94,7 @@ def _is_tiff(file: str) -> bool:
 def _zarr_node(
     location: Location, storage_options: Mapping[str, object] | None
 ) -> tuple[StorePath, Storage] | None:
-    """Return the place of a node of Zarr, and the keys behind it; None if a location is none."""
+    """Return the place of a Zarr node, and its storage; None for other locations."""
     place = place_of(location, storage_options)
     if isinstance(place.location, N5Store):
         return None
@@ -111,7 +111,7 @@ def _zarr_node(
 
 
 def _has_document(path: str) -> Steps[bool]:
-    """Whether a node of Zarr is there, and none of N5."""
+    """Whether a place has a Zarr node, and no N5 node."""
     names = ["attributes.json", *sorted(ZARR_DOCUMENTS)]
     n5, *zarr = yield [Get(join(path, name)) for name in names]
     return n5 is None and any(document is not None for document in zarr)
@@ -125,9 +125,9 @@ def open_destination(
     Raises
     ------
     N5UnrepresentableError
-        The format is not said (``kind="option"``).
+        The format is unknown (``kind="option"``).
     N5UnsupportedError
-        It cannot be written (``kind="read-only"``).
+        It is read-only (``kind="read-only"``).
     """
     check_option("to", to, (None, *get_args(Format.__value__)))
     found = _open_destination(location, to, storage_options)
@@ -175,7 +175,7 @@ def _names(place: str) -> list[str]:
 
 
 def _format(root: object, path: str) -> Format:
-    """Return the format that the suffix of a root tells."""
+    """Return the format from the suffix of a root."""
     text = str(root).rstrip("/")
     got = ""
     for suffix, other, form in ((".n5", ".zarr", "n5"), (".zarr", ".n5", "zarr")):
@@ -184,7 +184,7 @@ def _format(root: object, path: str) -> Format:
                 return form  # type: ignore[return-value] # one of the literals
             got = f", got {path} in it"
     message = (
-        f"{text}: expected a destination that ends in .n5 or .zarr, or the format of it{got}; "
-        "to='n5', 'zarr' or 'zarr2' (--to) says it"
+        f"{text}: expected a destination that ends in .n5 or .zarr{got}; or choose the format "
+        "with to='n5', 'zarr' or 'zarr2' (--to)"
     )
     raise N5UnrepresentableError(message, kind="option")

@@ -1,7 +1,7 @@
 """Plans of conversions, as values: the source of each array, and the attributes of each group.
 
 :mod:`~n5zarr.tools.convert.ome_plan`, :mod:`~n5zarr.tools.convert.ome_bdv` and
-:mod:`~n5zarr.tools.convert.ome_read` make a :class:`Plan` from what a source says.
+:mod:`~n5zarr.tools.convert.ome_read` make a :class:`Plan` from the attributes of a source.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["ArrayPlan", "Plan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayPlan:
-    """An array to write, and where its elements come from.
+    """An array to write, and the sources of its elements.
 
     Parameters
     ----------
     destination : str
-        Path of the array, relative to what is written.
+        Path of the array, relative to the destination.
     sources : tuple of str or None
-        Paths of the arrays to read, relative to what is read: one; or, if ``is_stacked``, one for
-        each index of the first axis of the destination, None where there is nothing to read.
+        Paths of the arrays to read, relative to the source: one; or, if ``is_stacked``, one for
+        each index of the first axis of the destination, or None if there is nothing to read.
     is_stacked : bool, optional
         Whether the destination has an axis before those of the sources.
     order : tuple of int, optional
-        Which axis of the source each axis of the destination is; by default the same.
+        Number of the source's axis for each axis of the destination; by default the same order.
     dimension_names : tuple of str or None
         Names of the dimensions of the destination.
     attributes : mapping
@@ -48,16 +48,16 @@ class ArrayPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is written.
+    """The nodes to write.
 
     Parameters
     ----------
     arrays : tuple of ArrayPlan
         All arrays, also those that are no images.
     groups : mapping
-        Attributes of all groups by path, relative to what is written; ``""`` is the topmost.
+        Attributes of all groups by path, relative to the destination; ``""`` is the topmost.
     notes : tuple of str, optional
-        What a user should know, a line each.
+        Messages for the user, one per line.
     """
 
     arrays: tuple[ArrayPlan, ...]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["join_shard"]
 
-_MISSING = 2**64 - 1  # as offset and as size of a chunk that is not there
+_MISSING = 2**64 - 1  # offset and size of a missing chunk
 
 
 def join_shard(chunks: Sequence[BufferLike | None]) -> bytes | None:
@@ -26,7 +26,7 @@ def join_shard(chunks: Sequence[BufferLike | None]) -> bytes | None:
     Parameters
     ----------
     chunks : sequence of bytes-like or None
-        The encoded chunks of the whole shard in C order; None where one is missing.
+        The encoded chunks of the whole shard in C order; None for a missing chunk.
 
     Returns
     -------

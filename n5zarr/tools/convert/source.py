@@ -36,7 +36,7 @@ __all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
 
 
 class Values(Protocol):
-    """An array that gives the values of boxes; it can be pickled for other processes."""
+    """An array that returns the values of boxes; can be pickled for other processes."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ class N5Blocks:
 
     @property
     def document(self) -> bytes:
-        """The ``attributes.json`` as it is stored."""
+        """The stored ``attributes.json``."""
         stored = self.store.ask(read_key(join(self.path, ATTRIBUTES_JSON)))
         return b"{}" if stored is None else bytes(stored)
 
@@ -93,7 +93,7 @@ class ArraySource:
     dtype : ZDType or numpy.dtype
         Data type of Zarr's.
     chunks : tuple of int
-        Extent in elements of what is best read at once.
+        Extent in elements of the best unit to read.
     encoded : zarr.Array, optional
         The same array with chunks that any reader of Zarr decodes, for passing them through.
     blocks : N5Blocks, optional
@@ -107,8 +107,8 @@ class ArraySource:
     dimension_names : sequence of str or None, optional
         Names of its dimensions.
     units, resolution, offset : sequence, optional
-        Unit of each axis, distance of its elements, and position of the first one, where attributes
-        do not say it.
+        Unit of each axis, distance between its elements, and position of the first one, if
+        attributes lack them.
     """
 
     name: str
@@ -149,7 +149,7 @@ class ArraySource:
         store, path = self.encoded.store, self.encoded.path
         try:
             coords = [names.coords(key) for key in keys_below(store, path)]
-        except N5UnsupportedError:  # the server gives no list
+        except N5UnsupportedError:  # the server does not list
             return None
         found = sorted(position for position in coords if position is not None)
         # a web server without lists looks like an array without chunks

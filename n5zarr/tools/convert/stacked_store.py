@@ -25,7 +25,7 @@ class StackedStore(DerivedStore):
     Parameters
     ----------
     arrays : tuple of zarr.Array or None
-        The arrays by index along the new axis, None where all chunks are missing.
+        The arrays by index along the new axis, or None if all chunks are missing.
     """
 
     def __init__(self, arrays: tuple[AnyArray | None, ...]) -> None:

@@ -1,7 +1,7 @@
 """Targets: arrays whose documents are written after all their chunks.
 
 The documents are made in memory, by the same code that creates arrays elsewhere. An array is
-written by its metadata alone, so that until :meth:`Destination.commit` nobody can open it.
+written with its metadata alone, so that no reader can open it before :meth:`Destination.commit`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ArrayTarget(ABC):
 
     @property
     def unit(self) -> tuple[int, ...]:
-        """Extent in elements of what is written at once: chunks, or shards."""
+        """Extent in elements of the unit of writing: a chunk or shard."""
         return tuple(self.array.shards or self.array.chunks)
 
     @property
@@ -118,7 +118,7 @@ class ZarrTarget(ArrayTarget):
 
 @dataclass(eq=False)
 class Destination(ABC):
-    """Where arrays and groups are written.
+    """The place to which arrays and groups are written.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Destination(ABC):
     @property
     @abstractmethod
     def documents_store(self) -> Store:
-        """The store in memory that shows the documents as Zarr."""
+        """The store in memory that presents the documents as Zarr."""
 
     @property
     @abstractmethod
@@ -143,7 +143,7 @@ class Destination(ABC):
         """The format of documents."""
 
     def create_group(self, path: str, attributes: Mapping[str, JSON]) -> None:
-        """Make the document of a group, and of those above it."""
+        """Make the document of a group, and of the groups above it."""
         zarr.create_group(
             self.documents_store,
             path=join(self.path, path),
@@ -160,11 +160,11 @@ class Destination(ABC):
 
     @property
     def store(self) -> Store:
-        """The keys as they are stored, for writing."""
+        """The store with N5's or Zarr's stored keys, for writing."""
         return self.storage.store.with_read_only(read_only=False)
 
     def check_free(self, *, overwrite: bool, resume: bool) -> bool:
-        """Check that nothing is there but the result of an interrupted run, or it may go.
+        """Raise if the destination exists, unless it is an interrupted run or may be removed.
 
         Returns
         -------
@@ -174,7 +174,7 @@ class Destination(ABC):
         Raises
         ------
         N5UnrepresentableError
-            Something is there (``kind="option"``).
+            The destination exists (``kind="option"``).
         """
         is_free = overwrite or sync(self.store.is_empty(self.path))
         is_free = is_free or ask_storage(self.storage, _has_unfinished_only(self.path))
@@ -194,7 +194,7 @@ class Destination(ABC):
         return ask_storage(self.storage, read_each(list(documents))) == list(documents.values())
 
     def remove(self) -> None:
-        """Remove what is there."""
+        """Remove the destination."""
         ask_storage(self.storage, _remove(self.path))
 
     def add_file(self, path: str, data: bytes) -> None:
@@ -213,7 +213,7 @@ class Destination(ABC):
         return dict(sorted(found.items(), key=lambda item: -item[0].count("/")))
 
     def commit(self) -> None:
-        """Write the documents; those above the destination only where there are none."""
+        """Write the documents; above the destination only missing ones."""
         for key, value in self.documents().items():
             put = put_each([(key, value)]) if self._is_own(key) else _put_if_missing(key, value)
             ask_storage(self.storage, put)
@@ -224,7 +224,7 @@ class Destination(ABC):
 
 
 def _has_unfinished_only(path: str) -> Steps[bool]:
-    """Whether a run was killed while it wrote its first file, which listings leave out."""
+    """Whether a run was killed while it wrote its first file, which listings omit."""
     (entries,) = yield [List(path)]
     return isinstance(entries, list) and not entries
 

@@ -136,7 +136,7 @@ class N5Destination(Destination):
         return {**found, ATTRIBUTES_JSON: root.to_bytes()}
 
     def keep_document(self, path: str, document: bytes) -> None:
-        """Take the document of a group as it is stored elsewhere."""
+        """Use the stored document of another group."""
         key = join(self.path, path, ATTRIBUTES_JSON)
         sync(self._memory.set(key, cpu.Buffer.from_bytes(document)))
 
@@ -160,7 +160,7 @@ class N5Destination(Destination):
     def _create(
         self, path: str, source: ArraySource, chunks: tuple[int, ...], layout: Layout
     ) -> None:
-        """Make the document of a dataset like an array that is none of N5."""
+        """Make the document of a dataset like an array of another format."""
         names = source.dimension_names or ()
         is_named = all(names) and len(set(names)) == len(names) > 0
         compression = layout.compression or _nearest(source)
@@ -183,7 +183,7 @@ class N5Destination(Destination):
 
 
 def _is_read_only(blocks: N5Blocks) -> bool:
-    """Whether the values of a dataset cannot be written as they are stored."""
+    """Whether the values of a dataset cannot be written unchanged."""
     return blocks.view.content is Content.LABELS or isinstance(blocks.compression, Jpeg)
 
 

@@ -34,7 +34,7 @@ _BATCH = 64  # blocks that are compared at once
 
 
 class _Compared(NamedTuple):
-    """What a comparison has found: the bytes that it has looked at, and what differs."""
+    """The result of a comparison: the number of compared bytes, and the differences."""
 
     n_bytes: int
     differing: N5Error | None

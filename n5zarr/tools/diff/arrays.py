@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]
 
 _SHOWN = 5  # elements that differ
-_BOX_BYTES = 2**23  # of one array; a worker holds both, and what it computes of them
+_BOX_BYTES = 2**23  # of one array; a worker holds both, and its results
 
 
 class Readable(Protocol):
-    """An array of zarr, h5py, tensorstore or numpy: what can be read box by box."""
+    """An array of zarr, h5py, tensorstore or numpy, which can be read box by box."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ def _merge(a: ArrayDifference | None, b: ArrayDifference | None) -> ArrayDiffere
 
 
 def _compare_box(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifference | None]:
-    """Compare a box; return the number of its pair, how many elements it has, and what differs."""
+    """Compare a box; return the number of its pair, its number of elements, and the differences."""
     number, first, second, box = task
     a, b = (np.asarray(array[box]) for array in (first, second))
     differs = _differs(a, b)
@@ -259,7 +259,7 @@ def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return _differs_exactly(a, b)
     differs = np.asarray(a != b)
     if a.dtype.kind in "fcmM" and b.dtype.kind in "fcmM":
-        differs &= ~((a != a) & (b != b))  # noqa: PLR0124 - what is not equal to itself is NaN
+        differs &= ~((a != a) & (b != b))  # noqa: PLR0124 - only NaN is not equal to itself
     return differs
 
 

@@ -162,7 +162,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
 
 
 class _Walk:
-    """Compares what documents say, and collects the arrays whose values can be compared."""
+    """Compares documents, and collects the arrays whose values can be compared."""
 
     def __init__(self, *, with_attributes: bool) -> None:
         self._with_attributes = with_attributes
@@ -220,7 +220,7 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _axes(path: str, a: Mapping[str, JSON], b: Mapping[str, JSON]) -> Iterator[Difference]:
-    """Yield the differences of axes; between N5 and Zarr only of what both sides say."""
+    """Yield the differences of axes; between N5 and Zarr only those that both sides describe."""
     for key in a if a.keys() == b.keys() else sorted(a.keys() & b.keys()):
         is_said = a.keys() == b.keys() or None not in (a[key], b[key])
         if is_said and a[key] != b[key]:

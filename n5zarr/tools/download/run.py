@@ -298,8 +298,8 @@ def _check_target(
         here = root / key
         if here.is_file() and here.read_bytes() != documents[key]:
             message = (
-                "expected the document of the source, got another one: the dataset is another, or "
-                "has changed; overwrite=True (--overwrite) removes it first"
+                "expected the document of the source, got another one: the dataset differs or has "
+                "changed; overwrite=True (--overwrite) removes it first"
             )
             raise N5UnrepresentableError(message, kind="option", where=str(here))
 
@@ -356,7 +356,7 @@ def _check_axes(source: N5Store, target: N5Store, datasets: Mapping[str, Dataset
         ]
         if found[0] != found[1]:
             message = (
-                f"{target}: /{path}: its axes are not those of the source, as they depend on what "
-                "was not downloaded: other levels, or an XML beside the container"
+                f"{target}: /{path}: its axes differ from those of the source, as they depend "
+                "on other levels, or an XML beside the container, which were not downloaded"
             )
             warnings.warn(message, N5Warning, stacklevel=3)

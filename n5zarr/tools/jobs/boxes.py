@@ -49,7 +49,7 @@ def box_shape(
     shape : sequence of int
         Extent of the array, in elements.
     unit : sequence of int
-        Extent of what is written at once; the box is a multiple of it.
+        Extent of the unit of writing; the box is a multiple of it.
     source : sequence of int
         Extent of the chunks that are read.
     max_elements : int

@@ -39,11 +39,11 @@ __all__ = [
     "remove_unfinished",
 ]
 
-_RUN = "run"  # which run holds the destination; no part of what is done
+_RUN = "run"  # the run that holds the destination; not a part of the job
 
 
 def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
-    """Return what an interrupted run was doing, from its file; None if there is none.
+    """Return the job of an interrupted run, from its file; None if there is no file.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
 def begin(
     store: Store, path: str, job: Mapping[str, JSON], *, resume: bool, run: str | None = None
 ) -> set[str]:
-    """Mark a destination as incomplete, or find what an interrupted run has written to it.
+    """Mark a destination as incomplete, or return the keys that an interrupted run has written.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def begin(
     if before is not None and not resume:
         message = (
             f"{where}: holds the incomplete result of an interrupted run; resume=True (--resume) "
-            "goes on with it, overwrite=True (--overwrite) begins anew"
+            "continues it, overwrite=True (--overwrite) starts again"
         )
         raise N5UnrepresentableError(message, kind="option")
     job = json.loads(json.dumps(job))
@@ -108,7 +108,7 @@ def begin(
         message = (
             f"{where}: expected the options of the run that was interrupted, got others for "
             f"{', '.join(differing)}: {[before.get(k) for k in differing]} then, "
-            f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) begins anew"
+            f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) starts again"
         )
         raise N5UnrepresentableError(message, kind="option")
     if before is None or run is not None:

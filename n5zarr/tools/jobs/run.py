@@ -35,7 +35,7 @@ _AHEAD = 2  # tasks that wait, for each worker
 
 
 class Progress(Protocol):
-    """What a long run tells of itself; an exception that it raises ends the run."""
+    """A receiver of progress reports; an exception that it raises ends the run."""
 
     def __call__(self, stage: str, done: int, total: int, /) -> None:
         """Take the name of a stage, the bytes done and the bytes to do."""
@@ -118,7 +118,7 @@ def _with_errors_that_pickle[T, R](work: Callable[[T], R], task: T) -> R:
     except Exception as err:
         try:
             pickle.loads(pickle.dumps(err))  # noqa: S301 - our own
-        except Exception:  # whatever its class raises
+        except Exception:  # its class may raise anything
             message = f"{type(err).__name__}: {err}"
         else:
             raise
@@ -130,7 +130,7 @@ def _with_errors_that_pickle[T, R](work: Callable[[T], R], task: T) -> R:
 def _executor(
     scheduler: Scheduler, n_workers: int
 ) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
-    """Yield what runs the tasks, how many at once, and whether it can now drop what waits."""
+    """Yield the executor, its number of tasks at once, and whether it can drop waiting tasks."""
     if n_workers < 1:
         message = f"n_workers: expected a number above 0, got {n_workers}"
         raise N5UnrepresentableError(message, kind="option")
@@ -188,12 +188,12 @@ def _of_dask(client: Any) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
     try:
         yield client.get_executor(pure=False), _n_threads(client), has_no_workers
     except CancelledError as err:
-        message = f"{client}: the scheduler of dask is gone, or its tasks were cancelled"
+        message = f"{client}: dask's scheduler has stopped, or its tasks were cancelled"
         raise ConnectionError(message) from err
 
 
 def _active_client() -> Any:  # noqa: ANN401 - distributed has no types
-    """Return the client that dask would use; None if there is none."""
+    """Return the client that dask would use, or None."""
     if "distributed" not in sys.modules:
         return None
     from distributed.client import default_client  # noqa: PLC0415 - the extra may be missing

@@ -218,7 +218,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     resumed = resume and is_interrupted
     is_finished = resume and not (is_interrupted or overwrite) and plan.is_finished(there)
     if there and not (resumed or is_finished or overwrite):
-        way = "resume=True (--resume) goes on with it, " if is_interrupted else ""
+        way = "resume=True (--resume) continues it, " if is_interrupted else ""
         incomplete = " of an interrupted run" if is_interrupted else ""
         message = (
             f"expected no levels beside s0, got {', '.join(there)}{incomplete}; "
@@ -251,7 +251,7 @@ def _find(
 ) -> tuple[N5Store, Finest]:
     """Open a container, and find ``s0``."""
     opened, path = open_container(store, path, storage_options=storage_options)
-    if opened.codecs != "n5":  # one that was given, with its codecs, through which all takes longer
+    if opened.codecs != "n5":  # a given store has its own codecs, which are slower
         opened = N5Store(
             opened.store,
             codecs="n5",
@@ -262,7 +262,7 @@ def _find(
         )
     where = f"{opened}: {path or '/'}"
     if opened.read_only:
-        message = "expected a store that is not read only"
+        message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=where)
     if not opened.store.supports_deletes:  # the marks of levels that are incomplete would remain
         message = f"expected a store that can delete, got a {type(opened.store).__name__}"
@@ -297,7 +297,7 @@ def _check_elements(view: DatasetView, where: str) -> None:
     """Raise unless an array holds numbers that levels can hold, too."""
     if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
-        message = f"expected an array of numbers, of which levels can be written, got {what}"
+        message = f"expected a writable array of numbers, got {what}"
         raise N5UnsupportedError(message, kind="data-type", where=where)
     if not all(view.shape):
         message = f"expected an array with elements, got the shape {view.shape}"
@@ -367,7 +367,7 @@ def _workers(plan: Plan, scheduler: Scheduler, n_workers: int | None, memory: in
             )
             raise N5UnrepresentableError(message, kind="option")
         scheduler = "threads"
-    # raises now if nobody can be asked
+    # raises now if the scheduler does not answer
     next(run_tasks(str, (), scheduler=scheduler, n_workers=n_workers), None)
     return Workers(scheduler, n_workers or n_cores(), memory)
 
@@ -382,7 +382,7 @@ def _levels_there(opened: N5Store, group: str) -> list[str]:
 
 
 def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
-    """Remove levels: first what makes arrays of them, so that none reads as wrong numbers."""
+    """Remove levels, documents first, so that none reads as wrong numbers."""
     if not names:
         return
     opened.ask(_remove_documents([join(group, name) for name in names]))
@@ -395,7 +395,7 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
 
 
 def _remove_documents(paths: Sequence[str]) -> Steps[None]:
-    # and the marks: nobody is to go on with what is half removed
+    # and the marks: no run may continue a half-removed level
     yield [Remove(join(p, name)) for p in paths for name in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
 
 

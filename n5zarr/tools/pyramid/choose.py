@@ -1,4 +1,4 @@
-"""Choose the levels of a pyramid: the factors between them, and how many there are."""
+"""Choose the levels of a pyramid: their number and factors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Level", "choose_levels"]
 
 _ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
-_SMALL = 64  # elements along an axis that need no coarser level, however small the blocks are
+_SMALL = 64  # elements along an axis that need no coarser level, for any block size
 _MOST = 2**53  # elements of s0: attributes are numbers of 64 bits
 
 

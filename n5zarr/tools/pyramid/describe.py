@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["Finest", "document_of", "finest_level"]
 
 _BY_FACTORS = ("bdv", "paintera")
-"""Conventions that place levels by their factors, beside what the group or an XML says of s0."""
+"""Conventions that place levels by factors, relative to s0 in the group or an XML."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finest:
-    """``s0``: the dataset, and where its elements are.
+    """``s0``: the dataset, and the positions of its elements.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class Finest:
 
     @property
     def voxel(self) -> tuple[float | None, ...]:
-        """Distance of elements along the axes of space, in one unit, in the order of the array."""
+        """Distance between elements along axes of space, in one unit, in the order of the array."""
         is_space = [axis.type == "space" for axis in self.axes]
-        if not any(is_space):  # names that say nothing
+        if not any(is_space):  # unknown names
             is_space = [axis.type == "" and axis.labels is None for axis in self.axes]
         units = [axis.unit for axis, is_one in zip(self.axes, is_space, strict=True) if is_one]
         sizes = [
@@ -85,7 +85,7 @@ class Finest:
 
     @property
     def names_of_levels(self) -> list[str]:
-        """Names of the axes of levels, N5 order; none where ``s0`` has none and needs none."""
+        """Names of the axes of levels, N5 order; empty if ``s0`` has none and needs none."""
         own = self.placed.view.dimension_names
         return [] if self.convention in _BY_FACTORS and not own else [a.name for a in self.axes]
 
@@ -140,14 +140,14 @@ class Finest:
                 raise N5UnrepresentableError(message, kind="option")
 
     def describe(self, opened: N5Store, written: Mapping[str, Written]) -> None:
-        """Say in the group which levels it has, after their documents are written."""
+        """Describe the levels in the group, after their documents are written."""
         if self.convention not in _BY_FACTORS:
             first = describe_axes(self.convention, self.axes, "s0", self.axes)
             written = {"s0": first, **written}
         describe_group(opened, self.group, written)
 
     def describe_itself(self, opened: N5Store) -> None:
-        """Describe ``s0`` as its levels will be, unless it is so already."""
+        """Describe ``s0`` in the convention of its levels, unless it already is."""
         if self.is_own:
             return
         in_order = present(self.axes, self.placed.view.axis_order)
@@ -162,7 +162,7 @@ class Finest:
         )
 
     def check(self, opened: N5Store, totals: Mapping[str, Sequence[int]], method: Method) -> None:
-        """Warn of levels that readers do not find where they are."""
+        """Warn of levels for which readers get wrong positions."""
         found = {level.path: level for level in geometry(opened, self.group).levels}
         order = self.placed.view.axis_order
         for path, total in totals.items():
@@ -176,13 +176,13 @@ class Finest:
                 message = (
                     f"{opened}: {path}: the convention {level.convention} places it at "
                     f"{level.translation}, and its first element is at "
-                    f"{tuple(axis.translation for axis in wanted)}; another convention may say it"
+                    f"{tuple(axis.translation for axis in wanted)}; try another convention"
                 )
                 warnings.warn(message, N5Warning, stacklevel=3)
 
 
 def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
-    """Find out where ``s0`` is, and choose how its levels are described.
+    """Read the position of ``s0``, and choose how to describe its levels.
 
     With ``"auto"`` as ``s0`` is, if that convention is written; by factors if BigDataViewer or a
     group of Paintera's says where it is; else as COSEM's, and ``s0``, too.

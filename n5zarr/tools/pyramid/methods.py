@@ -43,12 +43,12 @@ type Method = Literal["mean", "mode", "median", "gaussian", "stride"]
 METHODS: tuple[Method, ...] = get_args(Method.__value__)
 
 _SLAB = 2**18  # elements at a time, which stay in the cache of a core: 1.6 times as fast as 2**21
-_N_SIGMA = 4  # as scipy.ndimage
+_N_SIGMA = 4  # like scipy.ndimage
 _LARGE = 128  # elements of a cell: from there on np.sort is faster than a network
 
 
 def choose_method(given: str, dtype: np.dtype) -> Method:
-    """Choose how elements are downsampled: the given way; for ``"auto"`` by their dtype.
+    """Choose the method of downsampling: the given one; for ``"auto"`` by the dtype.
 
     Integers of 32 and 64 bits are labels nearly always, and the mean of two labels is a third one.
 
@@ -164,7 +164,7 @@ def _alike(
 
 
 def _slabs(shape: tuple[int, ...], cell: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Split the result so that few elements of the source are worked on at a time."""
+    """Split the result so that each part needs few elements of the source."""
     step = list(shape)
     for axis, n in enumerate(shape):
         step[axis] = max(1, n * _SLAB // max(math.prod(step) * math.prod(cell), 1))
@@ -239,7 +239,7 @@ def _mode(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
     mixed = np.flatnonzero(is_mixed)
     if 4 * len(mixed) > best.size:
         return _most_frequent(_sorted(rows))
-    # labels: most cells are of one, and cost no sorting
+    # labels: most cells have a single label, and need no sorting
     best.reshape(-1)[mixed] = _most_frequent(_sorted([row.reshape(-1)[mixed] for row in rows]))
     return best
 

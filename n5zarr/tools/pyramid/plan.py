@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Workers"]
 
 _WORKING = 16  # bytes that methods need for each element of a cell, beside the element
-_AGAIN = 1.0  # seconds after which a run looks whether another one has begun
+_AGAIN = 1.0  # seconds between checks whether another run has begun
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who works: see :func:`n5zarr.tools.jobs.run.run_tasks`; ``memory`` are bytes for each."""
+    """The workers: see :func:`n5zarr.tools.jobs.run.run_tasks`; ``memory`` is bytes per worker."""
 
     scheduler: Scheduler
     n: int
@@ -130,7 +130,7 @@ class Plan:
 
     @property
     def totals(self) -> dict[str, tuple[int, ...]]:
-        """How many elements of ``s0`` one of each level is, by path."""
+        """Number of elements of ``s0`` per element of each level, by path."""
         return {
             made.path: level.total
             for made, level in zip(self.made, self.levels.values(), strict=True)
@@ -170,7 +170,7 @@ class Plan:
         return read_incomplete(self._keys, level.path)
 
     def _job(self) -> dict[str, JSON]:
-        """Say what is made: a run that makes something else cannot go on with this one."""
+        """Describe the job: another run can continue this one only with an equal description."""
         dataset = self.finest.placed.view.dataset
         levels: list[JSON] = [dict(level.document) for level in self.made]
         return {
@@ -181,7 +181,7 @@ class Plan:
         }
 
     def run(self, workers: Workers, progress: Progress | None, *, resume: bool) -> None:
-        """Write all levels; with ``resume`` only what an interrupted run has not."""
+        """Write all levels; with ``resume`` only the missing blocks of an interrupted run."""
         done = [self._begin(level, resume=resume) for level in self.made]
         self._run_passes(done, workers, progress)
         self._confirm()

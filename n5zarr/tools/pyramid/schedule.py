@@ -1,4 +1,4 @@
-"""Plan passes and their tasks: which levels are computed together, and for which regions."""
+"""Plan passes and their tasks: levels that are computed together, and their regions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "next_pass", "tasks"]
 
-_TASK = 2**28  # bytes of the source: what is lost if a task is interrupted
+_TASK = 2**28  # bytes of the source: the loss if a task is interrupted
 _SHORT = 2**24  # bytes that one worker takes as long for as others to begin
 _FOR_EACH = 4  # tasks for each worker, so that all have work to the end
 _PARTS = 8  # of the memory of a worker, one for elements that are read at once
@@ -35,7 +35,7 @@ _GAUSSIAN = {1: 10, 2: 10, 4: 16, 8: 24}
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What passes are planned by.
+    """The inputs of planning.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ class Limits:
 
     @property
     def at_once(self) -> int:
-        """How many elements are read at once."""
+        """Number of elements that are read at once."""
         share = self.memory // _PARTS
         n_bytes = share if self.method == "gaussian" else min(share, _MOST)
         return max(1, n_bytes // self.per_element)
 
     @property
     def n_tasks(self) -> int:
-        """How many tasks are enough."""
+        """Sufficient number of tasks."""
         return _FOR_EACH * self.n_workers
 
 
@@ -128,7 +128,7 @@ def _fits(source: Made, levels: Sequence[Made], limits: Limits) -> bool:
 
 
 def _least(source: Made, levels: Sequence[Made]) -> tuple[tuple[int, ...], int]:
-    """Give the smallest region of the coarsest level, and the elements of the source for it."""
+    """Return the smallest region of the coarsest level, and its number of source elements."""
     last = levels[-1]
     region = tuple(map(min, last.block, last.shape))
     total = [math.prod(by) for by in zip(*(level.factors for level in levels), strict=True)]
@@ -157,7 +157,7 @@ def _with_parts(
     region: tuple[int, ...],
     limits: Limits,
 ) -> tuple[list[Made], int]:
-    """Choose the parts in which a region is made; return the bytes of all that is in memory, too.
+    """Choose the parts in which a region is made; also return the total bytes in memory.
 
     Parts of a level that is stored are of whole blocks where these fit; those of one that is made
     always are.
@@ -243,7 +243,7 @@ def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...]
 def _done_in(
     job: Pass, place: tuple[int, ...], done: Sequence[set[str]], axis_order: AxisOrder
 ) -> tuple[tuple[frozenset[str], ...], bool]:
-    """Find the blocks of a region that are there; whether the region is done."""
+    """Return the existing blocks of a region, and whether the region is done."""
     there: list[frozenset[str]] = []
     n_blocks = 0
     for level, region, known in zip(job.levels, job.regions(place)[1:], done, strict=True):

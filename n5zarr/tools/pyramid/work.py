@@ -1,4 +1,4 @@
-"""Compute levels of a pyramid region by region: what one task reads, computes and writes.
+"""Compute levels of a pyramid region by region: the reading, computing and writing of a task.
 
 A pass makes one or more levels from the elements of one that is stored. Each of its tasks makes a
 region of the coarsest of them, of whole blocks, and with it all that is needed of the finer ones:
@@ -56,7 +56,7 @@ class Made:
     factors : tuple of int, optional
         How many elements of the level before become one.
     part : tuple of int, optional
-        Extent of what is made at once of the level before, in elements of this level.
+        Extent of the part of the previous level made at once, in elements of this level.
     """
 
     path: str
@@ -127,7 +127,7 @@ class Pass:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """How many elements beside its own a region of the source depends on, along each axis."""
+        """Number of elements around a region of the source on which it depends, along each axis."""
         return halo(self.method, self.levels[0].factors)
 
     def region_at(self, place: tuple[int, ...]) -> Region:
@@ -154,7 +154,7 @@ class Pass:
 
 
 class _Work:
-    """One task: what it has opened, and what it knows."""
+    """The state of one task: its open arrays and its results."""
 
     def __init__(self, job: Pass, task: Task) -> None:
         self.job, self.task = job, task
@@ -164,7 +164,7 @@ class _Work:
         self.arrays = [_to_write(store, level) for level in job.levels]
 
     def make(self, number: int, region: Region) -> np.ndarray:
-        """Make a region of a level and all that is below it, and write it; 0 is the source."""
+        """Make a region of a level and of all levels below, and write it; level 0 is the source."""
         if number == 0:
             return np.asarray(self.source[_box(region)])
         job, level, array = self.job, self.job.levels[number - 1], self.arrays[number - 1]
@@ -205,7 +205,7 @@ class _Work:
         return bool(((stored >= first) & (stored <= last)).all(axis=1).any())
 
     def _write(self, array: AnyArray, level: Made, region: Region, made: np.ndarray) -> None:
-        """Write or compare a region of whole blocks; those that are done are not written."""
+        """Write a region of whole blocks, except existing blocks; or compare it."""
         done = self.task.done[self.job.levels.index(level)]
         if not done and not self.job.compares:
             array[_box(region)] = made

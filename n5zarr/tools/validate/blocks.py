@@ -31,11 +31,11 @@ __all__ = ["ENDS", "Form", "StoredBlock", "check_block", "form_of", "has_values_
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 
 type Form = Literal["padded", "truncated", "other"]
-"""Of a block at the end of the dataset: as large as a full one, cut where the dataset ends."""
+"""Storage of a block at the end of the dataset: full size, truncated, or another size."""
 
 
 class StoredBlock:
-    """A block as it is stored, read as far as necessary.
+    """A stored block, of which only the needed bytes are read.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class StoredBlock:
 
     @cached_property
     def outline(self) -> memoryview:
-        """The block with zeros in place of what has not been read."""
+        """The block with zeros in place of unread bytes."""
         if len(self._first) == self.size:
             return memoryview(self._first)
         # memory that is never touched costs nothing
@@ -75,7 +75,7 @@ class StoredBlock:
 
 
 def whole(data: bytes) -> StoredBlock:
-    """Make a stored block of all its bytes."""
+    """Make a stored block from all its bytes."""
     return StoredBlock(len(data), data, b"", lambda: data)
 
 
@@ -146,7 +146,7 @@ def _is_other_count(header: BlockHeader, dataset: DatasetAttributes) -> bool:
 def _check_payload(
     block: StoredBlock, header: BlockHeader, dataset: DatasetAttributes, *, deep: bool
 ) -> int:
-    """Check the payload; return how many bytes follow it, as far as that is known."""
+    """Check the payload; return the number of bytes after it, if known."""
     compression = dataset.compression
     if isinstance(compression, Jpeg) and dataset.data_type is not DataType.UINT8:
         return 0
@@ -200,7 +200,7 @@ def _size_problem(
 
 
 def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> Form | None:
-    """Tell how a block at the end of the dataset is stored; None for a block inside it."""
+    """Return the storage of a block at the end of the dataset; None for a block inside it."""
     extent = block_extent(dataset.dimensions, dataset.block_size, position)
     if extent == dataset.block_size:
         return None

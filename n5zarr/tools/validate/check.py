@@ -219,7 +219,7 @@ class _Check:
     # ------------------------------------------------------------------ nodes
 
     def _top(self) -> GroupAttributes | DatasetView | Broken:
-        """Read the node to begin with; one whose document is broken is a finding."""
+        """Read the first node; a broken document is a finding."""
         try:
             node = self.opened.node(self.path)
         except N5Error as err:
@@ -256,7 +256,7 @@ class _Check:
                 self.found += check_is_object(path, ask(read_document(path)))
 
     def _check_below_broken(self, path: str, node: Broken | Unreadable) -> None:
-        """Check what is below a node without a sound document, if it may be known."""
+        """Check the nodes below a node without a valid document, if they can be read."""
         if isinstance(node, Unreadable) or node.error.kind in ("foreign", "path"):
             return
         ask = partial(ask_quietly, self.opened)
@@ -265,8 +265,8 @@ class _Check:
         except N5Error as err:
             parsed = None
             if err.kind != "json":
-                return  # a dataset: its blocks cannot be told without its keys
-        if isinstance(parsed, DatasetAttributes):  # of objects, which are no array
+                return  # a dataset: its blocks cannot be recognised without its keys
+        if isinstance(parsed, DatasetAttributes):  # a dataset of objects, which is no array
             self.counts["datasets"] += 1
             self.datasets[path] = parsed
             return
@@ -332,7 +332,7 @@ class _Check:
                 kept.setdefault(path, []).extend(positions)
 
     def _judge_odd(self) -> Iterator[Finding]:
-        """Say which blocks have values outside of the dataset; some programs write all so."""
+        """Report blocks with values outside the dataset; only as notes if most blocks have some."""
         for path, positions in self.odd.items():
             is_rare = len(positions) <= self.n_usual[path]
             for position in positions:

@@ -37,13 +37,13 @@ __all__ = ["check_broken", "check_dataset", "check_group", "check_is_object", "c
 
 _KINDS = get_args(KindOfFinding.__value__)
 _FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
-_SAME = 0.01  # relative difference of voxel sizes that rounding explains
+_SAME = 0.01  # largest relative difference of voxel sizes due to rounding
 _SPELLINGS = {"blocksize": "blockSize", "datatype": "dataType", "compressiontype": "compression"}
 _SPELLINGS |= {"dimensions": "dimensions", "compression": "compression"}
 
 
 def check_broken(path: str, node: Broken | Unreadable) -> Iterator[Finding]:
-    """Say what is wrong with a node that cannot be read."""
+    """Describe the defect of a node that cannot be read."""
     error = node.error
     if isinstance(node, Unreadable) or not isinstance(error, N5Error):
         yield finding("unreadable", path, f"{type(error).__name__}: {error}")
@@ -72,7 +72,7 @@ def check_version_form(document: JSON) -> Iterator[Finding]:
         return
     version = document[VERSION_KEY]
     text = version if isinstance(version, str) else None
-    # Java takes text without digits as no version
+    # Java ignores a version without digits
     if text is None or (re.search("[0-9]", text) and not _FULL_VERSION.search(text)):
         message = f'n5: expected three numbers in quotes, such as "4.0.0", got {version!r:.40}: '
         yield finding("version", "", f"{message}Java fails to open it", severity="warning")
@@ -82,7 +82,7 @@ def check_version_form(document: JSON) -> Iterator[Finding]:
 
 
 def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Iterator[Finding]:
-    """Check the document of a dataset that can be read, and what it says of the axes.
+    """Check the document of a readable dataset, and its description of the axes.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _meant(key: str, value: JSON) -> str | None:
 
 
 def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]:
-    """Compare the voxel size of the convention that is followed with those of all others."""
+    """Compare the voxel size of the chosen convention with those of all others."""
     chosen = placed.geometry
     if chosen is None or chosen.convention == "names":
         return
@@ -155,7 +155,7 @@ def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]
         if other.geometry is None or other.problems or len(other.geometry.axes) != len(mine):
             continue
         theirs = _sizes(other)
-        # n5-viewer multiplies by the factors what others, such as COSEM, state for each level
+        # n5-viewer multiplies by the factors a resolution that COSEM and others give per level
         stated = resolution_in(placed.view.dataset.attributes) if name == "n5viewer" else None
         if _agree(mine, theirs) or (stated and _agree(mine, [(s, mine[0][1]) for s in stated])):
             continue
@@ -176,7 +176,7 @@ def _sizes(placed: Placed) -> list[_Size]:
 
 
 def _agree(mine: Sequence[_Size], theirs: Sequence[_Size]) -> bool:
-    """Whether sizes are equal where units compare, and elsewhere have the same proportions."""
+    """Whether sizes are equal if units are comparable, and otherwise have the same proportions."""
     ratios = []
     for (one, unit), (two, other) in zip(mine, theirs, strict=True):
         factor = ratio(unit, other)
@@ -213,7 +213,7 @@ def check_group(
     group : GroupAttributes
         The group.
     children : sequence of str or None
-        Names of what is in it; None if it was not listed.
+        Names in it; None if it was not listed.
     """
     attributes = group.attributes
     present = [key for key in dataset_keys(attributes) if key != "codecs"]

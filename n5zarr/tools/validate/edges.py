@@ -45,7 +45,7 @@ type Wanted = Literal["pad", "truncate"]
 
 @dataclass(frozen=True, kw_only=True)
 class RepairedEdges:
-    """What :func:`n5zarr.repair_edges` did.
+    """The result of :func:`n5zarr.repair_edges`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class _Part(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Size of the blocks at most, decoded."""
+        """Largest decoded size of the blocks."""
         dataset = self.dataset
         return len(self.positions) * math.prod(dataset.block_size) * dataset.data_type.item_size
 
@@ -138,7 +138,7 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
 def _writable_datasets(
     opened: N5Store, path: str
 ) -> tuple[dict[str, DatasetAttributes], dict[str, str]]:
-    """Find the datasets at and below a node, and why some of them cannot be written."""
+    """Return the datasets at and below a node, and reasons why some cannot be written."""
     node = opened.node(path)
     if node is None:
         raise not_found(opened, path)
@@ -155,7 +155,7 @@ def _writable_datasets(
 
 
 def _cannot(view: DatasetView) -> str | None:
-    """Say why the blocks of a dataset cannot be written; None if they can."""
+    """Return the reason why a dataset's blocks cannot be written; None if they can."""
     if view.content is not Content.NUMBERS:
         return f"holds {view.content.value}"
     try:
@@ -183,7 +183,7 @@ def _extent(dataset: DatasetAttributes, position: N5Tuple) -> N5Tuple:
 def _repair_part(
     opened: N5Store, part: _Part, *, to: Wanted
 ) -> tuple[_Part, Counter[str], dict[str, str]]:
-    """Write those of some blocks again that are not as wanted; return counts and problems."""
+    """Write blocks again that have the other form; return counts and problems."""
     counts: Counter[str] = Counter()
     problems: dict[str, str] = {}
     keys = [join(part.path, block_path(position)) for position in part.positions]
@@ -210,7 +210,7 @@ def _repair_part(
 
 
 class _Rewrite:
-    """Makes a block with the wanted extent of what is stored, while storage holds its lock."""
+    """Makes a block with the new extent from the stored one, while storage holds its lock."""
 
     def __init__(self, dataset: DatasetAttributes, position: N5Tuple, wanted: N5Tuple) -> None:
         self._dataset, self._position, self._wanted = dataset, position, wanted

@@ -44,7 +44,7 @@ __all__ = [
     "reason",
 ]
 
-_LISTINGS = 64  # directories that are listed together
+_LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)
 # of Zarr beside N5 (n5zarr's own, zarr-n5's), of operating systems, and of object stores
 _HARMLESS = re.compile(r"\.zattrs|\.zmetadata|\.DS_Store|\._.*|Thumbs\.db|\.nfs.*|\.n5zarr.*")
@@ -60,7 +60,7 @@ class Ask(Protocol):
 def each_or_error[T](
     ask: Callable[[Sequence[str]], Sequence[T]], keys: Sequence[str]
 ) -> list[T | Exception]:
-    """Ask for keys together; in the place of one that cannot be read comes its error."""
+    """Request keys together; the answer for an unreadable key is its error."""
     try:
         return list(ask(keys))
     except Exception as err:
@@ -73,7 +73,7 @@ def each_or_error[T](
 
 
 def reason(err: Exception) -> str:
-    """Say why something cannot be read."""
+    """Return the reason why a node cannot be read."""
     return err.message if isinstance(err, N5Error) else f"{type(err).__name__}: {err}"
 
 
@@ -87,23 +87,23 @@ def _is_harmless(name: str) -> bool:
 
 
 def _may_be_left(entry: Entry) -> bool:
-    """Whether something is a file, or a directory that a killed program was removing."""
+    """Whether an entry is a file, or a directory that a killed program was removing."""
     return not entry.is_dir or is_unfinished(entry.name)
 
 
 def _leftover(path: str, file: str) -> Finding | None:
-    """Recognise what killed writers leave, in groups and among blocks."""
+    """Recognise leftovers of killed writers, in groups and among blocks."""
     name = file.rpartition("/")[2]
     if is_unfinished(name):
-        message = "expected no unfinished file, got what a killed writer left; --clean removes"
+        message = "expected no unfinished file, got one of a killed writer; --clean removes it"
         return finding("unfinished-file", path, f"{message} it", file=file)
     if name.endswith(".__lock"):
         message = "expected no lock file, got one that a killed tensorstore left; --clean removes"
         return finding("lock-file", path, f"{message} it", file=file)
     if name == INCOMPLETE_JSON:
         message = (
-            "expected a complete result, got the mark of an interrupted run; --resume goes on, "
-            "--overwrite begins anew"
+            "expected a complete result, got the mark of an interrupted run; --resume continues, "
+            "--overwrite starts again"
         )
         return finding("incomplete", path, message, file=file)
     return None
@@ -130,10 +130,10 @@ def open_to_check(
 def open_to_repair(
     store: Location, path: str, storage_options: Mapping[str, object] | None
 ) -> tuple[N5Store, str]:
-    """Open a container to change files in it; raise if it is to be read only."""
+    """Open a container to change files in it; raise if the store is read-only."""
     opened, node = open_to_check(store, path, storage_options)
     if opened.read_only:
-        message = "expected a store that is not read only"
+        message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
     return opened, node
 
@@ -223,7 +223,7 @@ def _positions(path: str, names: Sequence[str], grid: N5Tuple) -> Iterator[N5Tup
 
 
 def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[Finding]:
-    """Tell what something in the directory of a dataset is that is no block."""
+    """Classify an entry in the directory of a dataset that is not a block."""
     name, file = entry.name, join(path, folder, entry.name)
     if name == ATTRIBUTES_JSON and not folder:
         return
@@ -240,10 +240,10 @@ def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[F
         message = f"expected {wanted}, got {got}; no program reads it"
         yield finding("stray-file", path, message, file=file)
     elif entry.is_dir and not folder:
-        message = "a directory in a dataset: it is not listed, and is opened by its path only"
+        message = "a directory in a dataset: it is not listed; open it by its path"
         yield finding("stray-file", path, message, file=file, severity="note")
     else:
-        message = "expected blocks only, got a file that is none; remove it if it is not needed"
+        message = "expected blocks only, got another file; remove it if it is not needed"
         severity: Severity | None = "note" if not folder or _is_harmless(name) else None
         yield finding("stray-file", path, message, file=file, severity=severity)
 
@@ -284,7 +284,7 @@ def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
     except OSError as err:
         if err.errno == errno.ELOOP:  # a link to itself
             return finding("unreadable", path, str(err), file=file)
-        # nobody needs to read another file
+        # no other file needs reading
     message = "a file in a group: programs of N5 do not see it"
     return finding("stray-file", path, message, file=file, severity="note")
 

@@ -1,4 +1,4 @@
-"""Define what a check finds: kinds of problems, findings, and the result of a whole check."""
+"""Define the results of a check: kinds of problems, findings, and the result of a whole check."""
 
 from __future__ import annotations
 

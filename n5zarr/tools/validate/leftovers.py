@@ -1,4 +1,4 @@
-"""``n5zarr.clean_leftovers``: remove what killed writers left."""
+"""``n5zarr.clean_leftovers``: remove leftovers of killed writers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def clean_leftovers(
 
 
 def _age(stamp: object) -> float | None:
-    """Return the seconds since a local file was written; None where that is not known."""
+    """Return the seconds since a local file was written; None if unknown."""
     if not isinstance(stamp, tuple):
         return None
     return max(0.0, time.time() - int(stamp[1]) / 1e9)

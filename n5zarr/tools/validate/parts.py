@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Done", "Part", "check_parts"]
 
-_AT_A_TIME = 32  # blocks that storage is asked for together
+_AT_A_TIME = 32  # blocks in one batch of requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Part:
     is_first : bool
         Whether to check the document of the dataset, too.
     outside : bool
-        Whether to look only at what the blocks have outside of the dataset.
+        Whether to check only the elements of blocks outside the dataset.
     """
 
     path: str
@@ -67,7 +67,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """What tells a part from others, and from one of a dataset that was changed."""
+        """The identity of a part, which differs if the dataset has changed."""
         dataset = self.dataset
         form = (dataset.dimensions, dataset.block_size, dataset.type_name, dataset.compression)
         what = (form, self.positions, self.outside)
@@ -89,7 +89,7 @@ class Done:
     n_usual : int
         How many blocks at the end of the dataset are truncated, or padded with one value.
     padded : tuple of tuple of int
-        Grid positions of those that are padded with what has not been looked at.
+        Grid positions of the blocks whose padding has not been checked.
     odd : tuple of tuple of int
         Grid positions of those that have other values outside of the dataset.
     """
@@ -113,7 +113,7 @@ class Done:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Done:
-        """Make what :meth:`to_json` returned."""
+        """Parse the result of :meth:`to_json`."""
         findings = tuple(map(Finding.from_json, members["findings"]))
         padded, odd = (
             tuple(N5Tuple(tuple(position)) for position in members[name])
@@ -182,7 +182,7 @@ def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
 def _read(
     opened: N5Store, part: Part, *, deep: bool
 ) -> Iterator[tuple[N5Tuple, StoredBlock | Exception]]:
-    """Read blocks as far as they are needed; leave out those that are removed meanwhile.
+    """Read the needed parts of blocks; omit blocks that are removed meanwhile.
 
     In the place of a file that cannot be read comes the error.
     """

@@ -70,7 +70,7 @@ class Restored:
     moved : tuple of str
         The blocks that are in the container again.
     kept : mapping of str to str
-        Why others stay where they are, by block.
+        Reasons why other blocks stay, by block.
     """
 
     moved: tuple[str, ...]
@@ -206,7 +206,7 @@ def _outside(opened: N5Store, to: Location | None) -> Storage:
     storage = open_storage(_beside(opened) if to is None else to)
     root, there = opened.storage.root, storage.root
     if root is not None and there is not None and there.is_relative_to(root):
-        message = f"to: expected a place outside of the container, got {there}"
+        message = f"to: expected a directory outside the container, got {there}"
         raise N5UnrepresentableError(message, kind="option", where=str(opened))
     return storage
 
@@ -220,12 +220,12 @@ def _beside(opened: N5Store) -> Location:
     if isinstance(store, FsspecStore) and store.path:
         path = f"{store.path.rstrip('/')}.quarantine"
         return FsspecStore(store.fs, path=path, allowed_exceptions=store.allowed_exceptions)
-    message = f"{opened}: expected a place beside the container, got none: say where to move blocks"
+    message = f"{opened}: expected a directory beside the container, got none: pass one"
     raise N5UnsupportedError(f"{message} (to=)", kind="option")
 
 
 def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:
-    """Whether a block is still damaged, as it is now."""
+    """Whether a block is still damaged."""
     dataset = parse_attributes(opened.ask(read_document(each.path)))
     if not isinstance(dataset, DatasetAttributes):
         return False

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Member", "VirtualArray", "VirtualCoordinate", "VirtualGroup", "chunk_key", "read_tree"]
 
-_LONGEST = 2**20  # positions of an axis, all of which are kept in the references
+_LONGEST = 2**20  # positions of an axis; the references hold all of them
 
 type _Frame = dict[str, tuple[int, Axis | str | None]]
 """Size and positions of each dimension; the path of a dataset stands for those that it holds."""
@@ -278,4 +278,4 @@ def _is_aligned(above: _Frame, below: _Frame) -> bool:
 
 
 def _warn_of(broken: Sequence[Broken]) -> Steps[None]:
-    yield [Warn(f"left out: {child.error}") for child in broken]
+    yield [Warn(f"omitted: {child.error}") for child in broken]

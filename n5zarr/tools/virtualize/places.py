@@ -56,7 +56,7 @@ def url_of_container(store: N5Store) -> str:
 def plain_prefix(url: str) -> str:
     """Return the part of a URL before the first name with signs that are quoted, with a slash.
 
-    Icechunk quotes the URLs of chunks, but compares them with prefixes as they are given.
+    Icechunk quotes the URLs of chunks, but compares them with unquoted prefixes.
 
     Examples
     --------

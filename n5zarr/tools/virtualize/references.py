@@ -98,7 +98,7 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
 
 
 def _extent(view: DatasetView, position: N5Tuple) -> N5Tuple | None:
-    """Return the extent of a chunk, N5 order; None where all have the size of a block."""
+    """Return the extent of a chunk, N5 order; None if all chunks have the block size."""
     dataset = view.dataset
     is_cut = view.truncated
     return block_extent(dataset.dimensions, dataset.block_size, position) if is_cut else None
@@ -111,7 +111,7 @@ def _part(
     try:
         return chunk_part(start, size, view, _extent(view, position))
     except N5BlockError:
-        return None  # reading the whole block says what is wrong with it
+        return None  # reading the whole block reports its defect
 
 
 def _chunk(block: BufferLike, view: DatasetView, position: N5Tuple, key: str) -> Chunk:

@@ -2,7 +2,7 @@
 
 Documentation: https://icechunk.io/en/stable/virtual/. A reader has to allow the repository to read
 the container: ``authorize_virtual_chunk_access`` of ``icechunk.Repository.open``. Documents are
-written as they are: VirtualiZarr would send them through xarray, which changes attributes.
+written unchanged: VirtualiZarr would pass them through xarray, which changes attributes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["IcechunkWriter"]
 
 
 class IcechunkWriter:
-    """The branch ``main`` of a repository; one commit replaces what is there.
+    """The branch ``main`` of a repository; one commit replaces its content.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class IcechunkWriter:
             if not overwrite and not sync(store.is_empty("")):
                 raise N5UnrepresentableError(
                     f"{out}: expected no repository, or an empty one; overwrite=True (--overwrite) "
-                    "adds a commit that replaces what it shows",
+                    "adds a commit that replaces its content",
                     kind="option",
                 )
             config = before.config  # earlier commits refer to containers of their own
@@ -129,7 +129,7 @@ class IcechunkWriter:
         self._session.commit(self._message)
 
     def close(self) -> None:
-        """Drop what is not committed."""
+        """Discard uncommitted changes."""
 
 
 def _library() -> ModuleType:
@@ -191,5 +191,5 @@ def _virtual_store(icechunk: ModuleType, prefix: str, options: Mapping[str, obje
         case "http" | "https":
             return icechunk.http_store()
         case scheme:
-            message = f"{prefix}: expected a place that Icechunk reads, got {scheme}://"
+            message = f"{prefix}: expected a location that Icechunk reads, got {scheme}://"
             raise N5UnsupportedError(message, kind="option")

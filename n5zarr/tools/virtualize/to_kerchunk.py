@@ -125,9 +125,9 @@ class JsonWriter(_References):
         self.close()
 
     def close(self) -> None:
-        """Remove what is not complete."""
+        """Remove incomplete files."""
         try:
-            self._file.close()  # what is still to be written may not fit on the disk
+            self._file.close()  # the remaining data may not fit on the disk
         finally:
             Path(self._partial).unlink(missing_ok=True)
 
@@ -140,7 +140,7 @@ class ParquetWriter(_References):
     container : str
         URL of the container.
     out : str
-        Path or URL of the directory; what is there is removed.
+        Path or URL of the directory; existing content is removed.
     options : mapping or None
         Options of fsspec, for a URL.
     n_chunks : int
@@ -168,7 +168,7 @@ class ParquetWriter(_References):
             self._mapper.flush()
 
     def close(self) -> None:
-        """Leave what is there: without documents, it has no arrays."""
+        """Keep the files: without documents, they form no arrays."""
 
 
 @contextmanager

@@ -294,7 +294,7 @@ def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
     if suffix not in _SUFFIXES:
         message = (
             f"{out}: expected a name that ends in {', '.join(_SUFFIXES)}, got {suffix!r}; "
-            "format= (--format) says what to write"
+            "format= (--format) chooses the format"
         )
         raise N5UnrepresentableError(message, kind="option")
     return _SUFFIXES[suffix]
@@ -320,7 +320,7 @@ def _zarr_format(
 def _result(
     counts: Counts, container: str, target: _Target, members: Sequence[Member]
 ) -> Virtualized:
-    """Sum up what was written."""
+    """Return a summary of the written references."""
     arrays = [member for member in members if isinstance(member, VirtualArray)]
     n_groups = sum(isinstance(member, VirtualGroup) for member in members)
     n_chunks = sum(array.n_chunks for array in arrays)

@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
 
 def entity_tag(*names: object) -> str:
-    """Make a strong entity tag of all that tells one value of a key from another."""
+    """Make a strong entity tag from everything that distinguishes values of a key."""
     return f'"{blake2b(repr(names).encode(), digest_size=12).hexdigest()}"'
 
 

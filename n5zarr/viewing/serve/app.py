@@ -112,7 +112,7 @@ class Sending:
         self._room = asyncio.Event()
 
     async def room(self) -> None:
-        """Wait until clients have taken enough of what is held."""
+        """Wait until clients have received enough of the answers in memory."""
         while self._n_bytes >= self.most:
             self._room.clear()
             await self._room.wait()

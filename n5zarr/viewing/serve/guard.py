@@ -66,7 +66,7 @@ class Guard:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # what is stored is never taken for a page or a script
+                # browsers never interpret stored data as a page or a script
                 message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
             await send(message)
 

@@ -57,6 +57,6 @@ def written(page: Element) -> bytes:
 
 
 def content_hash(text: str) -> str:
-    """Return what a Content-Security-Policy calls an inline script or stylesheet."""
+    """Return the Content-Security-Policy source of an inline script or stylesheet."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

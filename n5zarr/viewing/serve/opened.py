@@ -1,4 +1,4 @@
-"""Hold what is served: a location in a container, opened once, and its images, found on request."""
+"""Hold the served location in a container, opened once, and its images, read on request."""
 
 from __future__ import annotations
 

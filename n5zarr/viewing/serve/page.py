@@ -68,7 +68,7 @@ def page_routes(location: Location, opened: Opened) -> list[BaseRoute]:
 
 
 class _Pages:
-    """Answer requests for pages of what is opened."""
+    """Answer requests for pages of the opened location."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened

@@ -46,7 +46,7 @@ class Page:
     url : str
         Address of the server, with a slash at the end.
     path : str
-        The node, below what is served.
+        The node, below the served location.
     node : dict
         The node, as :func:`n5zarr.store.inspect.describe` describes it.
     below : sequence of Described
@@ -99,7 +99,7 @@ def node_page(page: Page) -> bytes:
 
 
 def failure_page(title: str, message: str, home: str) -> bytes:
-    """Write a page that says what is wrong."""
+    """Write the page of an error."""
     back = element("p", element("a", "to the start page", href=home))
     return _document(title, element("h1", title), element("p", message), back)
 

@@ -25,7 +25,7 @@ _TOO_LARGE = (
 
 
 def most_connections() -> int:
-    """Return how many connections are taken at once: half of the files that may be open."""
+    """Return the largest number of connections: half of the files that may be open."""
     if sys.platform == "win32":
         return _MOST
     import resource  # noqa: PLC0415 - not on Windows
@@ -35,7 +35,7 @@ def most_connections() -> int:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """One connection, which is given up if its client neither asks nor takes what it asked for."""
+    """One connection, which is closed if its client neither sends requests nor reads answers."""
 
     most = most_connections()
     patience = _PATIENCE

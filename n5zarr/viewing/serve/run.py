@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Server", "running", "serve"]
 
 _BACKLOG = 1024
-_THREADS = 32  # for what computes, and for what waits: slow files and servers
+_THREADS = 32  # for computing, and for waiting for slow files and servers
 _CLOSING = 2  # seconds that answers get when the server ends
 
 
@@ -179,7 +179,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, which tells when it has begun."""
+    """uvicorn's server, which reports when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -211,7 +211,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 def _called(host: str) -> str:
-    """Return the name of an address in a URL; one that stands for all is shown as loopback."""
+    """Return the host name of an address in a URL; use loopback for the wildcard address."""
     name = host.strip("[]")
     name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
     return f"[{name}]" if ":" in name else name

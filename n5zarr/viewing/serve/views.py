@@ -43,7 +43,7 @@ _SLOW = 0.002  # seconds: files that take longer, on a network or a disk, are re
 
 
 def is_shown(key: str) -> bool:
-    """Whether a key is shown at all: it stays in the container, and no name in it is hidden.
+    """Whether a key is served: it stays in the container, and has no hidden name.
 
     Hidden names begin with a dot, as those of editors, of version control and of macOS; writers
     put unfinished files beside those that they write.
@@ -63,11 +63,11 @@ def is_shown(key: str) -> bool:
 
 
 class View(ABC):
-    """One way of showing what is opened, by keys below its path."""
+    """One view of the opened location, by keys below its path."""
 
     @abstractmethod
     async def read(self, key: str) -> BufferLike | None:
-        """Read the value of a key; None where there is none.
+        """Read the value of a key; None if it is missing.
 
         Raises
         ------
@@ -76,17 +76,17 @@ class View(ABC):
         """
 
     def stamp(self, _key: str) -> object | None:
-        """Return what changes when the value of a key does; None if only the bytes tell that."""
+        """Return a stamp that changes with the value of a key; None if only the bytes show it."""
         return None
 
 
 class _StoredView(View):
-    """A view of which most values are one file each."""
+    """A view whose values are mostly one file each."""
 
     def __init__(self, opened: Opened) -> None:
         self._store = opened.store
         self._path = opened.path
-        self._seconds = 0.0  # what a read here takes, a moving average
+        self._seconds = 0.0  # duration of a read in this thread, a moving average
 
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow here while it reads cached files, and in a thread if it computes or waits.
@@ -130,7 +130,7 @@ def _answered(
     """Answer requests of a flow, and return its next ones."""
     try:
         answers = [storage.answer(request, warn) for request in requests]
-    except Exception as err:  # the flow may know what to do
+    except Exception as err:  # the flow may handle it
         return steps.throw(err)
     return steps.send(answers)
 
@@ -140,7 +140,7 @@ def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:
 
 
 class N5View(_StoredView):
-    """The documents and blocks of N5 as they are stored, and other files that lie in groups."""
+    """The stored documents and blocks of N5, and other files in groups."""
 
     @override
     async def read(self, key: str) -> BufferLike | None:

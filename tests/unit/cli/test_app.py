@@ -103,7 +103,7 @@ def test_label_multisets_are_shown_as_what_they_are_read_as() -> None:
         ("{tmp}/no.n5", "no.n5 does not exist"),
         ("{java}/tree.n5/nope", "/nope: expected a group or dataset"),
         ("{java}/versions/5.0.0.n5", "n5: expected a version up to 4.x, got '5.0.0'"),
-        ("{java}/varlen.n5/object", "'object' is no array"),
+        ("{java}/varlen.n5/object", "expected numbers or strings, got 'object'"),
         ("{java}/tree.n5/a\\b", "expected names separated by '/'"),
     ],
 )

@@ -65,7 +65,7 @@ def test_repairs_ask_first(root: Path) -> None:
     before = sorted(root.rglob("*"))
     question = "Move 2 files (em/s0/1/1/1, em/s0/0/1/2) beside the container"
     assert question in run("validate", root, "--quarantine", status=1, answer="n\n").stderr
-    assert "--yes does not ask" in run("validate", root, "--quarantine", status=2).stderr
+    assert "--yes skips the question" in run("validate", root, "--quarantine", status=2).stderr
     assert sorted(root.rglob("*")) == before
     run("validate", root, "--quarantine", status=1, answer="y\n")
     (moved,) = root.with_name("c.n5.quarantine").glob("*/em/s0/1/1/1")
