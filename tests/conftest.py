@@ -43,7 +43,9 @@ from hypothesis import HealthCheck, settings  # noqa: E402 - it is compiled wher
 # Reasons of skips, as regular expressions, and why nothing that could be installed would help.
 RIGHT_SKIPS = {
     "no timers": "the system has no such signals",
-    "no locks of open files here": "the system has none",
+    "(on Linux, flock and record locks|no compiled kernel, so that a handler)": (
+        "the other runs of .ci/run, without `-p tests.macos`, do these tests"
+    ),
     "locks that exclude Java's": "they are Linux's",
     "there are no such (locks|signals|limits)": "the system is Windows",
     "the system is not Windows": "`-p tests.windows` runs them in a step of .ci/run",

@@ -624,8 +624,8 @@ static int try_lock(int file, int to_write)
     if (fcntl(file, F_OFD_SETLK, &whole) == 0)
         return LOCKED;
 #else
-    if (!to_write || flock(file, LOCK_EX | LOCK_NB) == 0)
-        return to_write ? LOCKED : NO_LOCKS;
+    if (flock(file, (to_write ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0)
+        return LOCKED;
 #endif
     return errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL ? NO_LOCKS
                                                                                         : BUSY;

@@ -6,7 +6,8 @@ the file itself, shared to read and exclusive to write (``FileSystemKeyValueAcce
 The locks here are open-file-description locks of Linux (``F_OFD_SETLK``), which exclude the record
 locks of Java. Unlike a record lock, such a lock also excludes other threads, and closing another
 descriptor of the file does not drop it. It is released explicitly, because a forked process shares
-the open file and would keep the lock.
+the open file and would keep the lock. Other systems, such as macOS, have the same with ``flock``,
+which excludes the record locks of Java there.
 
 A finalizer may run while its own thread holds a lock, and may wait for another thread that wants
 the same lock. To avoid that deadlock, a thread polls for a lock that this process holds, instead of
@@ -20,6 +21,7 @@ import errno
 import logging
 import os
 import struct
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -39,7 +41,7 @@ __all__ = ["PAUSE", "alone", "changing", "in_turn", "reading", "writing"]
 _log = logging.getLogger(__name__)
 
 _BUSY = {errno.EAGAIN, errno.EACCES}
-_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PATIENCE, PAUSE = 60, 0.001  # seconds
 
 _IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
@@ -55,12 +57,14 @@ class _Lock:
         self.to_write = to_write
         self.gives_way = gives_way
         self.is_held = False
+        self.is_reading = False
         self.is_changing = False  # the writer is writing into the file now
         self.thread = threading.get_ident()
 
     def is_interrupted(self) -> bool:
         """Whether interrupted code holds it, which cannot continue before this code ends."""
-        return self.thread == threading.get_ident() and (self.is_held or _holds(self.file))
+        is_own = self.thread == threading.get_ident()
+        return is_own and (self.is_held or self.is_reading or _holds(self.file))
 
     def is_stuck(self) -> bool:
         """Whether its holder waits for another lock, in a handler that interrupts the holder."""
@@ -102,7 +106,7 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
     TimeoutError
         The code that this code interrupts is writing into the file.
     """
-    if not hasattr(fcntl, "F_OFD_SETLK"):
+    if not hasattr(fcntl, "flock"):
         yield lambda: True
         return
     with _registered(file, to_write=False) as lock:
@@ -116,6 +120,7 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
         try:
             yield lambda: is_locked or before is _last_change[0]
         finally:
+            lock.is_reading = False
             _unlock(file)
             _log.debug("shared lock released: %s", path)
 
@@ -143,6 +148,7 @@ def _take_to_read(file: int, lock: _Lock, path: object) -> bool:
             _log.debug("shared lock waits for this process: %s", path)
             has_logged = True
         time.sleep(PAUSE)
+    lock.is_reading = True
     _log.debug("shared lock taken: %s", path)
     return True
 
@@ -188,7 +194,7 @@ def writing(
         The code that this code interrupts holds the lock, or another part of this process has held
         it for a minute.
     """
-    if hasattr(fcntl, "F_OFD_SETLK"):
+    if hasattr(fcntl, "flock"):
         with _registered(file, to_write=True, gives_way=gives_way) as lock:
             try:
                 _take_to_write(file, lock, path)
@@ -205,8 +211,6 @@ def writing(
                     _log.debug("exclusive lock released: %s", path)
                 return
     with _IN_PROCESS:
-        if hasattr(fcntl, "flock") and not hasattr(fcntl, "F_OFD_SETLK"):
-            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
@@ -312,7 +316,7 @@ def _flock(kind: str) -> bytes:
 
 def _try(file: int, kind: str) -> bool:
     try:
-        fcntl.fcntl(file, fcntl.F_OFD_SETLK, _flock(kind))
+        _set(file, kind)
     except OSError as err:
         if err.errno not in _BUSY:
             raise
@@ -321,15 +325,30 @@ def _try(file: int, kind: str) -> bool:
 
 
 def _holds(file: int) -> bool:
-    """Whether an open file has a lock that excludes others, or nobody has a lock."""
+    """Whether an open file has a lock that excludes others, or nobody has one; else False."""
+    if not _has_ofd():
+        return False
     found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _flock("F_WRLCK"))
     return bool(struct.unpack("hhqqi", found)[0] == fcntl.F_UNLCK)
 
 
 def _wait(file: int, kind: str) -> None:
-    fcntl.fcntl(file, fcntl.F_OFD_SETLKW, _flock(kind))
+    _set(file, kind, waits=True)
 
 
 def _unlock(file: int) -> None:
     with contextlib.suppress(OSError):
-        fcntl.fcntl(file, fcntl.F_OFD_SETLK, _flock("F_UNLCK"))
+        _set(file, "F_UNLCK")
+
+
+def _set(file: int, kind: str, *, waits: bool = False) -> None:
+    """Lock or unlock a file; raise if another one holds it, unless it ``waits``."""
+    if _has_ofd():
+        fcntl.fcntl(file, fcntl.F_OFD_SETLKW if waits else fcntl.F_OFD_SETLK, _flock(kind))
+    else:
+        name = {"F_RDLCK": "LOCK_SH", "F_WRLCK": "LOCK_EX", "F_UNLCK": "LOCK_UN"}[kind]
+        fcntl.flock(file, getattr(fcntl, name) | (0 if waits else fcntl.LOCK_NB))
+
+
+def _has_ofd() -> bool:
+    return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")

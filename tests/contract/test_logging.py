@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import shutil
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 has_kernel = pytest.mark.skipif(not kernel.is_compiled(), reason="the kernel is not built")
-has_locks = pytest.mark.skipif(
-    not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here"
-)
 
 
 @pytest.fixture
@@ -217,7 +213,6 @@ def test_zarrs_own_arrays_tell_what_is_left_to_python(
 # ------------------------------------------------------------------------------------- locks
 
 
-@has_locks
 def test_locks_are_told_when_taken_waited_for_and_released(
     tmp_path: Path, heard: Callable[[str], list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:

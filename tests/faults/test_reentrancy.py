@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import tempfile
@@ -181,7 +180,6 @@ def test_without_more_threads_the_work_is_done_here(monkeypatch: pytest.MonkeyPa
     assert sorted(done) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
 def test_a_finalizer_that_reads_what_is_being_updated(tmp_path: Path) -> None:
     """It runs on the thread that holds the lock, and zarr reads on another one."""
     path = tmp_path / "attributes.json"
@@ -199,7 +197,6 @@ def test_a_finalizer_that_reads_what_is_being_updated(tmp_path: Path) -> None:
     assert files.read(path) == b'{"a":1}'
 
 
-@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
 def test_two_updates_that_wait_for_each_other_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,7 +213,6 @@ def test_two_updates_that_wait_for_each_other_end(
     assert update(path, lambda _: b"{}") == b"{}"
 
 
-@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "attributes.json"
