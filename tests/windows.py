@@ -113,9 +113,12 @@ class Finder(importlib.abc.MetaPathFinder):
 os = Os("os")
 OPEN, RENAME = system.open, refusing(system.rename)
 
-assert "n5zarr" not in sys.modules, "n5zarr is imported already"
-sys.meta_path.insert(0, Finder())
-system.open, system.rename = open_file, rename  # type: ignore[assignment]
-for each in ("remove", "replace", "rmdir", "unlink"):
-    setattr(system, each, refusing(getattr(system, each)))
-shutil._use_fd_functions = False  # type: ignore[attr-defined] # it opens directories
+
+def pytest_load_initial_conftests() -> None:
+    """Begin before anything imports n5zarr; a module that is only imported changes nothing."""
+    assert "n5zarr" not in sys.modules, "n5zarr is imported already"
+    sys.meta_path.insert(0, Finder())
+    system.open, system.rename = open_file, rename  # type: ignore[assignment]
+    for each in ("remove", "replace", "rmdir", "unlink"):
+        setattr(system, each, refusing(getattr(system, each)))
+    shutil._use_fd_functions = False  # type: ignore[attr-defined] # it opens directories

@@ -275,7 +275,7 @@ OBJECTS = '{"dimensions":[3],"blockSize":[3],"dataType":"object","compression":{
 
 @pytest.mark.parametrize("other", [*OTHERS, OBJECTS])
 @pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
-@pytest.mark.filterwarnings("ignore:.*(is not recognized|left out|was expected).*")
+@pytest.mark.filterwarnings("ignore:.*(is not recognized|omitted|was expected).*")
 def test_what_is_replaced_between_listing_and_opening_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any, other: str
 ) -> None:
