@@ -63,8 +63,10 @@ def patiently[T](do: Callable[..., T], *arguments: object) -> T:
 
     Windows cannot replace or remove an open file, nor open a file while it is being replaced.
     """
+    if os.name != "nt":  # each block passes here
+        return do(*arguments)
     end = time.monotonic() + _PATIENCE
-    while os.name == "nt" and time.monotonic() < end:
+    while time.monotonic() < end:
         try:
             return do(*arguments)
         except PermissionError:

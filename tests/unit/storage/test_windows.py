@@ -78,5 +78,6 @@ def test_a_drive_in_a_url_is_no_directory() -> None:
     assert local_path("file:///data/a%20b.n5") == "/data/a b.n5"
 
 
+@pytest.mark.skipif(os.name != "nt", reason="the system is not Windows")
 def test_places_are_compared_with_slashes(tmp_path: Path) -> None:
     assert "\\" not in real_name(str(tmp_path / "c.n5"))
