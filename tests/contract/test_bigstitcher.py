@@ -103,9 +103,9 @@ def test_setups_that_are_alike_are_selected_by_name(xml: Path) -> None:
     container = alike(xml)
     with pytest.warns(n5zarr.N5Warning, match="omitted") as warned:
         tree: Any = n5zarr.open_bdv(container / "dataset.xml", registrations=False)
-    assert [str(w.message).partition(": ")[2] for w in warned] == [
-        "omitted, as they are not in the XML: setup1, setup4, setup7",
-        "omitted, as they are not in the XML: timepoint8",
+    assert [str(w.message).partition("dataset.xml: ")[2] for w in warned] == [
+        "setups: the XML lists 0, 3, the container holds 0-1, 3-4, 7: omitted: 1, 4, 7",
+        "timepoints: the XML lists 0, 2, 5, the container holds 0, 2, 5, 8: omitted: 8",
     ]
     data = tree["s0/data"]
     assert data.dims == ("setup", "timepoint", "z", "y", "x")
@@ -377,12 +377,83 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
     assert n5zarr.read_interest_points(backup).lists.empty
 
 
+# ------------------------------------------------------- views that the container does not hold
+
+
+@pytest.mark.parametrize(
+    ("pattern", "numbers", "expected"),
+    [
+        ("0-3", [0], "timepoints: the XML lists 0-3, the container holds 0, 2, 5, 8: "
+                     "omitted: 5, 8; without data: 1, 3"),
+        ("0,2,5,8", [0, 9], "setups: the XML lists 0, 9, the container holds 0: without data: 9"),
+    ],
+)  # fmt: skip
+def test_an_xml_of_other_views_is_told(
+    tmp_path: Path, pattern: str, numbers: list[int], expected: str
+) -> None:
+    xml = other_views(tmp_path, pattern, numbers)
+    with pytest.warns(n5zarr.N5Warning, match=re.escape(f"{xml}: {expected}")):
+        data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(setup=0, timepoint=2), project.elements(0, 2, 0))
+    if pattern == "0-3":
+        assert data["present"].values.tolist() == [[True, False, True, False]]
+        assert not data.sel(timepoint=3).any()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "numbers", "expected"),
+    [
+        ("3,4", [0], "setups: the XML lists 0, the container holds 0; "
+                     "timepoints: the XML lists 3-4, the container holds 0, 2, 5, 8"),
+        ("0,2,5,8", [9], "setups: the XML lists 9, the container holds 0; "
+                         "timepoints: the XML lists 0, 2, 5, 8, the container holds 0, 2, 5, 8"),
+    ],
+)  # fmt: skip
+def test_an_xml_without_any_view_of_the_container_is_an_error(
+    tmp_path: Path, pattern: str, numbers: list[int], expected: str
+) -> None:
+    xml = other_views(tmp_path, pattern, numbers)
+    message = re.escape(f"{xml} describes, got none; {expected}")
+    with pytest.raises(FileNotFoundError, match=message) as raised:
+        n5zarr.open_bdv(xml)
+    assert str(tmp_path / "dataset.n5") in str(raised.value)
+    with pytest.raises(FileNotFoundError, match=message):
+        xr.open_datatree(xml, engine="n5")
+    with pytest.raises(FileNotFoundError, match=message):
+        n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
+    with pytest.raises(FileNotFoundError, match="the XML lists"):  # found beside the container
+        n5zarr.open_bdv(tmp_path / "dataset.n5")
+
+
+def test_views_that_the_xml_calls_missing_are_not_missed(tmp_path: Path) -> None:
+    xml = other_views(tmp_path, "0-2", [0, 9])
+    nine = [(9, t) for t in (0, 1, 2)]
+    missing = "".join(f'<MissingView timepoint="{t}" setup="{s}" />' for s, t in [*nine, (0, 1)])
+    xml.write_text(xml.read_text().replace("<MissingViews>", f"<MissingViews>{missing}"))
+    with pytest.warns(n5zarr.N5Warning) as warned:
+        n5zarr.open_bdv(xml)
+    assert [str(w.message).partition("dataset.xml: ")[2] for w in warned] == [
+        "timepoints: the XML lists 0-2, the container holds 0, 2, 5, 8: omitted: 5, 8"
+    ]
+
+
+def other_views(folder: Path, pattern: str, numbers: list[int]) -> Path:
+    """Write a project of setup 0, with XML of other time points and setups."""
+    xml = project.write_project(folder, [0])
+    known = {number: SETUPS[0] for number in numbers}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(project, "SETUPS", known)
+        text = project.project_xml(numbers=numbers)
+    xml.write_text(text.replace(project.PATTERN, pattern))
+    return xml
+
+
 def test_missing_views_cost_little(tmp_path: Path) -> None:
     xml = project.write_project(tmp_path, [0])
     xml.write_text(xml.read_text().replace(project.PATTERN, "0-3999"))
-    data: Any = n5zarr.open_bdv(xml)["s0/data"]
-    # missing views share one array of zeros, instead of one each with its own layers of the graph
-    assert len(data.data.dask.layers) < 100
+    with pytest.warns(n5zarr.N5Warning, match="without data: 1, 3-4, 6-7, 9-3999"):
+        data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    assert len(data.data.dask.layers) < 10
     assert data.sizes["timepoint"] == 4000
     assert not data.sel(timepoint=3999).any()
     np.testing.assert_array_equal(data.sel(timepoint=8)[0], project.elements(0, 8, 0))
