@@ -383,8 +383,8 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "numbers", "expected"),
     [
-        ("0-3", [0], "timepoints: the XML lists 0-3, the container holds 0, 2, 5, 8: "
-                     "omitted: 5, 8; without data: 1, 3"),
+        ("0-3", [0], ("timepoints: the XML lists 0-3, the container holds 0, 2, 5, 8: "
+                     "omitted: 5, 8; without data: 1, 3")),
         ("0,2,5,8", [0, 9], "setups: the XML lists 0, 9, the container holds 0: without data: 9"),
     ],
 )  # fmt: skip
@@ -403,10 +403,10 @@ def test_an_xml_of_other_views_is_told(
 @pytest.mark.parametrize(
     ("pattern", "numbers", "expected"),
     [
-        ("3,4", [0], "setups: the XML lists 0, the container holds 0; "
-                     "timepoints: the XML lists 3-4, the container holds 0, 2, 5, 8"),
-        ("0,2,5,8", [9], "setups: the XML lists 9, the container holds 0; "
-                         "timepoints: the XML lists 0, 2, 5, 8, the container holds 0, 2, 5, 8"),
+        ("3,4", [0], ("setups: the XML lists 0, the container holds 0; "
+                     "timepoints: the XML lists 3-4, the container holds 0, 2, 5, 8")),
+        ("0,2,5,8", [9], ("setups: the XML lists 9, the container holds 0; "
+                         "timepoints: the XML lists 0, 2, 5, 8, the container holds 0, 2, 5, 8")),
     ],
 )  # fmt: skip
 def test_an_xml_without_any_view_of_the_container_is_an_error(
@@ -440,7 +440,7 @@ def test_views_that_the_xml_calls_missing_are_not_missed(tmp_path: Path) -> None
 def other_views(folder: Path, pattern: str, numbers: list[int]) -> Path:
     """Write a project of setup 0, with XML of other time points and setups."""
     xml = project.write_project(folder, [0])
-    known = {number: SETUPS[0] for number in numbers}
+    known = dict.fromkeys(numbers, SETUPS[0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(project, "SETUPS", known)
         text = project.project_xml(numbers=numbers)
