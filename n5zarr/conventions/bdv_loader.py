@@ -85,9 +85,7 @@ def parse_loader(root: Element) -> Loader | str:
 def _of_s3(loader: Element) -> Loader | str:
     endpoint = _text(loader, "ServiceEndpoint")
     if endpoint and not re.match("https?://[^/]", endpoint):
-        return (
-            f"the format bdv.n5.s3 with the ServiceEndpoint {endpoint!r}, which is no web address"
-        )
+        return f"the format bdv.n5.s3 with a ServiceEndpoint that is no web address, {endpoint!r}"
     return Loader(
         f"s3://{_text(loader, 'BucketName')}/{_text(loader, 'Key').strip('/')}",
         endpoint=endpoint,

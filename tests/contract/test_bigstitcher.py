@@ -377,6 +377,86 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
     assert n5zarr.read_interest_points(backup).lists.empty
 
 
+# ------------------------------------------------------------------------------------ loaders
+
+
+@pytest.mark.parametrize(
+    ("name", "loader"),
+    [
+        ("my data+#1.n5", 'bdv.n5" version="1.0"><n5 type="relative">my data+#1.n5'),
+        ("100%25.n5", 'bdv.n5" version="1.0"><n5 type="relative">100%25.n5'),
+        # XmlHelpers.loadPathURI since version 1.1: relative paths are parts of a URI
+        ("my data+#1.n5", 'bdv.n5" version="1.1"><n5 type="relative">my%20data+%231.n5'),
+        ("my data.n5", 'bdv.n5" version="1.1"><n5 type="absolute">file:{folder}/my%20data.n5'),
+        ("100%25.n5", 'bdv.n5" version="1.1"><n5 type="absolute">{folder}/100%25.n5'),
+        # Mastodon XmlIoN5UniverseImgLoader: XmlHelpers.loadPath, of files
+        ("100%25.n5", 'bdv.n5.universe" version="1.0"><Url type="relative">100%25.n5'),
+        ("a.n5", 'bdv.n5.universe"><Url type="absolute">{folder}/a.n5'),
+        ("a.n5", 'bdv.n5.universe"><Url>file://{folder}/a.n5'),
+    ],
+)
+def test_loaders_name_the_container(tmp_path: Path, name: str, loader: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    (tmp_path / "dataset.n5").rename(tmp_path / name)
+    tag = "Url" if "<Url" in loader else "n5"
+    with_loader(xml, f'<ImageLoader format="{loader}</{tag}></ImageLoader>'.format(folder=tmp_path))
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(setup=0, timepoint=2), project.elements(0, 2, 0))
+
+
+@pytest.mark.parametrize("group", ["images/bdv", "/images/bdv/"])
+def test_mastodons_loader_names_a_group(tmp_path: Path, group: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    inner = tmp_path / "dataset.n5" / "images" / "bdv"
+    inner.mkdir(parents=True)
+    (tmp_path / "dataset.n5" / "setup0").rename(inner / "setup0")
+    url = '<Url type="relative">dataset.n5</Url>'
+    loader = f'<ImageLoader format="bdv.n5.universe">{url}<Dataset>{group}</Dataset></ImageLoader>'
+    with_loader(xml, loader)
+    values = project.elements(0, 2, 1)
+    for tree in (n5zarr.open_bdv(xml), xr.open_datatree(xml, engine="n5")):
+        found: Any = tree["s1/data"]
+        np.testing.assert_array_equal(found.sel(setup=0, timepoint=2), values)
+        assert found["channel"].values.tolist() == ["GFP"]
+    # the XML is found beside the container, too
+    at_group: Any = n5zarr.open_bdv(inner)["s1/data"]
+    assert at_group["channel"].values.tolist() == ["GFP"]
+    printed = CliRunner().invoke(app, ["tree", str(xml)]).output
+    assert "setup0  left green" in printed
+    n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
+    converted: Any = n5zarr.napari_layers(str(xml))
+    assert [options["name"] for _, options, _ in converted] == ["dataset.xml: left_green"]
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [
+        (
+            'bdv.ome.zarr"><zarr>a.zarr</zarr>',
+            "the format bdv.ome.zarr; n5zarr reads bdv.n5, bdv.n",
+        ),
+        ('bdv.hdf5"><hdf5>a.h5</hdf5>', "bdv.hdf5; save the project as N5 with BigStitcher; n5za"),
+        ('bdv.n5.s3"><Key>a.n5</Key>', "the format bdv.n5.s3 without the element BucketName"),
+        ('bdv.n5.universe"><Dataset>a</Dataset>', "bdv.n5.universe without the element Url"),
+        (
+            'bdv.n5.s3"><Key>a</Key><BucketName>b</BucketName><ServiceEndpoint>/a</ServiceEndpoint>',
+            "a ServiceEndpoint that is no web address, '/a'",
+        ),
+    ],
+)
+def test_loaders_that_cannot_be_read_are_named(tmp_path: Path, loader: str, message: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    with_loader(xml, f'<ImageLoader format="{loader}</ImageLoader>')
+    with pytest.raises(n5zarr.N5Error, match=re.escape(message)) as raised:
+        n5zarr.open_bdv(xml)
+    assert str(xml) in str(raised.value)
+
+
+def with_loader(xml: Path, loader: str) -> None:
+    before, _, rest = xml.read_text().partition("<ImageLoader")
+    xml.write_text(before + loader + rest.partition("</ImageLoader>")[2])
+
+
 # ------------------------------------------------------- views that the container does not hold
 
 
