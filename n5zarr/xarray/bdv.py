@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
@@ -45,7 +45,7 @@ _NAMES |= {"tile_x", "tile_y", "tile_z"}
 _EXPECTED = "groups setup0, setup1, ..."
 _MOST_CHUNKS = 20_000  # of dask, in an array: some milliseconds for each selection
 
-type Chunks = int | Mapping[Hashable, Any] | Literal["auto"] | None
+type Chunks = int | Mapping[Any, Any] | Literal["auto"] | None
 """Chunks of dask: none, those of ``chunks=`` of :func:`xarray.open_dataset`, or joined blocks."""
 
 
@@ -181,13 +181,14 @@ class _Laziness(NamedTuple):
         lazy = indexing.LazilyIndexedArray(views)
         if self.chunks is not None or not self.cache:
             return lazy
-        return indexing.CopyOnWriteArray(indexing.MemoryCachedArray(lazy))
+        cached: Any = indexing.MemoryCachedArray(lazy)  # type: ignore[no-untyped-call] # xarray's
+        return indexing.CopyOnWriteArray(cached)
 
     def chunked(self, data: xr.Variable) -> xr.Variable:
         """Convert a lazy variable to dask's, as xarray does with the argument of an engine."""
         if self.chunks is None:
             return data
-        blocks: Mapping[Hashable, int] = data.encoding["preferred_chunks"]
+        blocks: Mapping[str, int] = data.encoding["preferred_chunks"]
         if self.chunks == "auto":
             sizes = tuple(blocks.values())
             import dask  # noqa: PLC0415 - slow, and the engine does not need it
@@ -196,7 +197,7 @@ class _Laziness(NamedTuple):
             limit = parse_bytes(dask.config.get("array.chunk-size")) // data.dtype.itemsize
             of_view = join_blocks(data.shape[-3:], sizes[-3:], n_elements=limit, most=sys.maxsize)
             joined = join_blocks(data.shape, (*sizes[:-3], *of_view), most=_MOST_CHUNKS)
-            wanted: Mapping[Hashable, Any] = dict(zip(blocks, joined, strict=True))
+            wanted: Mapping[str, Any] = dict(zip(blocks, joined, strict=True))
         elif isinstance(self.chunks, int):
             wanted = dict.fromkeys(blocks, self.chunks)
         else:

@@ -51,7 +51,6 @@ class StackedViews(BackendArray):
         """Yield the locations of the datasets."""
         return (StorePath(self.opened, view.path) for view in self._existing())
 
-    @override
     def __getitem__(self, key: indexing.ExplicitIndexer) -> _Array:
         """Read a selection."""
         is_of_points = isinstance(key, indexing.VectorizedIndexer)
@@ -66,8 +65,8 @@ class StackedViews(BackendArray):
         view = self.views[setup][timepoint]
         if view is None:
             return None
-        array = LazyArray(with_fast_path(as_zarr(self.opened, view.path, view.dataset)))
-        return np.asarray(array[key])
+        array: Any = with_fast_path(as_zarr(self.opened, view.path, view.dataset))
+        return np.asarray(LazyArray(array)[key])
 
     def _box(self, key: _Key) -> _Array:
         """Read a selection of integers, slices and arrays, each of which selects along its axis."""
@@ -116,10 +115,10 @@ class StackedViews(BackendArray):
         return found
 
 
-def _extent(key: Sequence[object], shape: Sequence[int]) -> list[int]:
+def _extent(key: Sequence[Any], shape: Sequence[int]) -> list[int]:
     """Return the extent of a selection along each axis that no integer selects."""
     return [
-        len(range(n)[k]) if isinstance(k, slice) else np.size(k)  # type: ignore[call-overload]
+        len(range(n)[k]) if isinstance(k, slice) else np.size(k)
         for k, n in zip(key, shape, strict=True)
         if not isinstance(k, int | np.integer)
     ]

@@ -49,7 +49,7 @@ PARTS: dict[str, dict[str, Any]] = {
 def write_views(folder: Path, shape: tuple[int, ...], n: int, *, moved: bool = False) -> Path:
     """Write documents of views, without blocks, and their XML; return the path of the XML."""
     root = folder / "dataset.n5"
-    document = {"dataType": "uint16", "compression": {"type": "gzip"}}
+    document: dict[str, Any] = {"dataType": "uint16", "compression": {"type": "gzip"}}
     blocks = BLOCKS if shape == SHAPE else (64, 128, 128)
     document |= {"dimensions": shape[::-1], "blockSize": blocks[::-1]}
     for setup in range(n):
@@ -134,12 +134,13 @@ def test_chunks_have_the_meaning_of_xarrays(xml: Path) -> None:
         "y": (3, 3, 1),
         "x": (4, 4, 3),
     }
-    for chunks, expected in (
+    cases: Any = (
         ({}, blocks),
         ({"x": 8}, blocks | {"x": (8, 3)}),
         (-1, {dim: (n,) for dim, n in zip(blocks, VALUES.shape, strict=True)}),
         (None, {}),
-    ):
+    )
+    for chunks, expected in cases:
         mine: Any = n5zarr.open_bdv(xml, chunks=chunks)["s0/data"]
         theirs = xr.open_dataset(xml, engine="n5", group="s0", chunks=chunks)["data"]
         assert mine.chunksizes == theirs.chunksizes == expected
@@ -205,7 +206,7 @@ def test_views_are_written(xml: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again["data"], VALUES)
     assert again["data"].encoding["chunks"] == (1, 1, *BLOCKS)
     n5zarr.to_n5(ds[["data"]], tmp_path / "o.n5")
-    np.testing.assert_array_equal(n5zarr.open(tmp_path / "o.n5")["data"], VALUES)
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "o.n5", path="data"), VALUES)
 
 
 @pytest.mark.parametrize("chunks", [None, "auto"])
