@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
-__all__ = ["open_bdv"]
+__all__ = ["Laziness", "ViewsPlace", "open_bdv", "views_tree"]
 
 # names of coordinates and variables in the tree
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
@@ -76,21 +76,19 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     axis_order : {"C", "F"}, optional
         Order of the spatial dimensions, ``z, y, x`` or ``x, y, z``.
     chunks : "auto", int, mapping or None, optional
-        Chunks of dask. ``"auto"``: whole blocks, joined while a chunk has at most dask's
-        ``array.chunk-size`` of 128 MiB, and further if there would be more than 20000 chunks. As in
-        :func:`xarray.open_dataset`, ``{}`` means a chunk for each block, a mapping gives the size
-        along some dimensions, and None leaves lazy arrays of xarray, without dask.
+        Chunks of dask. ``"auto"`` joins blocks up to dask's ``array.chunk-size`` of 128 MiB, and
+        further if there would be over 20000 chunks. Others are those of
+        :func:`xarray.open_dataset`: ``{}`` is a chunk for each block, None no dask.
     storage_options : dict, optional
-        Options of fsspec, for a URL. They replace those that the XML gives for S3, such as its
-        service; without credentials in them, S3 is read anonymously.
+        Options of fsspec, for a URL. They precede those that the XML gives for S3.
 
     Returns
     -------
     DataTree
         A node ``s0``, ``s1``, ... for each level, with a variable ``data`` with the dimensions
-        ``setup``, ``timepoint`` and those of space. If size, type
-        or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without dimension
-        ``setup``; if registrations differ between time points, ``setup0/timepoint0/s0``.
+        ``setup``, ``timepoint`` and those of space. If size, type or positions of the setups
+        differ, the nodes are ``setup0/s0`` and so on, without dimension ``setup``; if registrations
+        differ between time points, ``setup0/timepoint0/s0``.
 
         Names in the XML are coordinates of ``setup``, each with an index: ``setup_name``,
         ``channel``, ``angle``, ``tile``, ``illumination``. ``tile_x``, ``tile_y``, ``tile_z`` are
@@ -115,37 +113,65 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
-    return views_tree(
-        store,
-        path=path,
-        xml=xml,
-        registrations=registrations,
-        axis_order=axis_order,
-        storage_options=storage_options,
-        chunks=chunks,
-        cache=True,
-    )
+    place = ViewsPlace(store, path, xml, axis_order, storage_options)
+    return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
 
 
-def views_tree(  # noqa: PLR0913 - those of open_bdv
-    store: Location,
-    *,
-    path: str = "",
-    xml: str | os.PathLike[str] | None = None,
-    registrations: bool = True,
-    axis_order: AxisOrder = "C",
-    storage_options: StorageOptions | None = None,
-    chunks: Chunks = None,
-    cache: bool = False,
+class ViewsPlace(NamedTuple):
+    """The arguments of :func:`open_bdv` that say where the views are, and in which order."""
+
+    store: Location
+    path: str
+    xml: str | os.PathLike[str] | None
+    axis_order: AxisOrder
+    storage_options: StorageOptions | None
+
+
+class Laziness(NamedTuple):
+    """How arrays are lazy: the chunks of dask, or none, and whether to keep what was loaded."""
+
+    chunks: Chunks
+    cache: bool
+
+    def array(self, views: StackedViews) -> object:
+        """Return the array of views for a variable."""
+        lazy = indexing.LazilyIndexedArray(views)
+        if self.chunks is not None or not self.cache:
+            return lazy
+        cached: Any = indexing.MemoryCachedArray(lazy)  # type: ignore[no-untyped-call] # xarray's
+        return indexing.CopyOnWriteArray(cached)
+
+    def chunked(self, data: xr.Variable) -> xr.Variable:
+        """Convert a lazy variable to dask's, as xarray does with the argument of an engine."""
+        if self.chunks is None:
+            return data
+        blocks: Mapping[str, int] = data.encoding["preferred_chunks"]
+        if self.chunks == "auto":
+            import dask  # noqa: PLC0415 - slow, and the engine does not need it
+            from dask.utils import parse_bytes  # noqa: PLC0415
+
+            sizes = tuple(blocks.values())
+            limit = parse_bytes(dask.config.get("array.chunk-size")) // data.dtype.itemsize
+            of_view = join_blocks(data.shape[-3:], sizes[-3:], n_elements=limit, most=sys.maxsize)
+            joined = join_blocks(data.shape, (*sizes[:-3], *of_view), most=_MOST_CHUNKS)
+            wanted: Mapping[str, Any] = dict(zip(blocks, joined, strict=True))
+        elif isinstance(self.chunks, int):
+            wanted = dict.fromkeys(blocks, self.chunks)
+        else:
+            wanted = {dim: self.chunks.get(dim, size) for dim, size in blocks.items()}
+        # equal names would mean equal elements, which may have changed since
+        return data.chunk(wanted, name=f"views-{uuid4().hex}")
+
+
+_OF_ENGINE = Laziness(None, cache=False)  # xarray makes chunks, and keeps what was loaded
+
+
+def views_tree(
+    place: ViewsPlace, laziness: Laziness = _OF_ENGINE, *, registrations: bool = True
 ) -> xr.DataTree:
-    """Open views as :func:`open_bdv`, by default with lazy arrays as xarray wants from an engine.
-
-    Parameters
-    ----------
-    cache : bool, optional
-        Whether arrays that are not dask's keep what was loaded; xarray adds this to an engine's.
-    """
-    options: Mapping[str, object] | None = storage_options
+    """Open views as :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
+    store, path, xml, axis_order, given = place
+    options: Mapping[str, object] | None = given
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
     project = None if file is None else read_project(file)
     if project is not None and xml is None:
@@ -167,43 +193,7 @@ def views_tree(  # noqa: PLR0913 - those of open_bdv
                 description = replace(description, registrations={})
         placements = _placements(opened, views, description)
         _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
-        return _tree(placements, description, _Laziness(chunks, cache))
-
-
-class _Laziness(NamedTuple):
-    """The arguments ``chunks`` and ``cache`` of :func:`views_tree`."""
-
-    chunks: Chunks
-    cache: bool
-
-    def array(self, views: StackedViews) -> object:
-        """Return the array of views for a variable."""
-        lazy = indexing.LazilyIndexedArray(views)
-        if self.chunks is not None or not self.cache:
-            return lazy
-        cached: Any = indexing.MemoryCachedArray(lazy)  # type: ignore[no-untyped-call] # xarray's
-        return indexing.CopyOnWriteArray(cached)
-
-    def chunked(self, data: xr.Variable) -> xr.Variable:
-        """Convert a lazy variable to dask's, as xarray does with the argument of an engine."""
-        if self.chunks is None:
-            return data
-        blocks: Mapping[str, int] = data.encoding["preferred_chunks"]
-        if self.chunks == "auto":
-            sizes = tuple(blocks.values())
-            import dask  # noqa: PLC0415 - slow, and the engine does not need it
-            from dask.utils import parse_bytes  # noqa: PLC0415
-
-            limit = parse_bytes(dask.config.get("array.chunk-size")) // data.dtype.itemsize
-            of_view = join_blocks(data.shape[-3:], sizes[-3:], n_elements=limit, most=sys.maxsize)
-            joined = join_blocks(data.shape, (*sizes[:-3], *of_view), most=_MOST_CHUNKS)
-            wanted: Mapping[str, Any] = dict(zip(blocks, joined, strict=True))
-        elif isinstance(self.chunks, int):
-            wanted = dict.fromkeys(blocks, self.chunks)
-        else:
-            wanted = {dim: self.chunks.get(dim, size) for dim, size in blocks.items()}
-        # equal names would mean equal elements, which may have changed since
-        return data.chunk(wanted, name=f"views-{uuid4().hex}")
+        return _tree(placements, description, laziness)
 
 
 class _Stack:
@@ -297,7 +287,7 @@ def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
 
 
 def _tree(
-    placements: list[_Placement], description: Description | None, laziness: _Laziness
+    placements: list[_Placement], description: Description | None, laziness: Laziness
 ) -> xr.DataTree:
     """Stack all setups if their keys are equal; else make nodes for each."""
     first = placements[0]
@@ -328,7 +318,7 @@ def _dataset(
     stacks: list[_Stack],
     timepoints: list[int],
     setups: Mapping[str, xr.Variable],
-    laziness: _Laziness,
+    laziness: Laziness,
     *,
     is_one: bool = False,
 ) -> xr.Dataset:
