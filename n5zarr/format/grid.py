@@ -205,10 +205,10 @@ def join_blocks(
 
     Examples
     --------
-    >>> join_blocks((1000, 2000, 3000), (64, 128, 128), n_elements=2**23, most=100)
+    >>> join_blocks((1000, 2000, 3000), (64, 128, 128), n_elements=2**23, most=1000)
     (256, 256, 128)
     >>> join_blocks((1000, 2000, 3000), (64, 128, 128), most=100)
-    (256, 512, 512)
+    (512, 512, 256)
     """
     found = list(block)
     while True:
