@@ -1,18 +1,90 @@
-"""Levels in the ``multiscales`` of a group: add, change or remove them."""
+"""Levels in the ``multiscales`` of a group: find, add, change or remove them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import level_of
+from n5zarr.conventions.model import level_of, mapping
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
     from n5zarr.conventions.describe import Written
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["add_level", "remove_levels", "set_level", "shares_transforms"]
+__all__ = [
+    "add_level",
+    "entries_in",
+    "entries_of",
+    "first_listed",
+    "images_in",
+    "listed_levels",
+    "path_of",
+    "remove_levels",
+    "set_level",
+    "shares_transforms",
+]
+
+
+def images_in(group: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    """Return the images of a group: those of OME-NGFF 0.5's ``ome``, then of ``multiscales``.
+
+    ``multiscales`` of the canonical convention is an object: a single image.
+    """
+    found = (holder.get("multiscales") for holder in (mapping(group.get("ome")), group))
+    return [mapping(m) for each in found for m in (each if isinstance(each, list) else [each])]
+
+
+def entries_of(
+    path: Sequence[str], ancestors: Sequence[Mapping[str, JSON]]
+) -> Iterator[tuple[Mapping[str, JSON], Mapping[str, JSON]]]:
+    """Find a dataset in ``multiscales`` of the groups above it, the nearest first.
+
+    Yields
+    ------
+    image, entry : mapping
+        An image, and the entry of the dataset in it.
+    """
+    for depth, group in enumerate(ancestors, 1):
+        wanted = "/".join(path[-depth:])
+        for image in images_in(group):
+            for entry in entries_in(image):
+                if path_of(entry) == wanted:
+                    yield image, mapping(entry)
+                    break
+
+
+def first_listed(path: Sequence[str], ancestors: Sequence[Mapping[str, JSON]]) -> str | None:
+    """Return the name of the finest level of the image that lists a dataset.
+
+    None if no image lists it, or if the finest level is not in the same group.
+    """
+    for image, entry in entries_of(path, ancestors):
+        first, own = path_of(entries_in(image)[0]), path_of(entry)
+        if first is not None and own is not None:
+            group, name = posixpath.split(first)
+            return name if group == posixpath.dirname(own) else None
+    return None
+
+
+def listed_levels(group: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the levels of the first image in ``multiscales`` of a group."""
+    listed = next(filter(None, map(entries_in, images_in(group))), [])
+    return [path for path in map(path_of, listed) if path is not None]
+
+
+def path_of(entry: JSON) -> str | None:
+    """Return the path in an entry of ``multiscales``, as n5-universe's ``canonicalPath``.
+
+    Examples
+    --------
+    >>> [path_of({"path": path}) for path in ("s0", "./s0", "/s0", "s0/", "a//s0", 5)]
+    ['s0', 's0', 's0', 's0', 'a/s0', None]
+    """
+    path = mapping(entry).get("path")
+    found = posixpath.normpath(path.lstrip("/")) if isinstance(path, str) else None
+    return "" if found == "." else found
 
 
 def remove_levels(attributes: Mapping[str, JSON], names: Sequence[str]) -> dict[str, JSON]:
@@ -33,7 +105,7 @@ def remove_levels(attributes: Mapping[str, JSON], names: Sequence[str]) -> dict[
         if not isinstance(image, Mapping) or (levels := _levels(image)) is None:
             images.append(image)
             continue
-        kept = [entry for entry in levels if _path(entry) not in names]
+        kept = [entry for entry in levels if path_of(entry) not in names]
         if kept or not levels:
             images.append({**image, "datasets": kept})
     others = {key: value for key, value in attributes.items() if key != "multiscales"}
@@ -75,7 +147,7 @@ def add_level(
     position = _find_image(images, image_name, level, is_level=is_level)
     if position == len(images):
         images.append({"name": image_name, **image, "datasets": []})
-    existing = _object(images[position])
+    existing = mapping(images[position])
     order, new_order = existing.get("axes"), image.get("axes")
     if isinstance(order, list) and isinstance(new_order, list) and order != new_order:
         if order == [*to_c(new_order)]:
@@ -104,14 +176,14 @@ def set_level(
     level, axes = written.level or {}, (written.image or {}).get("axes")
     transform = next((key for key in level if key != "path"), "")
     for position, image in enumerate(images if isinstance(images, list) else []):
-        old, levels = _object(image), list(_levels(_object(image)) or [])
-        found = [i for i, e in enumerate(levels) if _path(e) == name and transform in _object(e)]
+        old, levels = mapping(image), list(_levels(mapping(image)) or [])
+        found = [i for i, e in enumerate(levels) if path_of(e) == name and transform in mapping(e)]
         if not found:
             continue
         new = dict(level)
         if isinstance(axes, list) and _names_of(old.get("axes")) == _names_of([*to_c(axes)]):
             new, axes = _in_c_order(new), [*to_c(axes)]
-        levels[found[0]] = {**_object(levels[found[0]]), **new}
+        levels[found[0]] = {**mapping(levels[found[0]]), **new}
         described: dict[str, JSON] = {} if axes is None else {"axes": axes}
         # transforms of the image would be applied to those of its levels
         kept = {k: v for k, v in old.items() if k != "coordinateTransformations"}
@@ -124,8 +196,8 @@ def set_level(
 def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
     """Whether a dataset belongs to an image of several levels that has transforms for all."""
     images = attributes.get("multiscales")
-    for image in map(_object, images if isinstance(images, list) else []):
-        paths = [*map(_path, _levels(image) or [])]
+    for image in map(mapping, images if isinstance(images, list) else []):
+        paths = [*map(path_of, entries_in(image))]
         if name in paths and len(paths) > 1 and image.get("coordinateTransformations"):
             return True
     return False
@@ -133,7 +205,7 @@ def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
 
 def _of_newer(attributes: Mapping[str, JSON], written: Written) -> Mapping[str, JSON] | None:
     """Return the object that holds ``multiscales`` in OME-NGFF 0.5, if the group has it."""
-    ome = _object(attributes.get("ome"))
+    ome = mapping(attributes.get("ome"))
     is_ngff = "coordinateTransformations" in (written.level or {})
     return ome if is_ngff and isinstance(ome.get("multiscales"), list) else None
 
@@ -145,7 +217,7 @@ def _without_version(written: Written) -> Written:
 
 
 def _names_of(axes: JSON) -> list[JSON]:
-    return [_object(axis).get("name") for axis in axes] if isinstance(axes, list) else []
+    return [mapping(axis).get("name") for axis in axes] if isinstance(axes, list) else []
 
 
 def _find_image(
@@ -156,19 +228,20 @@ def _find_image(
     Return the number of images if there is no such image.
     """
     for position, image in enumerate(images):
-        levels = _levels(_object(image))
+        levels = _levels(mapping(image))
         if levels is None:
             continue
-        has_levels = is_level and any(level_of(str(_path(entry))) is not None for entry in levels)
-        if not has_levels and _object(image).get("name") != name:
+        has_levels = is_level and any(level_of(str(path_of(entry))) is not None for entry in levels)
+        if not has_levels and mapping(image).get("name") != name:
             continue
         if all(isinstance(entry, Mapping) and entry.keys() == level.keys() for entry in levels):
             return position
     return len(images)
 
 
-def _object(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, Mapping) else {}
+def entries_in(image: Mapping[str, JSON]) -> list[JSON]:
+    """Return the entries of an image; an empty list if it has none."""
+    return _levels(image) or []
 
 
 def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
@@ -176,20 +249,16 @@ def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
     return levels if isinstance(levels, list) else None
 
 
-def _path(entry: JSON) -> JSON:
-    return _object(entry).get("path")
-
-
 def _in_c_order(level: Mapping[str, JSON]) -> dict[str, JSON]:
     """Reverse the lists of a level's transforms, for an image whose axes are in C order."""
     transforms = level["coordinateTransformations"]
     steps: list[JSON] = [
-        {key: [*to_c(v)] if isinstance(v, list) else v for key, v in _object(step).items()}
+        {key: [*to_c(v)] if isinstance(v, list) else v for key, v in mapping(step).items()}
         for step in (transforms if isinstance(transforms, list) else [])
     ]
     return {**level, "coordinateTransformations": steps}
 
 
 def _level_number(entry: JSON) -> tuple[int, str]:
-    path = str(_object(entry).get("path", ""))
+    path = path_of(entry) or ""
     return (int(path[1:]), "") if path[1:].isdigit() else (-1, path)

@@ -11,13 +11,14 @@ from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
 from n5zarr.conventions.describe import choose_convention, without_levels
+from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
 from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.store.levels import describe_group, is_level
+from n5zarr.store.levels import describe_group, is_level, warn_of_misread
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
@@ -102,6 +103,8 @@ class GroupPlan:
         """Write; without ``compute`` return what dask has to compute."""
         if self.warning:
             warnings.warn(f"{writer.opened}: {self.warning}", N5Warning, stacklevel=4)
+        if self.new is not None and any(written.image for written in self.written.values()):
+            warn_of_misread(writer.opened, self.group, self.new.attrs)
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
         if self.new is not None:
             remaining.append(writer.write(self.group, self.new))
@@ -316,7 +319,9 @@ class GroupWriter:
         """Reject attributes of the group that would move its datasets."""
         moving = [
             key
-            for key in (*NEUROGLANCER_KEYS, *RENDER_KEYS, "multiscales")
+            for key in dict.fromkeys(
+                (*NEUROGLANCER_KEYS, *FUNLIB_KEYS, *RENDER_KEYS, "multiscales")
+            )
             if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
         ]
         if moving:
