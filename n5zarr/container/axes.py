@@ -17,9 +17,10 @@ from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.bdv import parse_xml, setup_of, view_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.levels import by_shapes, read_first
+from n5zarr.conventions.levels import counted
+from n5zarr.conventions.listed import first_listed
 from n5zarr.conventions.model import LEVELS_KEYS, Node
-from n5zarr.conventions.multiscales import first_listed
+from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import is_name, join
@@ -310,12 +311,12 @@ def _first_of_counted(
     found = {}
     for placed in datasets.values():
         first = datasets.get(_name_of_first(placed.path, above))
-        counted = None if placed.geometry is None else read_first(placed.geometry)
-        if first is None or counted is None or first.view.ndim != placed.view.ndim:
+        axes = None if placed.geometry is None else counted(placed.geometry)
+        if first is None or axes is None or first.view.ndim != placed.view.ndim:
             continue
         if first.geometry is None or first.geometry.names_only:
             found[first.path.rpartition("/")[2]] = _with_axes(
-                first.path, first.view, counted, first.problems
+                first.path, first.view, axes, first.problems
             )
     return found
 
@@ -382,15 +383,7 @@ def _with_axes(
 
 
 def placed_by_shape(placed: Placed, first: Placed) -> Placed | None:
-    """Place a level by the ratio of its shape to that of the finest level; None if it is no level.
-
-    Parameters
-    ----------
-    placed : Placed
-        The level, or the finest one itself.
-    first : Placed
-        The finest level.
-    """
+    """Place a level, or the finest one, by the ratio of the shapes; None if it is no level."""
     names = None if placed.geometry is None else [axis.name for axis in placed.geometry.axes]
     geometry = by_shapes(
         placed.view.dataset.dimensions,

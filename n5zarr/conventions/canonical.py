@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.listed import entries_of
 from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, mapping, numbers
-from n5zarr.conventions.multiscales import entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.listed import entries_of
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -19,7 +20,6 @@ from n5zarr.conventions.model import (
     numbers_at,
     texts_at,
 )
-from n5zarr.conventions.multiscales import entries_of
 from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:

@@ -18,18 +18,20 @@ from n5zarr.conventions import (
     bdv,
     canonical,
     cosem,
+    factors,
     funlib,
     ilastik,
     imagej,
-    levels,
     n5viewer,
     neuroglancer,
     ngff,
     paintera,
     render,
+    shapes,
 )
-from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of, factors
-from n5zarr.conventions.multiscales import entries_in, entries_of, images_in, path_of
+from n5zarr.conventions.listed import entries_in, entries_of, images_in, path_of
+from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of, level_of
+from n5zarr.conventions.model import factors as factors_of
 from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
@@ -52,12 +54,12 @@ def _names_only(node: Node) -> Geometry | None:
 
 
 def _by_factors(node: Node) -> Geometry | None:
-    by = factors(node)
-    return None if by is None else levels.read(node, by, _of_first(node))
+    by = factors_of(node)
+    return None if by is None else factors.read(node, by, _of_first(node))
 
 
 def _by_shapes(node: Node) -> Geometry | None:
-    return None if node.first is None else levels.read_shapes(node, _of_first(node))
+    return None if node.first is None else shapes.read(node, _of_first(node))
 
 
 def _of_first(node: Node) -> Geometry | None:
@@ -91,7 +93,7 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
 _KEYS = {
     key
     for module in (
-        bdv, canonical, cosem, funlib, levels, n5viewer, neuroglancer, ngff, paintera, render,
+        bdv, canonical, cosem, factors, funlib, n5viewer, neuroglancer, ngff, paintera, render,
     )
     for key in module.KEYS
 }  # fmt: skip
@@ -154,8 +156,11 @@ def _unlisted(node: Node) -> list[str]:
     entries = [e for image in images_in(group) for e in entries_in(image)]
     if node.level is None or not entries or any(entries_of(node.path, node.ancestors)):
         return []
-    listed = ", ".join(str(path_of(entry)) for entry in entries[:8])
-    return [f"multiscales of the group: expected an entry for {node.path[-1]}, got {listed}"]
+    listed = [str(path_of(entry)) for entry in entries]
+    if any(level_of(path) is not None for path in listed):
+        return []  # a level that was added later
+    got = ", ".join(listed[:8])
+    return [f"multiscales of the group: expected an entry for {node.path[-1]}, got {got}"]
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:

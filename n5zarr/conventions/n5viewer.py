@@ -25,9 +25,9 @@ from n5zarr.conventions.model import (
     resolution_in,
     shifted,
     texts,
-    unit_in,
     unshifted,
 )
+from n5zarr.conventions.offset import unit_in
 from n5zarr.conventions.units import symbol
 
 if TYPE_CHECKING:

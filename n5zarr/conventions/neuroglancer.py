@@ -3,9 +3,9 @@
 tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order; on the array or any
 ancestor. The factors of levels are on each level, or a list of lists on the group. Neuroglancer's
 coordinates are those of the corners of voxels, so centres lie half a voxel further. An ``offset``
-replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``; of the group, beside
-its ``resolution``, it is Paintera's. A group that has ``multiscales``, too, describes its levels
-with that.
+replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``; that of a group
+belongs to its ``resolution``, as in Paintera. A level without factors has the ratio of the shapes.
+A group that has ``multiscales``, too, describes its levels with that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import replace
 from operator import mul
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import factors_to_first
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -31,6 +30,7 @@ from n5zarr.conventions.model import (
     texts_at,
     unshifted,
 )
+from n5zarr.conventions.shapes import factors_to_first
 from n5zarr.conventions.units import spelled, symbol
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.listed import entries_of, images_in
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -24,7 +25,6 @@ from n5zarr.conventions.model import (
     numbers_at,
     texts,
 )
-from n5zarr.conventions.multiscales import entries_of, images_in
 from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_dataset", "misread_images", "write"]
+__all__ = ["KEYS", "has_other_rank", "misread_images", "read", "read_dataset", "write"]
 
 _TRANSFORMS = "coordinateTransformations"
 KEYS = ("axes", _TRANSFORMS)  # of a dataset; those of the group are in `multiscales`
@@ -52,7 +52,7 @@ def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
     """
     for image, entry in entries_of(node.path, node.ancestors):
         listed = image.get("axes")
-        if isinstance(listed, list):
+        if isinstance(listed, list) and "spatialTransform" not in entry:  # which is canonical
             return _read(node, listed, image, entry, is_c_order=is_c_order)
     return None
 
@@ -125,22 +125,25 @@ def _transform(
             raise MisfitError(f"multiscales: the first level: {message}")
         ratios = zip(node.first_level, node.dimensions, strict=True)
         scale = _ordered([a / b if b else 1.0 for a, b in ratios], in_c=in_c)
-    for holder in (entry, image):
-        transforms = holder.get(_TRANSFORMS)
-        if not isinstance(transforms, list | None):
-            raise MisfitError(f"{_TRANSFORMS}: expected a list, got {brief(transforms)}")
-        for transform in transforms or ():
-            by = numbers_at(mapping(transform), "scale", node.ndim, f"{_TRANSFORMS}: ")
-            to = numbers_at(mapping(transform), "translation", node.ndim, f"{_TRANSFORMS}: ")
-            if by is None and to is None and mapping(transform).get("type") != "identity":
-                expected = f"{_TRANSFORMS}: expected scales and translations"
-                raise MisfitError(f"{expected}, got {brief(transform)}")
-            if by is not None:
-                scale = tuple(a * b for a, b in zip(scale, by, strict=True))
-                translation = tuple(a * b for a, b in zip(translation, by, strict=True))
-            if to is not None:
-                translation = tuple(a + b for a, b in zip(translation, to, strict=True))
+    for transform in (*_transforms_in(entry), *_transforms_in(image)):
+        by = numbers_at(transform, "scale", node.ndim, f"{_TRANSFORMS}: ")
+        to = numbers_at(transform, "translation", node.ndim, f"{_TRANSFORMS}: ")
+        if by is None and to is None and transform.get("type") != "identity":
+            expected = f"{_TRANSFORMS}: expected scales and translations"
+            raise MisfitError(f"{expected}, got {brief(transform)}")
+        if by is not None:
+            scale = tuple(a * b for a, b in zip(scale, by, strict=True))
+            translation = tuple(a * b for a, b in zip(translation, by, strict=True))
+        if to is not None:
+            translation = tuple(a + b for a, b in zip(translation, to, strict=True))
     return scale, translation
+
+
+def _transforms_in(holder: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    transforms = holder.get(_TRANSFORMS)
+    if not isinstance(transforms, list | None):
+        raise MisfitError(f"{_TRANSFORMS}: expected a list, got {brief(transforms)}")
+    return [*map(mapping, transforms or ())]
 
 
 def misread_images(group: Mapping[str, JSON]) -> str | None:
@@ -163,6 +166,12 @@ def misread_images(group: Mapping[str, JSON]) -> str | None:
         if n_levels > last_levels:
             return f"{name} has {n_levels} levels, {last} after it has {last_levels}"
     return None
+
+
+def has_other_rank(group: Mapping[str, JSON], ndim: int) -> bool:
+    """Whether images of a group have another number of axes; see :func:`misread_images`."""
+    listed = (image.get("axes") for image in images_in(group))
+    return any(isinstance(axes, list) and len(axes) != ndim for axes in listed)
 
 
 def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:

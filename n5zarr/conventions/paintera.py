@@ -17,9 +17,8 @@ from n5zarr.conventions.model import (
     level_from,
     numbers,
     numbers_at,
-    offset_at,
-    unit_in,
 )
+from n5zarr.conventions.offset import offset_at, unit_in
 
 __all__ = ["KEYS", "read", "read_group"]
 
@@ -50,7 +49,8 @@ def read_group(node: Node) -> Geometry | None:
     """Read ``resolution`` of the group of levels; None if it is missing."""
     group = node.ancestors[0] if node.ancestors and not is_of_levels(node.ancestors[0]) else {}
     resolution = numbers(group.get("resolution"), node.ndim)
-    if "resolution" not in group and group.get("multiScale") is True and factors(node) is not None:
+    is_default = "resolution" not in group and group.get("multiScale") is True
+    if is_default and (node.level == 0 or factors(node) is not None):
         resolution = (1.0,) * node.ndim
     if resolution is None or node.level is None:
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import zarr
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.conventions.multiscales import listed_levels
+from n5zarr.conventions.listed import listed_levels
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path

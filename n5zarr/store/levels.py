@@ -81,8 +81,8 @@ def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
         level = placed if is_placed else placed_by_shape(placed, first)
         is_equal = name != finest and placed.view.shape == first.view.shape
         if level is None or (not is_placed and is_equal):
-            expected = f"the position of a level, or a whole part of the shape of {finest}"
-            raise _no_level(placed, f"{expected}, {first.view.shape}", placed.view.shape)
+            expected = f"a shape that downsampling {finest}, {first.view.shape}, gives"
+            raise _no_level(placed, expected, f"{placed.view.shape}, and no scale")
         found[name] = level
     return found
 

@@ -17,11 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.conventions.listed import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
-from n5zarr.conventions.multiscales import listed_levels
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
@@ -41,6 +39,8 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import numpy as np
 
     from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.lenient_json import JSON

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
-from n5zarr.conventions.multiscales import entries_in, path_of, set_level
+from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join

@@ -184,8 +184,9 @@ class Finest:
 def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
     """Read the position of ``s0``, and choose how to describe its levels.
 
-    With ``"auto"`` as ``s0`` is, if that convention is written; by factors if ``s0`` has only these,
-    or if BigDataViewer or a group of Paintera's says where it is; else as COSEM's, and ``s0``, too.
+    With ``"auto"`` as ``s0`` is, if that convention is written; by factors if ``s0`` has only
+    these, or if BigDataViewer or a group of Paintera's says where it is; else as COSEM's, and
+    ``s0``, too.
 
     Raises
     ------

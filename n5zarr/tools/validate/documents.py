@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, get_args
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.conventions.listed import entries_in, images_in, path_of
 from n5zarr.conventions.model import level_of, resolution_in
-from n5zarr.conventions.multiscales import entries_in, images_in, path_of
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError
 from n5zarr.format.attributes import dataset_keys, missing_dataset_keys
 from n5zarr.format.data_type import DataType
-from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.requests import each_once
 from n5zarr.tools.validate.findings import KindOfFinding, finding
@@ -245,10 +244,8 @@ def _levels(
             yield finding("levels", path, f"{message}: {_there(children)}")
     misread = misread_images(attributes)
     if misread is not None:
-        message = (
-            f"attributes.json: multiscales: {misread}: n5-universe (Fiji) reads no image of it"
-        )
-        yield finding("levels", path, f"{message}; put each image into a group of its own")
+        message = f"attributes.json: multiscales: {misread}: n5-universe (Fiji) reads none"
+        yield finding("levels", path, f"{message}: put each image into a group of its own")
     factors = [attributes.get(key) for key in ("downsamplingFactors", "scales")]
     numbers = [int(name[1:]) for name in children if level_of(name) is not None]
     if not numbers:
