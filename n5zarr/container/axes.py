@@ -310,9 +310,9 @@ def _first_of_counted(
     """Place finest levels without a position whose elements other levels count."""
     found = {}
     for placed in datasets.values():
-        first = datasets.get(_name_of_first(placed.path, above))
         axes = None if placed.geometry is None else counted(placed.geometry)
-        if first is None or axes is None or first.view.ndim != placed.view.ndim:
+        first = axes and datasets.get(_name_of_first(placed.path, above))
+        if axes is None or first is None or first.view.ndim != placed.view.ndim:
             continue
         if first.geometry is None or first.geometry.names_only:
             found[first.path.rpartition("/")[2]] = _with_axes(
@@ -382,16 +382,18 @@ def _with_axes(
     )
 
 
-def placed_by_shape(placed: Placed, first: Placed) -> Placed | None:
-    """Place a level, or the finest one, by the ratio of the shapes; None if it is no level."""
+def placed_by_shape(placed: Placed, other: Placed) -> Placed | None:
+    """Place a level by the ratio of its shape to that of another one; None if it is no level."""
     names = None if placed.geometry is None else [axis.name for axis in placed.geometry.axes]
     geometry = by_shapes(
-        placed.view.dataset.dimensions,
-        first.view.dataset.dimensions,
-        None if first.geometry is None else first.geometry.axes,
+        from_presented(placed.view.shape, placed.view.axis_order),
+        from_presented(other.view.shape, other.view.axis_order),
+        None if other.geometry is None else other.geometry.axes,
         names,
     )
-    return geometry and _with_axes(placed.path, placed.view, geometry, placed.problems)
+    if geometry is None:
+        return None
+    return _with_axes(placed.path, placed.view, geometry, placed.problems)
 
 
 def _given_names(view: DatasetView) -> tuple[str, ...] | None:

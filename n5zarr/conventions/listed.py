@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import mapping
+from n5zarr.format.path import is_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,13 +54,14 @@ def entries_of(
 def first_listed(path: Sequence[str], ancestors: Sequence[Mapping[str, JSON]]) -> str | None:
     """Return the name of the finest level of the image that lists a dataset.
 
-    None if no image lists it, or if the finest level is not in the same group.
+    None if no image lists it, or if the finest level is not in the same group, or its name that of
+    no node.
     """
     for image, entry in entries_of(path, ancestors):
         first, own = path_of(entries_in(image)[0]), path_of(entry)
         if first is not None and own is not None:
             group, name = posixpath.split(first)
-            return name if group == posixpath.dirname(own) else None
+            return name if group == posixpath.dirname(own) and is_name(name) else None
     return None
 
 

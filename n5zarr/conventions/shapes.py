@@ -22,7 +22,7 @@ __all__ = ["by_shapes", "factors_to_first", "ratios", "read"]
 def read(node: Node, first: Geometry | None) -> Geometry | None:
     """Scale a level without any description by the ratio of the shapes; None for other datasets."""
     level = node.first
-    if level is None or level.dimensions == node.dimensions or not node.is_like_first:
+    if level is None or not node.is_like_first or ratios(level.dimensions, node.dimensions) is None:
         return None
     axes = None if first is None else first.axes
     return by_shapes(node.dimensions, level.dimensions, axes, node.names)
@@ -30,22 +30,25 @@ def read(node: Node, first: Geometry | None) -> Geometry | None:
 
 def by_shapes(
     dimensions: Sequence[int],
-    first: Sequence[int],
+    other: Sequence[int],
     axes: Sequence[Axis] | None,
     names: Sequence[str] | None,
 ) -> Geometry | None:
-    """Scale a level by the ratio of the shapes; None if it is no plausible level.
+    """Scale a level by the ratio of its shape to that of another one; None if there is none.
 
     Parameters
     ----------
-    dimensions, first : sequence of int
-        Extent of the level, and of the finest one, in elements.
+    dimensions, other : sequence of int
+        Extent of the level, and of the other one, finer or coarser, in elements.
     axes : sequence of Axis or None
-        Those of the finest level, N5 order.
+        Those of the other one, N5 order.
     names : sequence of str or None
-        Names of the axes of the level; by default those of the finest one, or none.
+        Names of the axes of the level; by default those of the other one, or none.
     """
-    by = ratios(first, dimensions) if tuple(first) != tuple(dimensions) else (1.0,) * len(first)
+    by: Sequence[float] | None = (1.0,) * len(other)
+    if tuple(other) != tuple(dimensions):
+        by, finer = ratios(other, dimensions), ratios(dimensions, other)
+        by = by or (finer and [1 / f for f in finer])
     if by is None:
         return None
     known = axes_of(len(by), names=("",) * len(by)) if axes is None else axes

@@ -68,6 +68,7 @@ def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
     """
     # the finest level has the most elements; the voxel sizes in attributes may be wrong
     by_size = sorted(levels.items(), key=lambda entry: -math.prod(entry[1].view.shape))
+    known = next((placed for _, placed in by_size if _is_placed(placed)), None)
     found: dict[str, Placed] = {}
     for name, placed in by_size:
         finest, first = by_size[0]
@@ -78,7 +79,7 @@ def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
             if own != other:
                 raise _no_level(placed, f"the {what} of {finest}, {other}", own)
         is_placed = _is_placed(placed) or len(levels) == 1
-        level = placed if is_placed else placed_by_shape(placed, first)
+        level = placed if is_placed else placed_by_shape(placed, known or first)
         is_equal = name != finest and placed.view.shape == first.view.shape
         if level is None or (not is_placed and is_equal):
             expected = f"a shape that downsampling {finest}, {first.view.shape}, gives"

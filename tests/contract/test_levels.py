@@ -72,7 +72,8 @@ def listed(root: Path) -> None:
     put(root, "g/1", S1)
 
 
-FACTORS, SHAPES = ((1, 2, 2), (0, 0.5, 0.5)), ((1, 11 / 6, 13 / 7), (0, 0, 0))
+FACTORS: Any = ((1, 2, 2), (0, 0.5, 0.5))
+SHAPES: Any = ((1, 11 / 6, 13 / 7), (0, 0, 0))
 PYRAMIDS: list[tuple[Callable[[Path], None], Any, str]] = [
     (by_factors, FACTORS, "zyx"),
     (by_factors_of_s1, FACTORS, "zyx"),
@@ -135,8 +136,8 @@ def test_a_level_is_where_its_group_says(
     tree = xr.open_datatree(root, engine="n5")
     assert tuple(tree[f"g/{name}"][name].dims) == dims
     geometry: Any = describe(root, f"g/{name}", size=False)["geometry"]
-    convention = {by_factors: "factors", by_factors_of_s1: "factors", named: "names"}
-    assert geometry["convention"] == convention.get(write, "shapes")
+    convention = {"by_factors": "factors", "by_factors_of_s1": "factors", "named": "names"}
+    assert geometry["convention"] == convention.get(write.__name__, "shapes")
 
 
 def test_levels_are_chosen_in_elements_of_the_finest(root: Path) -> None:
@@ -165,6 +166,9 @@ def test_a_new_level_beside_factors_has_factors(root: Path) -> None:
     levels = n5zarr.geometry(root, "g").levels
     assert [level.scale for level in levels] == [(1, 1, 1), (1, 2, 2), (1, 4, 4)]
     assert [level.translation for level in levels] == [(0, 0, 0), (0, 0.5, 0.5), (0, 1.5, 1.5)]
+    n5zarr.build_pyramid(root, "g", factors=(1, 2, 2), levels=1, method="stride", overwrite=True)
+    level = n5zarr.geometry(root, "g/s1")
+    assert (level.scale, level.translation) == ((1, 2, 2), (0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -202,6 +206,14 @@ def test_levels_that_state_their_scale_may_have_any_shape(root: Path) -> None:
     assert [level.scale for level in n5zarr.geometry(root, "g").levels] == [(1,) * 3, (2,) * 3]
 
 
+def test_the_finest_level_may_be_the_one_without_a_scale(root: Path) -> None:
+    put(root, "g/s0", S0, axes=["x", "y", "z"])
+    put(root, "g/s1", S1, axes=["x", "y", "z"], units=["nm"] * 3, resolution=[26, 22, 40])
+    (image,) = find_images(root)
+    assert [level.scale for level in image.levels] == [(40, 12, 14), (40, 22, 26)]
+    assert [axis.unit for axis in image.axes] == ["nanometer"] * 3
+
+
 def test_the_first_listed_level_is_the_finest_also_in_0_3(root: Path) -> None:
     """``OmeNgffV03MetadataProcessor``: to the first dataset of the list, and without rounding."""
     levels = [{"path": "./0"}, {"path": "1/"}]
@@ -218,15 +230,16 @@ def test_opening_a_level_asks_for_no_more(root: Path, caplog: pytest.LogCaptureF
     """The finest level is read where `s0` was read before: the groups above and one sibling."""
     listed(root)
     group(root, "h")
-    for name, path in (("1", "g/1"), ("s1", "h/s1")):
+    counts = []
+    for path, first in (("g/1", "g/0"), ("h/s1", "h/s0")):
         put(root, path, S1)
         caplog.clear()
         with caplog.at_level(logging.DEBUG, "n5zarr.storage.requests"):
             xr.open_dataset(root, engine="n5", group=path)
-        asked = {r.getMessage() for r in caplog.records if "attributes.json" in r.getMessage()}
-        first = "0" if name == "1" else "s0"
-        assert any(path.rpartition("/")[0] + f"/{first}/attributes.json" in text for text in asked)
-        assert not any("/s0/" in text for text in asked if first == "0")
+        asked = [r.getMessage() for r in caplog.records if "attributes.json" in r.getMessage()]
+        assert len([text for text in asked if f"{first}/attributes.json" in text]) == 1
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
 
 
 # ---------------------------------------------------------------------- several images in a group

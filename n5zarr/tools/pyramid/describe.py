@@ -111,7 +111,10 @@ class Finest:
         """Describe a level."""
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
-            return Written({"downsamplingFactors": [*map(float, by)]})
+            attributes: dict[str, JSON] = {"downsamplingFactors": [*map(float, by)]}
+            if self.convention == "factors" and method == "stride":  # else it means a shift
+                attributes["offset"] = [a.translation for a in self.axes_at(total, method)]
+            return Written(attributes)
         return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)
 
     def check_setup(self, opened: N5Store, totals: Sequence[Sequence[int]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from n5zarr.conventions.find import find_geometry, other_attributes
+from n5zarr.conventions.listed import first_listed
 from n5zarr.conventions.model import Node
 from n5zarr.conventions.shapes import ratios
 
@@ -20,9 +21,13 @@ REAL = Path(__file__).parents[2] / "data" / "attributes"
 S0 = (13, 11, 7)
 
 
-def level(attributes: dict[str, Any], dimensions: Any = (7, 6, 7), **how: Any) -> Node:
+def level(attributes: Any, dimensions: Any = (7, 6, 7), **how: Any) -> Node:
     given: dict[str, Any] = {"path": ("ch0tp0", "s1"), "first_level": S0[: len(dimensions)]} | how
     return Node(dimensions=dimensions, attributes=attributes, **given)
+
+
+def dataset(attributes: Any, dimensions: Any, *path: str, **how: Any) -> Node:
+    return Node(path=path, dimensions=dimensions, attributes=attributes, **how)
 
 
 def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
@@ -40,7 +45,7 @@ def test_factors_alone_count_elements_of_the_finest_level() -> None:
             ("z", 1, 0, None),
         ]
     document = json.loads((REAL / "19-bdv-s0-array.json").read_text())
-    alone = Node(path=("fused", "s0"), dimensions=(256, 256, 256), attributes=document)
+    alone = dataset(document, (256, 256, 256), "fused", "s0")
     assert placed(alone) == [("x", 1, 0, None), ("y", 1, 0, None), ("z", 1, 0, None)]
 
 
@@ -74,7 +79,7 @@ FIRST = {
 
 @pytest.mark.parametrize("convention", FIRST)
 def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: str) -> None:
-    first = find_geometry(Node(path=("em", "s0"), dimensions=S0, attributes=FIRST[convention]))
+    first = find_geometry(dataset(FIRST[convention], S0, "em", "s0"))
     assert first.geometry is not None
     assert first.geometry.convention == convention
     axes = [(a.name, a.translation, a.unit) for a in first.geometry.axes]
@@ -82,15 +87,13 @@ def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: s
     by_factors = level({"downsamplingFactors": [2, 3, 1]}, first_attributes=FIRST[convention])
     assert placed(by_factors) == [(x, 8, x0 + 2, u), (y, 15, y0 + 5, v), (z, 40, z0, w)]
     by_shapes = level({}, first_attributes=FIRST[convention])
-    assert [(n, s, pytest.approx(t)) for n, s, t, _ in placed(by_shapes)] == [
-        (x, pytest.approx(4 * 13 / 7), x0),
-        (y, pytest.approx(5 * 11 / 6), y0),
-        (z, 40, z0),
-    ]
+    found = placed(by_shapes)
+    assert [(name, offset) for name, _, offset, _ in found] == [(x, x0), (y, y0), (z, z0)]
+    assert [scale for _, scale, _, _ in found] == pytest.approx([4 * 13 / 7, 5 * 11 / 6, 40])
 
 
 def test_shapes_alone_name_no_axes_and_keep_attributes() -> None:
-    own = {"offset": [1, 2, 3], "note": "x"}
+    own: dict[str, Any] = {"offset": [1, 2, 3], "note": "x"}
     geometry = find_geometry(level(own)).geometry
     assert geometry is not None
     assert geometry.convention == "shapes"
@@ -167,7 +170,7 @@ def test_ratios_of_shapes(first: Any, shape: Any, found: Any) -> None:
 # ---------------------------------------------------------------------- where else positions are
 
 AXES = [{"type": "space", "name": name, "unit": "micron"} for name in "xyz"]
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {"type": "scale", "scale": [0.2, 0.13, 0.4]},
     {"type": "translation", "translation": [1, 2, 3]},
 ]
@@ -175,8 +178,8 @@ THERE = [("x", 0.2, 1, "micron"), ("y", 0.13, 2, "micron"), ("z", 0.4, 3, "micro
 
 
 def test_axes_and_transforms_in_the_dataset_itself() -> None:
-    own = {"path": "own/s0", "axes": AXES, "coordinateTransformations": STEPS}
-    node = Node(path=("own", "s0"), dimensions=S0, attributes=own)
+    own: dict[str, Any] = {"path": "own/s0", "axes": AXES, "coordinateTransformations": STEPS}
+    node = dataset(own, S0, "own", "s0")
     assert placed(node) == THERE
     assert other_attributes(own, find_geometry(node).geometry) == {"path": "own/s0"}
     # in C order where x is last, as in `multiscales`; in N5 order where nothing names axes
@@ -185,9 +188,9 @@ def test_axes_and_transforms_in_the_dataset_itself() -> None:
         "coordinateTransformations": [{k: v[::-1] if isinstance(v, list) else v
                                        for k, v in step.items()} for step in STEPS],
     }  # fmt: skip
-    assert placed(Node(path=("own",), dimensions=S0, attributes=turned)) == THERE
+    assert placed(dataset(turned, S0, "own")) == THERE
     bare = {"coordinateTransformations": STEPS}
-    assert placed(Node(path=("own",), dimensions=S0, attributes=bare)) == [
+    assert placed(dataset(bare, S0, "own")) == [
         (name, scale, offset, None) for name, scale, offset, _ in THERE
     ]
 
@@ -196,18 +199,19 @@ def test_axes_and_transforms_in_the_dataset_itself() -> None:
 @pytest.mark.parametrize("convention", ["ngff", "ome", "cosem", "canonical"])
 def test_paths_in_multiscales_in_any_spelling(path: str, convention: str) -> None:
     """As ``MetadataUtils.canonicalPath`` of n5-universe."""
-    transform = {"axes": ["z", "y", "x"], "scale": [4, 3, 2]}
-    spatial = {"transform": {"type": "scale", "scale": [2, 3, 4]}}
-    entry: dict[str, Any] = {
-        "cosem": {"transform": transform},
-        "canonical": {"spatialTransform": spatial},
-    }.get(convention, {"coordinateTransformations": [{"type": "scale", "scale": [2, 3, 4]}]})
+    step: dict[str, Any] = {"type": "scale", "scale": [2, 3, 4]}
+    entries: dict[str, dict[str, Any]] = {
+        "cosem": {"transform": {"axes": ["z", "y", "x"], "scale": [4, 3, 2]}},
+        "canonical": {"spatialTransform": {"transform": step}},
+    }
+    entry = entries.get(convention, {"coordinateTransformations": [step]})
     image = {"axes": AXES, "datasets": [{"path": path, **entry}]}
-    group: dict[str, Any] = {
+    groups: dict[str, dict[str, Any]] = {
         "ome": {"ome": {"multiscales": [image]}},
         "canonical": {"multiscales": image},
-    }.get(convention, {"multiscales": [image]})
-    node = Node(path=("g", "s0"), dimensions=S0, attributes={}, ancestors=[group])
+    }
+    group = groups.get(convention, {"multiscales": [image]})
+    node = dataset({}, S0, "g", "s0", ancestors=[group])
     assert [scale for _, scale, _, _ in placed(node)] == [2, 3, 4]
 
 
@@ -288,6 +292,24 @@ def test_what_says_nothing_of_positions_is_no_problem() -> None:
         assert find_geometry(node) == (None, ())
 
 
+@pytest.mark.parametrize(
+    ("paths", "name"),
+    [
+        (["0", "1"], "0"),
+        (["./s0", "1"], "s0"),
+        (["..", "1"], None),
+        (["a\\b", "1"], None),
+        (["\0", "1"], None),
+        (["other/0", "1"], None),
+        ([5, "1"], None),
+        (["0"], None),
+    ],
+)
+def test_the_finest_level_is_a_node_beside_the_others(paths: list[Any], name: str | None) -> None:
+    group: dict[str, Any] = {"multiscales": [{"datasets": [{"path": path} for path in paths]}]}
+    assert first_listed(("g", "1"), [group]) == name
+
+
 # ---------------------------------------------------------------------- ilastik
 
 TAGS = [{"key": key, "typeFlags": flags, "resolution": 0, "description": ""}
@@ -295,8 +317,8 @@ TAGS = [{"key": key, "typeFlags": flags, "resolution": 0, "description": ""}
 
 
 def test_axistags_name_axes_in_c_order() -> None:
-    own = {"axistags": json.dumps({"axes": TAGS}), "drange": [0, 1]}
-    node = Node(path=("exported_data",), dimensions=(2, 5, 3, 7, 11), attributes=own)
+    own: dict[str, Any] = {"axistags": json.dumps({"axes": TAGS}), "drange": [0, 1]}
+    node = dataset(own, (2, 5, 3, 7, 11), "exported_data")
     geometry = find_geometry(node).geometry
     assert geometry is not None
     assert [axis.name for axis in geometry.axes] == ["c", "x", "y", "z", "t"]
@@ -308,7 +330,7 @@ def test_axistags_name_axes_in_c_order() -> None:
 def test_axistags_with_resolutions_and_units() -> None:
     tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[1:], (4.5, 0.5, 0.25, 0), strict=True)]
     own = {"axistags": {"axes": tags}, "axis_units": json.dumps({"x": "um", "y": "um", "z": "um"})}
-    node = Node(path=("data",), dimensions=(2, 5, 3, 7), attributes=own)
+    node = dataset(own, (2, 5, 3, 7), "data")
     assert placed(node) == [
         ("c", 1, 0, None),
         ("x", 0.25, 0, "um"),
@@ -321,9 +343,9 @@ def test_other_names_win_over_axistags() -> None:
     """A transposed copy has new names, and the old tags."""
     tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[2:4], (0.5, 0.25), strict=True)]
     own = {"axistags": json.dumps({"axes": tags}), "axes": ["y", "x"]}
-    node = Node(path=("data",), dimensions=(5, 3), attributes=own)
+    node = dataset(own, (5, 3), "data")
     assert placed(node) == [("y", 0.5, 0, None), ("x", 0.25, 0, None)]
-    node = Node(path=("data",), dimensions=(5, 3), attributes={**own, "axes": ["a", "b"]})
+    node = dataset({**own, "axes": ["a", "b"]}, (5, 3), "data")
     geometry = find_geometry(node).geometry
     assert geometry is not None
     assert geometry.convention == "names"
