@@ -311,8 +311,10 @@ def _first_of_counted(
     found = {}
     for placed in datasets.values():
         axes = None if placed.geometry is None else counted(placed.geometry)
-        first = axes and datasets.get(_name_of_first(placed.path, above))
-        if axes is None or first is None or first.view.ndim != placed.view.ndim:
+        if axes is None:
+            continue
+        first = datasets.get(_name_of_first(placed.path, above))
+        if first is None or first.view.ndim != placed.view.ndim:
             continue
         if first.geometry is None or first.geometry.names_only:
             found[first.path.rpartition("/")[2]] = _with_axes(
