@@ -7,7 +7,8 @@ Names that the dataset has otherwise win, as they may be newer: tags are then fo
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
@@ -20,11 +21,11 @@ from n5zarr.conventions.model import (
     mapping,
     numbers,
 )
+from n5zarr.errors import N5AttributesError
+from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read"]
@@ -57,7 +58,7 @@ def read(node: Node) -> Geometry | None:
 
 def _axis(known: Axis, tag: Mapping[str, JSON], unit: JSON) -> Axis:
     flags, resolution = numbers([tag.get("typeFlags", 0)]), numbers([tag.get("resolution", 0)])
-    if flags is None or resolution is None:
+    if flags is None or resolution is None or not math.isfinite(flags[0]):
         message = f"axistags: expected numbers as typeFlags and resolution, got {brief(tag)}"
         raise MisfitError(message)
     scale = resolution[0]
@@ -74,9 +75,9 @@ def _parsed(key: str, attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Parse the JSON text of an attribute; some programs write the object itself."""
     value = attributes[key]
     try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except ValueError as err:
-        raise MisfitError(f"{key}: expected JSON, got {brief(value)}: {err}") from err
-    if not isinstance(found, dict):
+        found = parse_json(value.encode()) if isinstance(value, str) else value
+    except (N5AttributesError, UnicodeEncodeError) as err:
+        raise MisfitError(f"{key}: expected JSON, got {brief(value)}") from err
+    if not isinstance(found, Mapping):
         raise MisfitError(f"{key}: expected a JSON object, got {brief(value)}")
     return found

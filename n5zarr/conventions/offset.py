@@ -16,9 +16,14 @@ __all__ = ["offset_at", "unit_in"]
 
 
 def unit_in(attributes: Mapping[str, JSON]) -> str | None:
-    """Read the unit that all axes of space share: ``unit``, or ``units`` or ``offset_unit``."""
-    units = (attributes.get(key) for key in ("unit", "units", "offset_unit"))
-    return next((unit for unit in units if isinstance(unit, str) and unit), None)
+    """Read the unit that all axes of space share: ``unit``, or ``units`` or ``offset_unit``.
+
+    ``units`` must be one of length: xarray writes the unit of the elements under this key.
+    """
+    units = attributes.get("units")
+    is_length = isinstance(units, str) and ratio(units, "m") is not None
+    found = (attributes.get("unit"), units if is_length else None, attributes.get("offset_unit"))
+    return next((unit for unit in found if isinstance(unit, str) and unit), None)
 
 
 def offset_at(

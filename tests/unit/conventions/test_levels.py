@@ -240,6 +240,8 @@ def test_units_in_other_keys() -> None:
         group: dict[str, Any] = {**resolution, key: "nm"}
         own: dict[str, Any] = {"downsamplingFactors": [2, 2, 1]}
         assert placed(level(own, ancestors=[group]))[0] == ("x", 8, 1, "nm")
+    # of the elements
+    assert placed(level({**resolution, "units": "K"}))[0] == ("x", 4, 1, None)
     # converted where both have one
     both = {**resolution, "unit": "nm", "offset_unit": "um"}
     assert placed(level(both))[2] == ("z", 40, 3000, "nm")
@@ -268,6 +270,9 @@ def test_units_in_other_keys() -> None:
         ({}, {"multiscales": [{"axes": AXES, "datasets": [{"path": "scale0"}, {"path": "b"}]}]},
          "multiscales of the group: expected an entry for s1, got scale0, b"),
         ({"axistags": "{"}, {}, "axistags: expected JSON"),
+        ({"axistags": "[" * 10_000}, {}, "axistags: expected JSON"),
+        ({"axistags": '{"axes": [{"key": "z", "typeFlags": NaN}, {"key": "y"}, {"key": "x"}]}'},
+         {}, "axistags: expected numbers as typeFlags and resolution"),
         ({"axistags": "[]"}, {}, "axistags: expected a JSON object"),
         ({"axistags": '{"axes": [{"key": "x"}]}'}, {}, "axistags: expected 3 axes with keys"),
         ({"axistags": '{"axes": [{"key": "z", "resolution": "?"}, {"key": "y"}, {"key": "x"}]}'},
