@@ -151,7 +151,9 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "write one of them with `n5zarr.set_geometry`",
     ),
     "levels": Rule(
-        "warning", "a group lists levels that do not exist", "write the levels, or correct the list"
+        "warning",
+        "a group lists levels that do not exist, or images that n5-universe cannot read together",
+        "write the levels, or correct the list; put each image into a group of its own",
     ),
     "empty-block": Rule(
         "error",
