@@ -20,7 +20,7 @@ import numpy as np
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compress import compress, decompress, decompress_all
-from n5zarr.codecs.label_multiset import arg_max_labels
+from n5zarr.codecs.label_multiset import arg_max_labels, is_made_up_of
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
@@ -177,15 +177,18 @@ def decode_numeric(
     """
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, data_type)
-    check_count(header)
+    check_count(header, data_type)
     elements = _payload(data, header, data_type.item_size, compression)
     return np.frombuffer(elements, data_type.dtype).reshape(to_c(header.block_shape))
 
 
-def check_count(header: BlockHeader) -> None:
+def check_count(header: BlockHeader, data_type: DataType) -> None:
     """Raise unless the number of elements in a header matches its extent.
 
     N5 spec, "File-system specification", item 9 (varlength).
+
+    Paintera takes a dataset for label multisets if the finest level of its group says so; imglib2,
+    and n5zarr, only if the dataset itself does. So the error tells how to say it.
     """
     n_box = math.prod(header.block_shape)
     if header.n_payload_elements != n_box:
@@ -193,6 +196,11 @@ def check_count(header: BlockHeader) -> None:
             f"block header: expected {n_box} elements for the box {header.block_shape}, got "
             f"{header.n_payload_elements} (varlength); n5zarr.read_block reads it"
         )
+        if data_type is DataType.UINT8 and header.n_payload_elements > n_box:
+            message += (
+                "; if these are Paintera's label multisets, set the attribute isLabelMultiset of "
+                "this dataset to true"
+            )
         raise N5BlockError(message, kind="varlength")
 
 
@@ -215,13 +223,30 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     return np.array(strings, object).reshape(to_c(header.block_shape))
 
 
-def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.ndarray:
+def decode_labels(
+    data: memoryview, ndim: int, compression: Compression, inside: N5Tuple | None = None
+) -> np.ndarray:
     """Decode a block of label multisets into the most frequent label of each voxel.
+
+    Java: a block holds the voxels inside the dataset, whatever its header says; Paintera writes
+    other extents to the headers of coarser levels. Deviation: if the lists of these voxels do not
+    make up the payload, it holds those of the header.
+
+    Parameters
+    ----------
+    data : memoryview
+        The stored block, header first, as bytes.
+    ndim : int
+        Number of dimensions of the dataset.
+    compression : Compression
+        Of the dataset.
+    inside : tuple of int, optional
+        Extent of the part of the block inside the dataset, N5 order.
 
     Returns
     -------
     numpy.ndarray
-        Extent as in the header, big-endian uint64, shape in C order.
+        Extent ``inside`` or as in the header, big-endian uint64, shape in C order.
 
     Raises
     ------
@@ -231,7 +256,10 @@ def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.n
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, DataType.UINT8)
     payload = _payload(data, header, 1, compression)
-    return arg_max_labels(payload, math.prod(header.block_shape)).reshape(to_c(header.block_shape))
+    box = header.block_shape
+    if inside not in (None, box) and is_made_up_of(payload, math.prod(inside)):
+        box = inside
+    return arg_max_labels(payload, math.prod(box)).reshape(to_c(box))
 
 
 def decode_full(

@@ -23,6 +23,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Update, Warn, Work
 from n5zarr.zarr_view.chunks import (
+    chunk_extent,
     chunk_slice,
     decode_chunk,
     encode_chunk,
@@ -203,7 +204,7 @@ class Chunks:
         try:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
-            part = chunk_slice(block, location.view, location.chunk_extent)
+            part = chunk_slice(block, location.view, location.grid_position)
             if part is not None and (
                 is_copied or (yield from self._is_bounded(block[part], location))
             ):
@@ -221,7 +222,7 @@ class Chunks:
         view, dataset = location.view, location.view.dataset
         if not view.passes_payloads:
             return True
-        extent = location.chunk_extent or dataset.block_size
+        extent = chunk_extent(view, location.grid_position)
         n_bytes = math.prod(extent) * dataset.data_type.item_size
         known = is_bounded(chunk, n_bytes, dataset.compression)
         if known is not None:
@@ -243,15 +244,20 @@ class Chunks:
 
     def _make_chunk(self, block: memoryview, location: BlockLocation) -> BufferLike:
         """Make a chunk that is not a part of its block."""
-        codecs = location.view.transcoded
+        view, position = location.view, location.grid_position
+        codecs = view.transcoded
         if codecs is None:
-            return make_chunk(block, location.view, location.chunk_extent)
+            return make_chunk(block, view, position)
         if '"sharding_indexed"' not in codecs:
-            return codec_chain.encode(decode_chunk(block, location.view), codecs)
+            return codec_chain.encode(
+                decode_chunk(block, location.view, location.grid_position), codecs
+            )
         stored, last = bytes(block), self.memory.last_shard
         if last is not None and last[:2] == (location.key, stored):
             return last[2]
-        shard = codec_chain.encode(decode_chunk(block, location.view), codecs)
+        shard = codec_chain.encode(
+            decode_chunk(block, location.view, location.grid_position), codecs
+        )
         self.memory.last_shard = location.key, stored, shard
         return shard
 
@@ -271,7 +277,7 @@ class Chunks:
 
     def _check(self, block: memoryview, location: BlockLocation) -> None:
         try:
-            stored_chunk(block, location.view)
+            stored_chunk(block, location.view, location.grid_position)
         except N5Error as err:
             raise err.located(
                 self.block_name(location.path, location.grid_position)

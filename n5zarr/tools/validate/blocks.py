@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from n5zarr.codecs.block import check_header, decode_labels, decode_strings
+from n5zarr.codecs.block import check_count, check_header, decode_labels, decode_strings
 from n5zarr.codecs.compress import judges_ends, measure, usable
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
@@ -114,7 +114,7 @@ def check_block(
     try:
         header = BlockHeader.from_bytes(block.outline)
         check_header(header, dataset.ndim, dataset.data_type)
-        surplus = list(_check_payload(block, header, dataset, deep=deep))
+        surplus = list(_check_payload(block, header, dataset, position, deep=deep))
     except N5BlockError as err:
         kind: KindOfFinding = "header" if err.kind == "header" else "payload"
         yield found(kind if block.size else "empty-block", err.message)
@@ -127,26 +127,23 @@ def check_block(
 def _sizes(
     header: BlockHeader, dataset: DatasetAttributes, position: N5Tuple
 ) -> Iterator[tuple[KindOfFinding, str]]:
-    if _is_other_count(header, dataset):
-        message = (
-            f"expected {math.prod(header.block_shape)} elements for the extent "
-            f"{header.block_shape}, got {header.n_payload_elements}; n5zarr.read_block reads them"
-        )
-        yield "varlength", message
+    if dataset.data_type is not DataType.STRING and not dataset.is_label_multiset:
+        try:
+            check_count(header, dataset.data_type)
+        except N5BlockError as err:
+            yield "varlength", err.message
     problem = _size_problem(header.block_shape, dataset, position)
     if problem is not None:
         yield problem
 
 
-def _is_other_count(header: BlockHeader, dataset: DatasetAttributes) -> bool:
-    if header.n_elements is None or dataset.data_type is DataType.STRING:
-        return False
-    count = math.prod(header.block_shape)
-    return not dataset.is_label_multiset and header.n_payload_elements != count
-
-
 def _check_payload(
-    block: StoredBlock, header: BlockHeader, dataset: DatasetAttributes, *, deep: bool
+    block: StoredBlock,
+    header: BlockHeader,
+    dataset: DatasetAttributes,
+    position: N5Tuple,
+    *,
+    deep: bool,
 ) -> Iterator[_Problem]:
     """Raise if the payload is damaged; yield what a sound one holds that readers ignore."""
     compression, data_type = dataset.compression, dataset.data_type
@@ -161,7 +158,8 @@ def _check_payload(
     if is_text:
         decode_strings(block.whole, dataset.ndim, compression)
     elif dataset.is_label_multiset:
-        decode_labels(block.whole, dataset.ndim, compression)
+        inside = block_extent(dataset.dimensions, dataset.block_size, position)
+        decode_labels(block.whole, dataset.ndim, compression, inside)
     payload = block.whole[header.n_bytes :]
     n_decoded, n_used = _counts(payload, n_bytes, dataset)
     if n_decoded > n_bytes:
