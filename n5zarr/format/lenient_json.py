@@ -17,14 +17,23 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr.errors import N5AttributesError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["JSON", "MAX_DEPTH", "as_boolean", "as_integer", "parse_json", "parse_members"]
+__all__ = [
+    "JSON",
+    "MAX_DEPTH",
+    "DocumentText",
+    "MemberText",
+    "as_boolean",
+    "as_integer",
+    "parse_json",
+    "parse_members",
+]
 
 type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
 
@@ -209,8 +218,44 @@ def _standard(token: re.Match[str]) -> str:
     return _SPELLED[kind or "other"]
 
 
-def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
-    """Parse a document that is an object, and keep the text of its members.
+class MemberText(NamedTuple):
+    """What stands in a document for a member of an object.
+
+    Parameters
+    ----------
+    value : str or None
+        The text of the value; None if it is not standard JSON, apart from comments.
+    before, colon, after : str
+        Comments before the name, the colon with comments around it, comments after the value.
+    """
+
+    value: str | None = None
+    before: str = ""
+    colon: str = ":"
+    after: str = ""
+
+
+class DocumentText(NamedTuple):
+    """A document that is an object, with the text of its parts.
+
+    Parameters
+    ----------
+    values : dict
+        The members; empty for a document that is not an object.
+    texts : dict
+        The text of each member.
+    head, tail : str
+        Comments before and after the object, and a byte order mark.
+    """
+
+    values: dict[str, JSON]
+    texts: dict[str, MemberText]
+    head: str = ""
+    tail: str = ""
+
+
+def parse_members(data: bytes) -> DocumentText:
+    """Parse a document that is an object, and keep the text of its members and its comments.
 
     Parameters
     ----------
@@ -219,9 +264,8 @@ def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
 
     Returns
     -------
-    dict
-        Value and text of each member, in the order of the document; the text is None if it is
-        not standard JSON. Empty for a document that is not an object.
+    DocumentText
+        Members in the order of the document. Space alone is not kept.
 
     Raises
     ------
@@ -230,14 +274,23 @@ def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
 
     Examples
     --------
-    >>> parse_members(b"{a: 1.0E-12, 'b': [1, NaN]} // by hand")
-    {'a': (1e-12, '1.0E-12'), 'b': ([1, nan], None)}
+    >>> document = parse_members(b"{a: 1.0E-12, 'b': [1, NaN]} // by hand")
+    >>> document.values, document.texts["a"].value, document.texts["b"].value, document.tail
+    ({'a': 1e-12, 'b': [1, nan]}, '1.0E-12', None, ' // by hand')
     """
     document = parse_json(data)
+    text = data.decode()
+    if document is None and not _spelled(text).strip():
+        return DocumentText({}, {}, head=_comments(text + "\n"))
     if not isinstance(document, dict):
-        return {}
-    texts = _Members(data.decode("utf-8-sig")).spelled()
-    return {name: (value, texts[name]) for name, value in document.items()}
+        return DocumentText({}, {})
+    head, texts, tail = _Members(text).spelled()
+    return DocumentText(document, texts, head, tail)
+
+
+def _comments(space: str) -> str:
+    """Return what stands between tokens, unless it is only space."""
+    return space if space.strip() else ""
 
 
 def _error(message: str) -> N5AttributesError:
@@ -314,18 +367,28 @@ class _Members:
         self.text = text
         self.pos = 0
 
-    def spelled(self) -> dict[str, str | None]:
-        """Return the text of each member of the document, or None if it is not standard JSON."""
-        texts: dict[str, str | None] = {}
+    def spelled(self) -> tuple[str, dict[str, MemberText], str]:
+        """Return the text before the object, that of each member, and the text after it."""
+        texts: dict[str, MemberText] = {}
+        head = self.gap()
         self.take("{")
+        before = self.gap()
         while not self.take("}"):
             name = self.name()
+            colon = self.gap()
             self.take(":", "=>", "=")
-            texts[name] = self.strict()
-            if texts[name] is None:
-                self.skip()
-            self.take(",", ";")
-        return texts
+            colon += ":" + self.gap()
+            value = self.strict()
+            texts[name] = MemberText(value, before, colon, self.gap())
+            before = self.gap() if self.take(",", ";") else ""
+        # the comments in an empty object come before it
+        return head + before, texts, _comments(self.text[self.pos :])
+
+    def gap(self) -> str:
+        """Skip space and comments; return them if there are comments."""
+        start = self.pos
+        self.peek()
+        return _comments(self.text[start : self.pos])
 
     def peek(self) -> str:
         """Skip space and comments; return the next character."""
@@ -351,31 +414,44 @@ class _Members:
         return self.text[start : self.pos]
 
     def strict(self) -> str | None:
-        """Consume a value if it is standard JSON, and return its text; else None."""
-        self.peek()
+        """Consume a value; return its text if that is standard JSON apart from comments."""
         start = self.pos
         try:
-            _, self.pos = _STRICT.raw_decode(self.text, start)
+            _, end = _STRICT.raw_decode(self.text, start)
+        except ValueError:
+            pass
+        else:
+            self.pos = end
+            if self.peek() in (",", ";", "}"):
+                self.pos = end
+                return self.text[start:end]
+            self.pos = start  # `12` of the unquoted string `12abc`
+        self.skip()
+        text = self.text[start : self.pos]
+        try:
+            _STRICT.decode(_TOKEN.sub(_without_comment, text))
         except ValueError:
             return None
-        end = self.pos
-        if self.peek() in (",", ";", "}"):
-            return self.text[start:end]
-        self.pos = start  # `12` of the unquoted string `12abc`
-        return None
+        return text
 
     def skip(self) -> None:
         """Consume a value."""
-        depth = 0
+        depth, end = 0, self.pos
         while True:
             character = self.peek()
             if depth == 0 and character in (",", ";", "}"):
+                self.pos = end
                 return
             depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(character, 0)
             if character in _STRING or _BARE.match(character):
                 self.name()
             else:
                 self.pos += 1
+            end = self.pos
+
+
+def _without_comment(token: re.Match[str]) -> str:
+    return " " if token.lastgroup == "space" else token.group()
 
 
 def _end(found: re.Match[str] | None) -> int:
