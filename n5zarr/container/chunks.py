@@ -113,7 +113,7 @@ class Chunks:
         path : str
             Path of the node.
         expected : node, optional
-            The known node; a dataset must still have the same elements and blocks.
+            The known node; a dataset must still be there, with the same elements and blocks.
 
         Raises
         ------
@@ -140,9 +140,11 @@ class Chunks:
             raise
 
     def _check_same(self, path: str, known: Node | None, node: Node | None) -> None:
-        """Raise if a dataset has other elements or blocks than when it was last read."""
-        if not isinstance(known, DatasetView) or not isinstance(node, DatasetView):
+        """Raise if a dataset is gone, or has other elements or blocks than when last read."""
+        if not isinstance(known, DatasetView):
             return
+        if not isinstance(node, DatasetView):
+            raise self.gone(node)
         before, now = known.dataset, node.dataset
         if (before.type_name, before.block_size) == (now.type_name, now.block_size):
             return
@@ -152,6 +154,16 @@ class Chunks:
             f"{now.block_size}; open it again"
         )
         raise N5Error(message, kind="changed")
+
+    @staticmethod
+    def gone(node: Node | None) -> N5Error:
+        """Make the error of an open array whose dataset is no longer there."""
+        found = "nothing" if node is None else "a group"
+        message = (
+            f"expected the dataset of an open array, got {found}: it has been removed or renamed "
+            "since the array was opened; open it again where it is now"
+        )
+        return N5Error(message, kind="changed")
 
     # ------------------------------------------------------------------ reading
 

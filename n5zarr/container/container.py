@@ -222,13 +222,25 @@ class Container:
         -------
         str, DatasetView or None
             Path of the dataset, and view; None if its blocks hold other elements.
+
+        Raises
+        ------
+        N5Error
+            There is no dataset, or it has other elements or blocks than when it was last read
+            (``kind="changed"``).
         """
-        steps = self.chunks.dataset_anew if anew else self.chunks.dataset
-        view = yield from self._locating(steps(path), path)
-        if view is not None and view.zarr_format != zarr_format:
+        view = yield from self._locating(self._open_dataset(path, anew=anew), path)
+        if view.zarr_format != zarr_format:
             view = in_format(view, zarr_format)
         # the fast path takes regular grids
-        return None if view is None or not view.holds_elements or view.truncated else (path, view)
+        return (path, view) if view.holds_elements and not view.truncated else None
+
+    def _open_dataset(self, path: str, *, anew: bool) -> Steps[DatasetView]:
+        """Read the dataset of an open array; on storage without stamps, only if it is unknown."""
+        view = yield from self.chunks.dataset_anew(path) if anew else self.chunks.dataset(path)
+        if view is None:
+            raise self.chunks.gone(self.memory.node(path))
+        return view
 
     # ------------------------------------------------------------------ listing
 
