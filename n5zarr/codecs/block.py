@@ -20,7 +20,6 @@ import numpy as np
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compress import compress, decompress, decompress_all
-from n5zarr.codecs.label_multiset import arg_max_labels, is_made_up_of
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
@@ -36,7 +35,6 @@ __all__ = [
     "Block",
     "check_header",
     "decode_full",
-    "decode_labels",
     "decode_numeric",
     "decode_strings",
     "encode_parts",
@@ -221,45 +219,6 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     check_header(header, ndim, DataType.STRING)
     strings = _strings(data, header, compression)
     return np.array(strings, object).reshape(to_c(header.block_shape))
-
-
-def decode_labels(
-    data: memoryview, ndim: int, compression: Compression, inside: N5Tuple | None = None
-) -> np.ndarray:
-    """Decode a block of label multisets into the most frequent label of each voxel.
-
-    Java: a block holds the voxels inside the dataset, whatever its header says; Paintera writes
-    other extents to the headers of coarser levels. Deviation: if the lists of these voxels do not
-    make up the payload, it holds those of the header.
-
-    Parameters
-    ----------
-    data : memoryview
-        The stored block, header first, as bytes.
-    ndim : int
-        Number of dimensions of the dataset.
-    compression : Compression
-        Of the dataset.
-    inside : tuple of int, optional
-        Extent of the part of the block inside the dataset, N5 order.
-
-    Returns
-    -------
-    numpy.ndarray
-        Extent ``inside`` or as in the header, big-endian uint64, shape in C order.
-
-    Raises
-    ------
-    N5BlockError
-        Header or payload do not fit the dataset.
-    """
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, DataType.UINT8)
-    payload = _payload(data, header, 1, compression)
-    box = header.block_shape
-    if inside not in (None, box) and is_made_up_of(payload, math.prod(inside)):
-        box = inside
-    return arg_max_labels(payload, math.prod(box)).reshape(to_c(box))
 
 
 def decode_full(

@@ -144,23 +144,16 @@ def measure(payload: memoryview, n_bytes: int, compression: Compression) -> tupl
 
     Parameters
     ----------
-    payload : memoryview
-        The bytes of the block after its header.
-    n_bytes : int
-        Number of bytes that the header announces, at least 1.
-    compression : Compression
-        How it was compressed.
+    payload, n_bytes, compression
+        As for :func:`decompress`; ``n_bytes`` at least 1.
 
     Returns
     -------
     n_decoded, n_used : int
-        Number of bytes to which the payload decodes, at least ``n_bytes``, and number of its own
-        bytes up to the end of the last stream that holds some of these.
+        Number of bytes to which the streams decode that hold the first ``n_bytes``, and number of
+        bytes of the payload up to their end.
 
-    Raises
-    ------
-    N5BlockError, N5MissingDependencyError
-        As :func:`decompress`.
+    Raises as :func:`decompress`.
     """
     _check_not_empty(payload, n_bytes, compression)
     n_decoded, n_used = _CODECS[compression.type].measure(payload, n_bytes, compression)

@@ -9,23 +9,70 @@ imglib2-label-multisets ``LabelUtils``: the payload of a block with V voxels is
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.codecs.block import check_header
 from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.compress import decompress
 from n5zarr.errors import N5BlockError
+from n5zarr.format.block import BlockHeader
+from n5zarr.format.data_type import DataType
+from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.order import N5Tuple
 
-__all__ = ["BACKGROUND", "arg_max_labels", "is_made_up_of"]
+__all__ = ["BACKGROUND", "arg_max_labels", "decode_labels", "is_made_up_of"]
 
 BACKGROUND = 0
 """Java ``Label.BACKGROUND``: the label of a voxel without entries and of a missing block."""
 
 _ENTRY = np.dtype([("label", "<i8"), ("count", "<i4")])
+
+
+def decode_labels(
+    data: memoryview, ndim: int, compression: Compression, inside: N5Tuple | None = None
+) -> np.ndarray:
+    """Decode a block of label multisets into the most frequent label of each voxel.
+
+    Java: a block holds the voxels inside the dataset, whatever its header says; Paintera writes
+    other extents to the headers of coarser levels. Deviation: if the lists of these voxels do not
+    make up the payload, it holds those of the header.
+
+    Parameters
+    ----------
+    data : memoryview
+        The stored block, header first, as bytes.
+    ndim : int
+        Number of dimensions of the dataset.
+    compression : Compression
+        Of the dataset.
+    inside : tuple of int, optional
+        Extent of the part of the block inside the dataset, N5 order.
+
+    Returns
+    -------
+    numpy.ndarray
+        Extent ``inside`` or as in the header, big-endian uint64, shape in C order.
+
+    Raises
+    ------
+    N5BlockError
+        Header or payload do not fit the dataset.
+    """
+    header = BlockHeader.from_bytes(data)
+    check_header(header, ndim, DataType.UINT8)
+    payload = decompress(data[header.n_bytes :], header.n_payload_elements, compression)
+    box = header.block_shape
+    if inside not in (None, box) and is_made_up_of(payload, math.prod(inside)):
+        box = inside
+    return arg_max_labels(payload, math.prod(box)).reshape(to_c(box))
 
 
 def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:

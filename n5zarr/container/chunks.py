@@ -144,7 +144,7 @@ class Chunks:
         if not isinstance(known, DatasetView):
             return
         if not isinstance(node, DatasetView):
-            raise self.gone(node)
+            raise _gone(node)
         before, now = known.dataset, node.dataset
         if (before.type_name, before.block_size) == (now.type_name, now.block_size):
             return
@@ -155,15 +155,19 @@ class Chunks:
         )
         raise N5Error(message, kind="changed")
 
-    @staticmethod
-    def gone(node: Node | None) -> N5Error:
-        """Make the error of an open array whose dataset is no longer there."""
-        found = "nothing" if node is None else "a group"
-        message = (
-            f"expected the dataset of an open array, got {found}: it has been removed or renamed "
-            "since the array was opened; open it again where it is now"
-        )
-        return N5Error(message, kind="changed")
+    def open_dataset(self, path: str, *, anew: bool) -> Steps[DatasetView]:
+        """Read the dataset of an open array; on storage without stamps, only if it is unknown.
+
+        Raises
+        ------
+        N5Error
+            There is no dataset, or it has other elements or blocks than when it was last read
+            (``kind="changed"``).
+        """
+        view = yield from self.dataset_anew(path) if anew else self.dataset(path)
+        if view is None:
+            raise _gone(self.memory.node(path))
+        return view
 
     # ------------------------------------------------------------------ reading
 
@@ -403,3 +407,13 @@ class Chunks:
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""
         return f"{self.name}: {path or '/'}: block {block_path(grid_position)}"
+
+
+def _gone(node: Node | None) -> N5Error:
+    """Make the error of an open array whose dataset is no longer there."""
+    found = "nothing" if node is None else "a group"
+    message = (
+        f"expected the dataset of an open array, got {found}: it has been removed or renamed "
+        "since the array was opened; open it again where it is now"
+    )
+    return N5Error(message, kind="changed")

@@ -209,6 +209,8 @@ class Container:
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read a dataset if its blocks hold the elements of the Zarr array unchanged.
 
+        Raises N5Error as :meth:`Chunks.open_dataset`.
+
         Parameters
         ----------
         path : str
@@ -222,25 +224,11 @@ class Container:
         -------
         str, DatasetView or None
             Path of the dataset, and view; None if its blocks hold other elements.
-
-        Raises
-        ------
-        N5Error
-            There is no dataset, or it has other elements or blocks than when it was last read
-            (``kind="changed"``).
         """
-        view = yield from self._locating(self._open_dataset(path, anew=anew), path)
-        if view.zarr_format != zarr_format:
-            view = in_format(view, zarr_format)
+        view = yield from self._locating(self.chunks.open_dataset(path, anew=anew), path)
+        view = view if view.zarr_format == zarr_format else in_format(view, zarr_format)
         # the fast path takes regular grids
         return (path, view) if view.holds_elements and not view.truncated else None
-
-    def _open_dataset(self, path: str, *, anew: bool) -> Steps[DatasetView]:
-        """Read the dataset of an open array; on storage without stamps, only if it is unknown."""
-        view = yield from self.chunks.dataset_anew(path) if anew else self.chunks.dataset(path)
-        if view is None:
-            raise self.chunks.gone(self.memory.node(path))
-        return view
 
     # ------------------------------------------------------------------ listing
 

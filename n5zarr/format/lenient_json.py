@@ -5,8 +5,7 @@ N5 spec, "File-system specification", item 2: attributes are JSON.
 Java: beyond standard JSON, Gson takes comments (``/* */``, ``//``, ``#``), single quotes, unquoted
 names and strings, ``NaN`` and ``Infinity``, ``=`` and ``=>`` for ``:``, ``;`` for ``,``, a byte
 order mark, repeated names (the last one wins) and an empty file (``null``). Content after the
-document, missing or surplus commas and more than 255 levels are errors, in Java and here. Where a
-number or a boolean is expected, one in quotes is taken too.
+document, missing or surplus commas and more than 255 levels are errors, in Java and here.
 
 :mod:`json` parses standard documents. If it refuses one, each token is rewritten in standard
 JSON, and :mod:`json` parses the result: a parser in Python takes many seconds for megabytes.
@@ -29,8 +28,6 @@ __all__ = [
     "MAX_DEPTH",
     "DocumentText",
     "MemberText",
-    "as_boolean",
-    "as_integer",
     "parse_json",
     "parse_members",
 ]
@@ -42,7 +39,6 @@ MAX_DEPTH = 255
 
 _REMEMBERED = 2**23  # characters
 
-_QUOTED_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 # `++` and `*+` never go back, so that they need no memory for each character
 _SKIP = re.compile(r"(?:[\s\ufeff]++|/\*.*?\*/|//[^\n]*+|#[^\n]*+)*+", re.DOTALL)
 _BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']++")
@@ -97,46 +93,6 @@ def _refuse(token: str) -> JSON:
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
 _STANDARD = json.JSONDecoder(strict=False)
-
-
-def as_integer(value: JSON, low: int, high: int) -> int:
-    """Convert a value to an integer as Java does: accept 4, 4.0 and "4", but not "4.0".
-
-    Deviation: Java truncates 4.5 to 4, and numbers out of range to their last bits.
-
-    Raises
-    ------
-    ValueError
-        The value is not an integer, or not one from ``low`` to ``high``.
-    """
-    if type(value) is int and low <= value <= high:
-        return value
-    number: JSON = value
-    if isinstance(value, str) and _QUOTED_INTEGER.fullmatch(value):
-        number = int(value)
-    is_integral = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
-    if isinstance(number, bool) or not is_integral or not low <= cast("float", number) <= high:
-        message = f"expected an integer from {low} to {high}, got {value!r:.80}"
-        raise ValueError(message)
-    return int(cast("float", number))
-
-
-def as_boolean(value: JSON) -> bool:
-    """Convert a value to a boolean as Java does: accept true and "TRUE".
-
-    Deviation: Java takes any other string as false.
-
-    Raises
-    ------
-    ValueError
-        The value is not a boolean.
-    """
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    message = f"expected true or false, got {value!r:.80}"
-    raise ValueError(message)
 
 
 def parse_json(data: bytes) -> JSON:

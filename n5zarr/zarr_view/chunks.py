@@ -20,7 +20,6 @@ import numpy as np
 from n5zarr.codecs.block import (
     check_count,
     check_header,
-    decode_labels,
     decode_numeric,
     decode_strings,
     encode_payload,
@@ -36,7 +35,7 @@ from n5zarr.codecs.compress import (
     store,
     usable,
 )
-from n5zarr.codecs.label_multiset import BACKGROUND
+from n5zarr.codecs.label_multiset import BACKGROUND, decode_labels
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader

@@ -258,14 +258,12 @@ def _record_nonfinite(raw: RawObject, record: Record, change: Change) -> Record:
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
     own = change.own_keys(raw)
     respelled = {k: v for k, v in raw.values.items() if k not in raw.texts and k not in own}
-    nonfinite = dict(record.nonfinite)
-    for pointer, value in json_pointers({**record.attributes, **respelled}):
-        if isinstance(value, float) and not math.isfinite(value):
-            nonfinite[pointer] = _token(value)
+    found = json_pointers({**record.attributes, **respelled})
+    nonfinite = {p: _token(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
     for key, value in respelled.items():
         raw.set(key, _placeholders(value))
-    attributes = {key: _placeholders(value) for key, value in record.attributes.items()}
-    return replace(record, nonfinite=nonfinite, attributes=attributes)
+    attributes = {k: _placeholders(v) for k, v in record.attributes.items()}
+    return replace(record, nonfinite={**record.nonfinite, **nonfinite}, attributes=attributes)
 
 
 def _with_members(raw: RawObject, record: Record, change: Change) -> Record:

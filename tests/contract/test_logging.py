@@ -109,9 +109,7 @@ def test_each_request_that_a_server_gets_is_told_once_and_without_secrets(
             proxy.url + path for path in sent
         )
         proxy.fault = lambda method, path: "403"
-        with pytest.raises(
-            PermissionError, match="skip2.*forbidden_is_missing"
-        ):
+        with pytest.raises(PermissionError, match=r"skip2.*forbidden_is_missing"):
             store.node("skip2")
     assert values.shape == (7, 9)
     size = (container / "skip2" / "1" / "1").stat().st_size

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from n5zarr.codecs.block import check_count, check_header, decode_labels, decode_strings
+from n5zarr.codecs.block import check_count, check_header, decode_strings
 from n5zarr.codecs.compress import judges_ends, measure, usable
+from n5zarr.codecs.label_multiset import decode_labels
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw

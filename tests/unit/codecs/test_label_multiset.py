@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from n5zarr.codecs.block import decode_labels
-from n5zarr.codecs.label_multiset import arg_max_labels
+from n5zarr.codecs.label_multiset import arg_max_labels, decode_labels
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Raw
