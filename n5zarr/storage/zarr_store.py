@@ -246,7 +246,8 @@ class ZarrStorage(Storage):
         try:
             return await self._ask_store(request, warn)
         except Exception as err:
-            if not isinstance(request, Get | Ends | Exists | List):
+            is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
+            if not (is_remote and isinstance(request, Get | Ends | Exists | List)):
                 raise
             if is_gone(err):
                 return False if isinstance(request, Exists) else None
