@@ -21,6 +21,7 @@ import numpy as np
 from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compress import compress, decompress, decompress_all
 from n5zarr.codecs.label_multiset import arg_max_labels
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
@@ -173,8 +174,10 @@ def decode_numeric(
     ------
     N5BlockError
         Header or payload do not fit the dataset, or the number of elements does not match the
-        extent (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``).
+        extent (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``), or the file is a shard of
+        Java N5 4 (``"shard"``).
     """
+    check_no_shard(data, data_type, compression)
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, data_type)
     check_count(header)
@@ -209,6 +212,7 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     N5BlockError
         Header or payload do not fit the dataset.
     """
+    check_no_shard(data, DataType.STRING, compression)
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, DataType.STRING)
     strings = _strings(data, header, compression)
@@ -228,6 +232,7 @@ def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.n
     N5BlockError
         Header or payload do not fit the dataset.
     """
+    check_no_shard(data, DataType.UINT8, compression)
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, DataType.UINT8)
     payload = _payload(data, header, 1, compression)
@@ -339,6 +344,7 @@ def parse_block(
         Header or payload do not fit the dataset.
     """
     view = memoryview(data)
+    check_no_shard(view, data_type, compression)
     header = BlockHeader.from_bytes(view)
     check_header(header, ndim, data_type)
     if data_type is DataType.STRING:
@@ -399,6 +405,7 @@ def object_payload(data: memoryview, compression: Compression) -> bytes:
     N5BlockError
         Header or payload do not fit the dataset.
     """
+    check_no_shard(data, DataType.OBJECT, compression)
     header = BlockHeader.from_bytes(data)
     check_header(header, 0, DataType.OBJECT)
     return bytes(_payload(data, header, 1, compression))

@@ -1,0 +1,346 @@
+"""Recognise shards of Java N5 4: files of several blocks with an index of their places.
+
+N5 has no shards. Java N5 4 writes them all the same, into datasets whose ``attributes.json`` does
+not say so: ``blockSize`` is that of the blocks inside, and the file lies at its position in the
+grid of shards. Java, n5 commit 7ba6b144: ``shard/ShardIndex.java``, ``shard/RawShardCodec.java``.
+
+=========  =====================================================================
+part       bytes
+=========  =====================================================================
+blocks     one after another, in the order of the index, without gaps
+index      for each block, first axis of N5 order fastest: uint64 offset, uint64 length,
+           big-endian; both all ones if the block is missing
+checksum   CRC-32C of the index, little-endian
+=========  =====================================================================
+
+The index is behind the blocks, or before them; offsets count from the start of the file. Java can
+also write little-endian entries, no checksum, or a block header before the index.
+
+Deviation: only an index whose blocks fill the rest of the file is one. Java checks nothing.
+"""
+
+from __future__ import annotations
+
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING
+
+import google_crc32c
+
+from n5zarr.errors import N5BlockError
+from n5zarr.format.block import BlockHeader, BlockMode
+from n5zarr.format.compression import Raw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Compression
+    from n5zarr.format.data_type import DataType
+
+    type Read = Callable[[int, int], BufferLike]
+
+__all__ = [
+    "LAST",
+    "Shard",
+    "check_no_shard",
+    "check_not_sharded",
+    "find_shard",
+    "in_memory",
+    "is_likely",
+    "shard_error",
+    "shard_of",
+    "shard_of_index",
+]
+
+LAST = 20
+"""Bytes at the end of a file that :func:`is_likely` needs: an entry and the checksum."""
+
+_ENTRY, _CHECKSUM = 16, 4  # bytes
+_ENTRIES = (Struct(">QQ"), Struct("<QQ"))
+_MISSING = b"\xff" * _ENTRY
+_PIECE = 2**10  # entries that are read at once
+_VARIANTS = [(n, entry) for n in (_CHECKSUM, 0) for entry in _ENTRIES]  # the usual one first
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The index of a shard.
+
+    Parameters
+    ----------
+    ranges : tuple
+        Offset and length of each block in the file, in bytes, first axis of N5 order fastest; None
+        for a missing block.
+    begins : int
+        Offset of the first block in the file: 0, or that of the end of the index.
+    """
+
+    ranges: tuple[tuple[int, int] | None, ...]
+    begins: int
+
+    @property
+    def n(self) -> int:
+        """Number of blocks, missing ones included."""
+        return len(self.ranges)
+
+
+def is_likely(last: bytes, size: int) -> bool:
+    """Whether the last bytes of a file may be the end of an index; False for nearly every block.
+
+    Parameters
+    ----------
+    last : bytes
+        The last :data:`LAST` bytes.
+    size : int
+        Length of the file.
+
+    Examples
+    --------
+    >>> is_likely(bytes(15) + b"\\x1c" + b"\\x0a\\x98\\xe1\\xf6", 48), is_likely(bytes(20), 48)
+    (True, False)
+    """
+    # offset and length below 2**48 have two zeros each; this settles most blocks at little cost
+    if last.count(0) < 4 and last.count(255) < _ENTRY or len(last) < LAST:
+        return False
+    for n, entry in _VARIANTS:
+        offset, length = entry.unpack_from(last, LAST - _ENTRY - n)
+        if offset + length <= size - _ENTRY - n and length:
+            return True
+    return last[:_ENTRY] == _MISSING or last[-_ENTRY:] == _MISSING
+
+
+def shard_of(data: memoryview) -> Shard | None:
+    """Return the index of a shard, given as a whole; None for all other data."""
+    return find_shard(*in_memory(data))
+
+
+def in_memory(data: BufferLike) -> tuple[int, Read]:
+    """Return length and reader of a whole file, as :func:`find_shard` takes them."""
+    return len(data), lambda offset, n: data[offset : offset + n]
+
+
+def find_shard(size: int, read: Read) -> Shard | None:
+    """Return the index of a shard; None for other files.
+
+    Parameters
+    ----------
+    size : int
+        Length of the file.
+    read : callable
+        Reads bytes of the file: takes an offset and their number.
+    """
+    variants: Iterable[tuple[int, Struct]] = _VARIANTS
+    if is_likely(bytes(read(max(0, size - LAST), LAST)), size):
+        for n_checksum, entry in variants:
+            found = _find_at_end(size, read, n_checksum, entry)
+            if found is not None:
+                return found
+    for n_checksum, entry in variants:
+        found = _find_at_start(size, read, n_checksum, entry)
+        if found is not None:
+            return found
+    return None
+
+
+def _find_at_end(size: int, read: Read, n_checksum: int, entry: Struct) -> Shard | None:
+    end = size - n_checksum
+    last = end - _ENTRY * _count_missing(read, end, -1)
+    begins = 0  # the index, if all blocks are missing
+    if last >= _ENTRY:
+        offset, length = entry.unpack(read(last - _ENTRY, _ENTRY))
+        begins = offset + length
+    if not 0 <= begins <= end - _ENTRY:
+        return None
+    n_header = _length_of_header(read(begins, 8))
+    return shard_of_index(read(begins, size - begins), n_header, n_checksum, entry, end=begins)
+
+
+def _find_at_start(size: int, read: Read, n_checksum: int, entry: Struct) -> Shard | None:
+    n_header = _length_of_header(read(0, 8))
+    first = n_header + _ENTRY * _count_missing(read, n_header, size)
+    ends = size  # the index, if all blocks are missing
+    if first <= size - _ENTRY:
+        ends, length = entry.unpack(read(first, _ENTRY))
+        if not length:
+            return None
+    if not n_header + _ENTRY <= ends <= size:
+        return None
+    return shard_of_index(read(0, ends), n_header, n_checksum, entry, begins=ends, end=size)
+
+
+def _length_of_header(start: BufferLike) -> int:
+    """Return the length of the block header before an index, which has at least two dimensions.
+
+    0 if there is none: an entry begins with four bytes that are 0, or with other bytes.
+    """
+    ndim = int.from_bytes(start[2:4])
+    return 4 + 4 * ndim if bytes(start[:2]) == b"\0\0" and 2 <= ndim < 2**8 else 0
+
+
+def _count_missing(read: Read, at: int, end: int) -> int:
+    """Count the entries of missing blocks after a place, or before it if ``end`` is negative."""
+    n = 0
+    while True:
+        room = at // _ENTRY if end < 0 else (end - at) // _ENTRY
+        n_bytes = _ENTRY * min(_PIECE, room)
+        at -= n_bytes if end < 0 else 0
+        piece = bytes(read(at, n_bytes))
+        rest = piece.rstrip(b"\xff") if end < 0 else piece.lstrip(b"\xff")
+        at += 0 if end < 0 else n_bytes
+        n += (len(piece) - len(rest)) // _ENTRY
+        if rest or not piece:
+            return n
+
+
+def shard_of_index(  # noqa: PLR0913 - the forms of an index
+    index: BufferLike,
+    n_header: int = 0,
+    n_checksum: int = _CHECKSUM,
+    entry: Struct = _ENTRIES[0],
+    *,
+    begins: int = 0,
+    end: int | None = None,
+) -> Shard | None:
+    """Parse an index.
+
+    Parameters
+    ----------
+    index : bytes-like
+        Header, entries and checksum.
+    n_header, n_checksum : int, optional
+        Bytes of these.
+    entry : struct.Struct, optional
+        The byte order.
+    begins, end : int, optional
+        Offset of the first block, and that behind the last one if it is known.
+
+    Returns
+    -------
+    Shard or None
+        None unless the checksum matches, and the blocks follow each other.
+    """
+    stop = len(index) - n_checksum
+    n = (stop - n_header) // _ENTRY
+    if stop <= n_header or (stop - n_header) % _ENTRY:
+        return None
+    header = _header(index[:n_header]) if n_header else None
+    if n_header and (header is None or header.n_payload_elements != 2 * n):
+        return None
+    offset, length = entry.unpack_from(index, n_header)
+    if offset != begins and bytes(index[n_header : n_header + _ENTRY]) != _MISSING:
+        return None  # before the work on the whole index
+    if n_checksum:
+        checksum = google_crc32c.value(bytes(index[:stop]))
+        if checksum.to_bytes(_CHECKSUM, "little") != bytes(index[stop:]):
+            return None
+    ranges: list[tuple[int, int] | None] = []
+    at = begins
+    for offset, length in entry.iter_unpack(index[n_header:stop]):
+        if offset == length == 2**64 - 1:
+            ranges.append(None)
+        elif offset == at and length:
+            ranges.append((offset, length))
+            at += length
+        else:
+            return None
+    return Shard(tuple(ranges), begins) if end in (None, at) else None
+
+
+# ---------------------------------------------------------------------- blocks
+
+
+def check_no_shard(data: memoryview, data_type: DataType, compression: Compression) -> None:
+    """Raise if a stored block is a shard, whose blocks it would not give.
+
+    A shard with one block that has a header is read as this block. Costs nearly nothing for others.
+
+    Parameters
+    ----------
+    data : memoryview
+        The stored block, as bytes.
+    data_type, compression : DataType, Compression
+        Of the dataset.
+
+    Raises
+    ------
+    N5BlockError
+        It is a shard (``kind="shard"``).
+    """
+    size = len(data)
+    if size < LAST:
+        return
+    may_have_header = data[0] == 0 and (data[2] or data[3])
+    if may_have_header and not is_likely(bytes(data[-LAST:]), size):
+        return
+    header = _header(data)
+    if header is not None and _is_raw_block(header, size, data_type, compression):
+        return
+    shard = shard_of(data)
+    if shard is not None and (header is None or shard.n > 1 or shard.begins):
+        raise shard_error(shard)
+
+
+def check_not_sharded(
+    size: int, read: Read, data_type: DataType, compression: Compression, where: str = ""
+) -> None:
+    """Raise if a file that is to be changed, replaced or removed is a shard, even of one block.
+
+    Parameters
+    ----------
+    size : int
+        Length of the file.
+    read : callable
+        Reads bytes of the file: takes an offset and their number.
+    data_type, compression : DataType, Compression
+        Of the dataset.
+    where : str, optional
+        Name of the block in messages.
+
+    Raises
+    ------
+    N5BlockError
+        It is a shard (``kind="shard"``).
+    """
+    header = _header(read(0, 4 + 4 * 2**8))
+    if header is not None and _is_raw_block(header, size, data_type, compression):
+        return
+    if header is not None and not is_likely(bytes(read(max(0, size - LAST), LAST)), size):
+        return
+    shard = find_shard(size, read)
+    if shard is not None:
+        raise shard_error(shard).located(where)
+
+
+def shard_error(shard: Shard) -> N5BlockError:
+    """Make the error of a shard in the place of a block."""
+    message = (
+        f"expected a block, got a shard of Java N5 4 with {shard.n} "
+        f"{'chunk' if shard.n == 1 else 'chunks'}, which attributes.json does not tell; n5zarr "
+        "validate prints the size of the shards, with which n5zarr.convert(..., shards_of_java=...)"
+        " or n5zarr convert --shards-of-java copies the dataset"
+    )
+    return N5BlockError(message, kind="shard")
+
+
+def _header(start: BufferLike) -> BlockHeader | None:
+    """Parse the header of a block of numbers, text or bytes; None if there is none."""
+    try:
+        header = BlockHeader.from_bytes(memoryview(start))
+    except N5BlockError:
+        return None
+    if header.mode is BlockMode.OBJECT:
+        return header
+    return header if header.block_shape and all(header.block_shape) else None
+
+
+def _is_raw_block(
+    header: BlockHeader, size: int, data_type: DataType, compression: Compression
+) -> bool:
+    """Whether a file has exactly the length of an uncompressed block with this header."""
+    if not isinstance(compression, Raw):
+        return False
+    return size == header.n_bytes + header.n_payload_elements * data_type.item_size
+
+
