@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import google_crc32c
 
 from n5zarr.errors import N5BlockError
-from n5zarr.format.block import BlockHeader, BlockMode
+from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import Raw
 
 if TYPE_CHECKING:
@@ -48,10 +48,14 @@ __all__ = [
     "check_not_sharded",
     "find_shard",
     "in_memory",
+    "most_index_bytes",
     "is_likely",
     "shard_error",
+    "shard_text",
     "shard_of",
     "shard_of_index",
+    "shard_with",
+    "stored_shard",
 ]
 
 LAST = 20
@@ -60,6 +64,7 @@ LAST = 20
 _ENTRY, _CHECKSUM = 16, 4  # bytes
 _ENTRIES = (Struct(">QQ"), Struct("<QQ"))
 _MISSING = b"\xff" * _ENTRY
+_LONGEST_HEADER = 8 + 4 * MAX_ARRAY_NDIM
 _PIECE = 2**10  # entries that are read at once
 _VARIANTS = [(n, entry) for n in (_CHECKSUM, 0) for entry in _ENTRIES]  # the usual one first
 
@@ -84,6 +89,11 @@ class Shard:
     def n(self) -> int:
         """Number of blocks, missing ones included."""
         return len(self.ranges)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the file begins with its only block: then programs read it as this block."""
+        return self.n == 1 and not self.begins
 
 
 def is_likely(last: bytes, size: int) -> bool:
@@ -168,6 +178,41 @@ def _find_at_start(size: int, read: Read, n_checksum: int, entry: Struct) -> Sha
     if not n_header + _ENTRY <= ends <= size:
         return None
     return shard_of_index(read(0, ends), n_header, n_checksum, entry, begins=ends, end=size)
+
+
+def shard_with(n: int, ndim: int, size: int, first: bytes, last: bytes) -> Shard | None:
+    """Return the index of a shard with a known number of blocks, from the ends of the file.
+
+    Parameters
+    ----------
+    n : int
+        Number of blocks.
+    ndim : int
+        Number of dimensions.
+    size : int
+        Length of the file.
+    first, last : bytes
+        Its first and last bytes, at least :func:`most_index_bytes` or all of them.
+    """
+    for n_checksum, entry in _VARIANTS:
+        for n_header in (0, 8 + 4 * ndim):
+            n_bytes = n_header + _ENTRY * n + n_checksum
+            if n_bytes > size:
+                continue
+            at_end = shard_of_index(
+                last[len(last) - n_bytes :], n_header, n_checksum, entry, end=size - n_bytes
+            )
+            found = at_end or shard_of_index(
+                first[:n_bytes], n_header, n_checksum, entry, begins=n_bytes, end=size
+            )
+            if found is not None:
+                return found
+    return None
+
+
+def most_index_bytes(n: int, ndim: int) -> int:
+    """Return the length of the longest index of ``n`` blocks."""
+    return 8 + 4 * ndim + _ENTRY * n + _CHECKSUM
 
 
 def _length_of_header(start: BufferLike) -> int:
@@ -274,12 +319,25 @@ def check_no_shard(data: memoryview, data_type: DataType, compression: Compressi
     may_have_header = data[0] == 0 and (data[2] or data[3])
     if may_have_header and not is_likely(bytes(data[-LAST:]), size):
         return
-    header = _header(data)
-    if header is not None and _is_raw_block(header, size, data_type, compression):
-        return
-    shard = shard_of(data)
-    if shard is not None and (header is None or shard.n > 1 or shard.begins):
+    shard = stored_shard(*in_memory(data), data_type, compression)
+    if shard is not None and not (shard.is_block and _header(data)):
         raise shard_error(shard)
+
+
+def stored_shard(
+    size: int, read: Read, data_type: DataType, compression: Compression
+) -> Shard | None:
+    """Return the index of a file that is a shard in the place of a block; None for blocks.
+
+    The parameters are those of :func:`check_not_sharded`.
+    """
+    header = _header(read(0, _LONGEST_HEADER))
+    if header is not None and (
+        _is_raw_block(header, size, data_type, compression)
+        or not is_likely(bytes(read(max(0, size - LAST), LAST)), size)
+    ):
+        return None
+    return find_shard(size, read)
 
 
 def check_not_sharded(
@@ -303,12 +361,7 @@ def check_not_sharded(
     N5BlockError
         It is a shard (``kind="shard"``).
     """
-    header = _header(read(0, 4 + 4 * 2**8))
-    if header is not None and _is_raw_block(header, size, data_type, compression):
-        return
-    if header is not None and not is_likely(bytes(read(max(0, size - LAST), LAST)), size):
-        return
-    shard = find_shard(size, read)
+    shard = stored_shard(size, read, data_type, compression)
     if shard is not None:
         raise shard_error(shard).located(where)
 
@@ -316,12 +369,20 @@ def check_not_sharded(
 def shard_error(shard: Shard) -> N5BlockError:
     """Make the error of a shard in the place of a block."""
     message = (
-        f"expected a block, got a shard of Java N5 4 with {shard.n} "
-        f"{'chunk' if shard.n == 1 else 'chunks'}, which attributes.json does not tell; n5zarr "
-        "validate prints the size of the shards, with which n5zarr.convert(..., shards_of_java=...)"
-        " or n5zarr convert --shards-of-java copies the dataset"
+        f"{shard_text(shard)}; n5zarr validate prints the size of the shards, with which "
+        "n5zarr.convert(..., shards_of_java=...) or n5zarr convert --shards-of-java copies the "
+        "dataset"
     )
     return N5BlockError(message, kind="shard")
+
+
+def shard_text(shard: Shard) -> str:
+    """Say what a shard is, for messages."""
+    chunks = "1 chunk" if shard.n == 1 else f"{shard.n} chunks"
+    return (
+        f"expected a block, got a shard of Java N5 4 with {chunks}, which attributes.json does "
+        "not tell"
+    )
 
 
 def _header(start: BufferLike) -> BlockHeader | None:

@@ -15,6 +15,7 @@ from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.place import Place, place_of
+from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import Backend, is_url, local_path, store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
@@ -22,6 +23,7 @@ from n5zarr.storage.zarr_store import ZarrStorage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
 
 __all__ = ["open_storage"]
@@ -37,6 +39,7 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
     cache: CacheOptions | None = None,
     forbidden_is_missing: bool = False,
     durability: Durability = "atomic",
+    shards_of_java: CTuple | None = None,
 ) -> Storage:
     """Open the storage of a container.
 
@@ -54,12 +57,25 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
         As for :class:`~n5zarr.N5Store`.
     durability : {"atomic", "durable", "overwrite"}, optional
         The way to write local files.
+    shards_of_java : tuple of int, optional
+        As for :class:`~n5zarr.storage.unsharded.UnshardedStore`.
 
     Raises
     ------
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
+    if shards_of_java is not None:
+        inner = open_storage(
+            store,
+            storage_options=storage_options,
+            fs=fs,
+            backend=backend,
+            read_only=True,
+            cache=cache,
+            forbidden_is_missing=forbidden_is_missing,
+        )
+        return ZarrStorage(UnshardedStore(inner, shards_of_java))
     place = place_of(store, storage_options, fs)
     opened_store = _open_store(place, read_only=read_only, backend=backend)
     if forbidden_is_missing:

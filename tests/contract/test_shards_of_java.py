@@ -200,5 +200,5 @@ def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
     with pytest.raises(N5BlockError, match="a shard of Java N5 4 with 2 chunks"):
         in_memory(tmp_path / "java.n5")[3]
     n5zarr.create_array(tmp_path / "b.n5", path="a", shape=(2062, 521), chunks=(1031, 521),
-                        dtype="uint32", compressors=None)[:] = values  # fmt: skip
+                        dtype="uint32", compression="raw")[:] = values  # fmt: skip
     np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])

@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from n5zarr.codecs.compress import check_writable
+from n5zarr.container.options import check_sizes
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
@@ -28,7 +28,7 @@ from n5zarr.tools.convert.from_n5 import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque, verify_opaque
-from n5zarr.tools.convert.places import open_destination, open_source
+from n5zarr.tools.convert.places import open_destination, open_source, unsharded
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
@@ -133,6 +133,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
+    shards_of_java: int | Sequence[int] | None = None,
     overwrite: bool = False,
     resume: bool = False,
     verify: bool = False,
@@ -181,6 +182,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     compression : mapping or str, optional
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
         the source, or zstd if Zarr has no codec for it that every reader knows.
+    shards_of_java : int or sequence of int, optional
+        Extent in elements, C order, of the shards that Java N5 4 wrote under a plain document; one
+        number for all axes. :func:`n5zarr.validate` finds it. Datasets without shards are copied
+        too.
     overwrite, resume : bool, optional
         Remove an existing destination, after all checks; continue an interrupted run, or compare a
         finished one.
@@ -233,7 +238,12 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
-    layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
+    layout = Layout(
+        check_sizes("chunks", chunks), check_sizes("shards", shards), _compression(compression)
+    )
+    sizes = check_sizes("shards_of_java", shards_of_java)
+    if sizes is not None:
+        source, storage_options = unsharded(source, sizes, storage_options), None
     found = _open(source, target, storage_options, coords=coords).only(patterns, excluded, level)
     check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
     check_places(found, target)
@@ -262,6 +272,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "ome": ome,
         "coords": coords,
         "labels": wanted_labels,
+        "shards_of_java": sizes,
         **_described_job(found, target, layout),
     }
     counts = _run(copies, found, target, job, workers, resume=resume, verify=verify)
@@ -347,21 +358,6 @@ def _described_job(found: SourceTree, target: Destination, layout: Layout) -> di
         "shards": layout.shards,
         "compression": None if compression is None else compression_to_json(compression),
     }
-
-
-def _sizes(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if given is None:
-        return None
-    try:
-        sizes = tuple(map(index, given if isinstance(given, Sequence) else [given]))
-    except TypeError:
-        sizes = ()
-    if not sizes or min(sizes) < 1:
-        message = (
-            f"{name}: expected a number of elements above 0, or one for each axis, got {given!r}"
-        )
-        raise N5UnrepresentableError(message, kind="option")
-    return sizes
 
 
 def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:

@@ -17,6 +17,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Get
+from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
@@ -33,6 +34,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 _HDF5 = (".h5", ".hdf5", ".hdf", ".he5", ".nwb", ".mat")
 
-__all__ = ["Format", "open_destination", "open_source"]
+__all__ = ["Format", "open_destination", "open_source", "unsharded"]
 
 type Format = Literal["zarr", "zarr2", "n5"]
 
@@ -71,6 +73,14 @@ def open_source(
     if found is not None:
         return zarr_tree(*found)
     return n5_tree(location, zarr_format, storage_options=storage_options)
+
+
+def unsharded(
+    location: Location, sizes: CTuple, storage_options: Mapping[str, object] | None
+) -> StorePath:
+    """Return a location of N5 with the blocks inside of shards of Java at their own keys."""
+    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    return StorePath(UnshardedStore(opened.storage, sizes), path)
 
 
 def _file_in(location: Location) -> tuple[str, str]:
