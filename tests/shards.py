@@ -6,14 +6,18 @@ in flat order, x fastest, before or after the index of their offsets and lengths
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import struct
+import zlib
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import google_crc32c
-import numcodecs
+import numcodecs.blosc
+import numcodecs.zstd
 import numpy as np
 
 if TYPE_CHECKING:
@@ -23,11 +27,11 @@ if TYPE_CHECKING:
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "raw": bytes,
     "gzip": gzip.compress,
-    "zstd": lambda data: bytes(numcodecs.Zstd().encode(data)),
-    "blosc": lambda data: bytes(numcodecs.Blosc().encode(data)),
-    "bzip2": lambda data: bytes(numcodecs.BZ2().encode(data)),
-    "xz": lambda data: bytes(numcodecs.LZMA().encode(data)),
-    "zlib": lambda data: bytes(numcodecs.Zlib().encode(data)),
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zlib": zlib.compress,
+    "zstd": lambda data: bytes(numcodecs.zstd.Zstd().encode(data)),
+    "blosc": lambda data: bytes(numcodecs.blosc.Blosc().encode(data)),
 }
 _DOCUMENTS = {"zlib": {"type": "gzip", "useZlib": True}}
 

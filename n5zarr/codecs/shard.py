@@ -21,10 +21,9 @@ Deviation: only an index whose blocks fill the rest of the file is one. Java che
 
 from __future__ import annotations
 
-
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import google_crc32c
 
@@ -33,7 +32,7 @@ from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import Raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
@@ -48,12 +47,10 @@ __all__ = [
     "check_not_sharded",
     "find_shard",
     "in_memory",
-    "most_index_bytes",
     "is_likely",
+    "most_index_bytes",
     "shard_error",
     "shard_text",
-    "shard_of",
-    "shard_of_index",
     "shard_with",
     "stored_shard",
 ]
@@ -62,11 +59,19 @@ LAST = 20
 """Bytes at the end of a file that :func:`is_likely` needs: an entry and the checksum."""
 
 _ENTRY, _CHECKSUM = 16, 4  # bytes
-_ENTRIES = (Struct(">QQ"), Struct("<QQ"))
 _MISSING = b"\xff" * _ENTRY
-_LONGEST_HEADER = 8 + 4 * MAX_ARRAY_NDIM
 _PIECE = 2**10  # entries that are read at once
-_VARIANTS = [(n, entry) for n in (_CHECKSUM, 0) for entry in _ENTRIES]  # the usual one first
+_LONGEST_HEADER = 8 + 4 * MAX_ARRAY_NDIM
+
+
+class _Form(NamedTuple):
+    """The form of an index: bytes of the checksum, and an entry."""
+
+    n_checksum: int
+    entry: Struct
+
+
+_FORMS = [_Form(n, Struct(f"{order}QQ")) for n in (_CHECKSUM, 0) for order in "><"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,11 @@ class Shard:
         return self.n == 1 and not self.begins
 
 
+# ---------------------------------------------------------------------- recognising
+
+
 def is_likely(last: bytes, size: int) -> bool:
-    """Whether the last bytes of a file may be the end of an index; False for nearly every block.
+    r"""Whether the last bytes of a file may be the end of an index; False for nearly every block.
 
     Parameters
     ----------
@@ -108,22 +116,17 @@ def is_likely(last: bytes, size: int) -> bool:
 
     Examples
     --------
-    >>> is_likely(bytes(15) + b"\\x1c" + b"\\x0a\\x98\\xe1\\xf6", 48), is_likely(bytes(20), 48)
+    >>> is_likely(bytes(15) + b"\x1c" + b"\x0a\x98\xe1\xf6", 48), is_likely(bytes(20), 48)
     (True, False)
     """
     # offset and length below 2**48 have two zeros each; this settles most blocks at little cost
-    if last.count(0) < 4 and last.count(255) < _ENTRY or len(last) < LAST:
+    if (last.count(0) < 4 and last.count(255) < _ENTRY) or len(last) < LAST:
         return False
-    for n, entry in _VARIANTS:
-        offset, length = entry.unpack_from(last, LAST - _ENTRY - n)
-        if offset + length <= size - _ENTRY - n and length:
+    for form in _FORMS:
+        offset, length = form.entry.unpack_from(last, LAST - _ENTRY - form.n_checksum)
+        if offset + length <= size - _ENTRY - form.n_checksum and length:
             return True
     return last[:_ENTRY] == _MISSING or last[-_ENTRY:] == _MISSING
-
-
-def shard_of(data: memoryview) -> Shard | None:
-    """Return the index of a shard, given as a whole; None for all other data."""
-    return find_shard(*in_memory(data))
 
 
 def in_memory(data: BufferLike) -> tuple[int, Read]:
@@ -141,43 +144,35 @@ def find_shard(size: int, read: Read) -> Shard | None:
     read : callable
         Reads bytes of the file: takes an offset and their number.
     """
-    variants: Iterable[tuple[int, Struct]] = _VARIANTS
+    find = [_find_at_start]
     if is_likely(bytes(read(max(0, size - LAST), LAST)), size):
-        for n_checksum, entry in variants:
-            found = _find_at_end(size, read, n_checksum, entry)
-            if found is not None:
-                return found
-    for n_checksum, entry in variants:
-        found = _find_at_start(size, read, n_checksum, entry)
-        if found is not None:
-            return found
-    return None
+        find = [_find_at_end, _find_at_start]
+    each = (look(size, read, form) for look in find for form in _FORMS)
+    return next((shard for shard in each if shard is not None), None)
 
 
-def _find_at_end(size: int, read: Read, n_checksum: int, entry: Struct) -> Shard | None:
-    end = size - n_checksum
+def _find_at_end(size: int, read: Read, form: _Form) -> Shard | None:
+    end = size - form.n_checksum
     last = end - _ENTRY * _count_missing(read, end, -1)
     begins = 0  # the index, if all blocks are missing
     if last >= _ENTRY:
-        offset, length = entry.unpack(read(last - _ENTRY, _ENTRY))
+        offset, length = form.entry.unpack(read(last - _ENTRY, _ENTRY))
         begins = offset + length
     if not 0 <= begins <= end - _ENTRY:
         return None
-    n_header = _length_of_header(read(begins, 8))
-    return shard_of_index(read(begins, size - begins), n_header, n_checksum, entry, end=begins)
+    n_header = _length_of_header(read(begins, 4))
+    return _parse(read(begins, size - begins), n_header, form, 0, begins)
 
 
-def _find_at_start(size: int, read: Read, n_checksum: int, entry: Struct) -> Shard | None:
-    n_header = _length_of_header(read(0, 8))
+def _find_at_start(size: int, read: Read, form: _Form) -> Shard | None:
+    n_header = _length_of_header(read(0, 4))
     first = n_header + _ENTRY * _count_missing(read, n_header, size)
     ends = size  # the index, if all blocks are missing
     if first <= size - _ENTRY:
-        ends, length = entry.unpack(read(first, _ENTRY))
-        if not length:
-            return None
+        ends = form.entry.unpack(read(first, _ENTRY))[0]
     if not n_header + _ENTRY <= ends <= size:
         return None
-    return shard_of_index(read(0, ends), n_header, n_checksum, entry, begins=ends, end=size)
+    return _parse(read(0, ends), n_header, form, ends, size)
 
 
 def shard_with(n: int, ndim: int, size: int, first: bytes, last: bytes) -> Shard | None:
@@ -194,17 +189,13 @@ def shard_with(n: int, ndim: int, size: int, first: bytes, last: bytes) -> Shard
     first, last : bytes
         Its first and last bytes, at least :func:`most_index_bytes` or all of them.
     """
-    for n_checksum, entry in _VARIANTS:
+    for form in _FORMS:
         for n_header in (0, 8 + 4 * ndim):
-            n_bytes = n_header + _ENTRY * n + n_checksum
+            n_bytes = n_header + _ENTRY * n + form.n_checksum
             if n_bytes > size:
                 continue
-            at_end = shard_of_index(
-                last[len(last) - n_bytes :], n_header, n_checksum, entry, end=size - n_bytes
-            )
-            found = at_end or shard_of_index(
-                first[:n_bytes], n_header, n_checksum, entry, begins=n_bytes, end=size
-            )
+            at_end = _parse(last[len(last) - n_bytes :], n_header, form, 0, size - n_bytes)
+            found = at_end or _parse(first[:n_bytes], n_header, form, n_bytes, size)
             if found is not None:
                 return found
     return None
@@ -221,7 +212,7 @@ def _length_of_header(start: BufferLike) -> int:
     0 if there is none: an entry begins with four bytes that are 0, or with other bytes.
     """
     ndim = int.from_bytes(start[2:4])
-    return 4 + 4 * ndim if bytes(start[:2]) == b"\0\0" and 2 <= ndim < 2**8 else 0
+    return 4 + 4 * ndim if bytes(start[:2]) == b"\0\0" and 2 <= ndim <= MAX_ARRAY_NDIM + 1 else 0
 
 
 def _count_missing(read: Read, at: int, end: int) -> int:
@@ -239,50 +230,35 @@ def _count_missing(read: Read, at: int, end: int) -> int:
             return n
 
 
-def shard_of_index(  # noqa: PLR0913 - the forms of an index
-    index: BufferLike,
-    n_header: int = 0,
-    n_checksum: int = _CHECKSUM,
-    entry: Struct = _ENTRIES[0],
-    *,
-    begins: int = 0,
-    end: int | None = None,
-) -> Shard | None:
+def _parse(index: BufferLike, n_header: int, form: _Form, begins: int, end: int) -> Shard | None:
     """Parse an index.
 
     Parameters
     ----------
     index : bytes-like
         Header, entries and checksum.
-    n_header, n_checksum : int, optional
-        Bytes of these.
-    entry : struct.Struct, optional
-        The byte order.
-    begins, end : int, optional
-        Offset of the first block, and that behind the last one if it is known.
+    n_header : int
+        Length of the header, in bytes.
+    form : _Form
+        The form of the rest.
+    begins, end : int
+        Where the blocks are in the file.
 
     Returns
     -------
     Shard or None
-        None unless the checksum matches, and the blocks follow each other.
+        None unless header and checksum match, and the blocks fill their place.
     """
-    stop = len(index) - n_checksum
-    n = (stop - n_header) // _ENTRY
+    stop = len(index) - form.n_checksum
     if stop <= n_header or (stop - n_header) % _ENTRY:
         return None
-    header = _header(index[:n_header]) if n_header else None
-    if n_header and (header is None or header.n_payload_elements != 2 * n):
-        return None
-    offset, length = entry.unpack_from(index, n_header)
-    if offset != begins and bytes(index[n_header : n_header + _ENTRY]) != _MISSING:
+    if form.entry.unpack_from(index, n_header)[0] not in (begins, 2**64 - 1):
         return None  # before the work on the whole index
-    if n_checksum:
-        checksum = google_crc32c.value(bytes(index[:stop]))
-        if checksum.to_bytes(_CHECKSUM, "little") != bytes(index[stop:]):
-            return None
+    if not _is_sound(index, stop, n_header, form):
+        return None
     ranges: list[tuple[int, int] | None] = []
     at = begins
-    for offset, length in entry.iter_unpack(index[n_header:stop]):
+    for offset, length in form.entry.iter_unpack(index[n_header:stop]):
         if offset == length == 2**64 - 1:
             ranges.append(None)
         elif offset == at and length:
@@ -290,7 +266,17 @@ def shard_of_index(  # noqa: PLR0913 - the forms of an index
             at += length
         else:
             return None
-    return Shard(tuple(ranges), begins) if end in (None, at) else None
+    return Shard(tuple(ranges), begins) if at == end else None
+
+
+def _is_sound(index: BufferLike, stop: int, n_header: int, form: _Form) -> bool:
+    """Whether the header of an index, if there is one, and the checksum match its entries."""
+    if n_header:
+        header = _header(index[:n_header])
+        if header is None or header.n_payload_elements != 2 * (stop - n_header) // _ENTRY:
+            return False
+    checksum = google_crc32c.value(bytes(index[:stop])).to_bytes(_CHECKSUM, "little")
+    return not form.n_checksum or checksum == bytes(index[stop:])
 
 
 # ---------------------------------------------------------------------- blocks
@@ -403,5 +389,3 @@ def _is_raw_block(
     if not isinstance(compression, Raw):
         return False
     return size == header.n_bytes + header.n_payload_elements * data_type.item_size
-
-

@@ -1,8 +1,8 @@
 """Find the blocks inside of shards of Java N5 4, as flows of requests.
 
-Java, n5 commit 7ba6b144: ``shard/Nesting.java`` and ``shard/DefaultDatasetAccess.java``. A file lies
-at its position in the grid of shards, ``ceil(dimension / shard)``, x first. A block inside is an
-ordinary one, or elements without a header: ``codec/RawBlockCodecs.java``, always full-size.
+Java, n5 commit 7ba6b144: ``shard/Nesting.java`` and ``shard/DefaultDatasetAccess.java``. A file
+lies at its position in the grid of shards, ``ceil(dimension / shard)``, x first. A block inside is
+an ordinary one, or elements without a header: ``codec/RawBlockCodecs.java``, always full-size.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-    from n5zarr.format.order import CTuple
+    from n5zarr.format.order import CTuple, N5Tuple
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
     from n5zarr.storage.shards import BlockPlace, ShardedDataset
@@ -41,8 +41,8 @@ class UnshardedStore(WrapperStore["Store"]):
         Extent of a shard in elements, C order; see :class:`~n5zarr.storage.shards.Shards`.
     """
 
-    supports_writes = False  # type: ignore[assignment] # a property in zarr
-    supports_deletes = False  # type: ignore[assignment] # a property in zarr
+    supports_writes = False
+    supports_deletes = False
 
     def __init__(self, storage: Storage, sizes: CTuple) -> None:
         super().__init__(storage.store)
@@ -110,7 +110,7 @@ class UnshardedStore(WrapperStore["Store"]):
         return None if data is None else prototype.buffer.from_bytes(data)
 
     def _read(
-        self, made: ShardedDataset, position: Any, byte_range: ByteRequest | None
+        self, made: ShardedDataset, position: N5Tuple, byte_range: ByteRequest | None
     ) -> Steps[bytes | None]:
         """Read a block, or a part of it."""
         place: BlockPlace | None = yield from self._shards.place(made, position)
@@ -223,7 +223,9 @@ class UnshardedStore(WrapperStore["Store"]):
         """Return the dataset of a file of shards."""
         directory, _, name = key.rpartition("/")
         found = await self._grid(directory) if is_block_name(name) else None
-        return found[0] if found is not None and len(found[1]) + 1 == found[0].dataset.ndim else None
+        if found is None or len(found[1]) + 1 != found[0].dataset.ndim:
+            return None
+        return found[0]
 
     # ------------------------------------------------------------------ writing
 

@@ -86,9 +86,7 @@ class FileWriter:
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
 
-    def write(
-        self, path: str, *parts: BufferLike, check: Check | None = None
-    ) -> None:
+    def write(self, path: str, *parts: BufferLike, check: Check | None = None) -> None:
         """Create a file, or replace its whole content.
 
         Parameters
@@ -122,9 +120,7 @@ class FileWriter:
             self._overwrite(held.file, parts)
         return True
 
-    def _rename(
-        self, unfinished: str, path: str, check: Check | None = None
-    ) -> bool:
+    def _rename(self, unfinished: str, path: str, check: Check | None = None) -> bool:
         """Give a new file its name; False if another writer created the file meanwhile."""
         try:
             with self._held(path, replaces=True) as held:

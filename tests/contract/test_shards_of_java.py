@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import pickle
+import shlex
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import zarr
+from typer.testing import CliRunner
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
+from n5zarr.cli.app import app
 from n5zarr.errors import N5BlockError, N5Error
-from tests.shards import COMPRESS, join, write_shards
+from tests.shards import COMPRESS, write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 VALUES = np.arange(5 * 11 * 7, dtype="uint16").reshape(5, 11, 7) + 1000
 CHUNK, SHARD = (2, 3, 2), (4, 3, 6)  # N5 order
@@ -37,6 +43,10 @@ COMPRESSIONS = [c for c in COMPRESS if c != "raw"]
 CASES = [
     *(pytest.param("raw", form, id=f"raw, {form}") for form in FORMS),
     *(pytest.param(c, form, id=f"{c}, {form}") for c in COMPRESSIONS for form in ("end", "start")),
+]
+BARE = [
+    pytest.param("gzip", "bare", id="gzip, bare"),
+    pytest.param("zstd", "bare at start", id="zstd, bare at start"),
 ]
 
 
@@ -68,8 +78,8 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-def opened(root: Path, mode: str = "r+", **options: Any) -> Any:
-    return n5zarr.open(root, mode=mode, path="a", **options)
+def opened(root: Path, **options: Any) -> Any:
+    return n5zarr.open(root, mode="r+", path="a", **options)
 
 
 def stored(root: Path, **options: Any) -> Any:
@@ -100,7 +110,9 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "key": lambda root: N5Store(root).get_sync(
         "a/c/0/0/0", prototype=zarr.buffer.default_buffer_prototype()
     ),
-    "coords": lambda root: zarr.open_array(N5Store(root / "a", coords=True), path="data", mode="r")[:],
+    "coords": lambda root: zarr.open_array(N5Store(root / "a", coords=True), path="data", mode="r")[
+        :
+    ],
     "read_block": lambda root: n5zarr.read_block(root, "a", (1, 0, 0)),
     "convert": lambda root: n5zarr.convert(root, root.with_name("c.zarr")),
     "convert blocks": lambda root: n5zarr.convert(root, root.with_name("c.n5")),
@@ -119,7 +131,9 @@ def test_no_reader_takes_a_shard_for_a_block(
 ) -> None:
     root = write(tmp_path, compression, form)
     for name in ("open", "a part", "F", "zarr", "n5", "portable", "v2"):
-        with pytest.raises(N5Error, match=r"java\.n5: a: block .* a shard of Java N5 4 with 6") as err:
+        with pytest.raises(
+            N5Error, match=r"java\.n5: a: block .* a shard of Java N5 4 with 6"
+        ) as err:
             READERS[name](root)
         assert (name, err.value.kind) == (name, "shard")
 
@@ -129,7 +143,7 @@ def at(root: Path, box: Any, **options: Any) -> None:
 
 
 def remove(root: Path, key: str, **options: Any) -> None:
-    zarr.core.sync.sync(N5Store(root, **options).delete(key))
+    N5Store(root, **options).delete_sync(key)
 
 
 WHOLE, PART = np.s_[:2, :3, :2], np.s_[1, 1:2, 1:2]
@@ -142,7 +156,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "in place": lambda root: at(root, WHOLE, durability="overwrite"),
     "a part in place": lambda root: at(root, PART, durability="overwrite"),
     "F": lambda root: opened(root, axis_order="F").__setitem__(np.s_[:2, :3, :2], 7),
-    "a mask": lambda root: opened(root).__setitem__(VALUES == VALUES[0, 0, 1], 7),
+    "a mask": lambda root: opened(root).__setitem__(VALUES[0, 0, 1] == VALUES, 7),
     "zarr": lambda root: stored(root).__setitem__(WHOLE, 7),
     "zarr, a part": lambda root: stored(root).__setitem__(PART, 7),
     "zarr, zeros": lambda root: stored(root).__setitem__(WHOLE, 0),
@@ -202,3 +216,179 @@ def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "b.n5", path="a", shape=(2062, 521), chunks=(1031, 521),
                         dtype="uint32", compression="raw")[:] = values  # fmt: skip
     np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])
+
+
+# ---------------------------------------------------------------------- with their size
+
+
+@pytest.mark.parametrize(
+    ("compression", "form"),
+    [
+        *CASES,
+        pytest.param("gzip", "bare", id="gzip, bare"),
+        pytest.param("zstd", "bare at start", id="zstd, bare at start"),
+    ],
+)
+def test_the_size_of_the_shards_gives_the_values(
+    tmp_path: Path, compression: str, form: str
+) -> None:
+    root = write(tmp_path, compression, form)
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    array: Any = n5zarr.open(store, path="a")
+    np.testing.assert_array_equal(array[...], expected())
+    np.testing.assert_array_equal(array[3, 4:9, 2:5], expected()[3, 4:9, 2:5])
+    out = tmp_path / "plain.n5"
+    done = n5zarr.convert(root, out, shards_of_java=SHARD[::-1], verify=True)
+    assert done.arrays[0].way == "blocks"
+    np.testing.assert_array_equal(n5zarr.open(out, path="a")[...], expected())
+    grid = {(x, y, z) for x in range(4) for y in range(4) for z in range(3)}
+    blocks = {p.relative_to(out / "a").as_posix() for p in out.rglob("*/*/*") if p.is_file()}
+    assert blocks - {"attributes.json"} == {"/".join(map(str, p)) for p in grid - GONE}
+    assert n5zarr.validate(out).by_severity["error"] == 0
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "blosc", "bzip2", "xz"])
+def test_the_document_may_hide_the_compression(tmp_path: Path, compression: str) -> None:
+    root = write(tmp_path, compression, document="raw")
+    with pytest.raises(N5BlockError, match="a shard of Java N5 4 with 6 chunks"):
+        opened(root)[...]
+    array: Any = n5zarr.open(N5Store(root, shards_of_java=SHARD[::-1]), path="a")
+    np.testing.assert_array_equal(array[...], expected())
+
+
+def test_keys_are_those_of_plain_n5(tmp_path: Path) -> None:
+    """The store of the blocks lists and reads keys like the store of a copy."""
+    root = write(tmp_path, "gzip")
+    out = tmp_path / "plain.n5"
+    n5zarr.convert(root, out, shards_of_java=SHARD[::-1])
+
+    async def read(store: zarr.abc.store.Store) -> dict[str, bytes]:
+        kind = zarr.buffer.default_buffer_prototype()
+        keys = [key async for key in store.list()]
+        assert sorted(keys) == sorted({key async for key in store.list_prefix("a/1")} | {
+            key for key in keys if not key.startswith("a/1")
+        })  # fmt: skip
+        found = {}
+        for key in keys:
+            value = await store.get(key, kind)
+            assert value is not None
+            part = await store.get(key, kind, zarr.abc.store.RangeByteRequest(3, 9))
+            last = await store.get(key, kind, zarr.abc.store.SuffixByteRequest(5))
+            rest = await store.get(key, kind, zarr.abc.store.OffsetByteRequest(7))
+            whole = found[key] = value.to_bytes()
+            assert [p and p.to_bytes() for p in (part, last, rest)] == [
+                whole[3:9], whole[-5:], whole[7:]
+            ]  # fmt: skip
+            assert await store.exists(key)
+            assert await store.getsize(key) == len(whole)
+        assert not await store.exists("a/0/0/1")
+        assert await store.get("a/0/0/1", kind) is None
+        return found
+
+    unsharded = N5Store(root, shards_of_java=SHARD[::-1]).store
+    found, plain = asyncio.run(read(unsharded)), asyncio.run(read(N5Store(out).store))
+    for files_of in (found, plain):
+        files_of["a/attributes.json"] = repr(
+            sorted(json.loads(files_of["a/attributes.json"]).items())
+        ).encode()
+    assert found == plain
+    assert pickle.loads(pickle.dumps(unsharded)) == unsharded
+
+
+def test_the_view_is_read_only(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    before = files(root)
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    assert store.read_only
+    with pytest.raises(ValueError, match="read-only"):
+        zarr.open_array(store, path="a")[0] = 1
+    with pytest.raises(N5Error, match="expected only reading") as err:
+        store.with_read_only(read_only=False)
+    assert err.value.kind == "read-only"
+    with pytest.raises(N5Error, match="shards_of_java: expected a number"):
+        N5Store(root, shards_of_java=(0, 1, 2))
+    assert files(root) == before
+
+
+def test_other_datasets_stay_as_they_are(tmp_path: Path) -> None:
+    """Beside the shards: plain blocks of the same rank, and shards of another size."""
+    root = write(tmp_path)
+    plain: Any = n5zarr.create_array(
+        root, path="plain", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
+    )
+    plain[...] = VALUES
+    write_shards(root / "other", VALUES, CHUNK, (2, 3, 6))
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    np.testing.assert_array_equal(n5zarr.open(store, path="plain")[...], VALUES)
+    np.testing.assert_array_equal(n5zarr.open(store, path="a")[...], expected())
+    with pytest.raises(N5BlockError, match=r"other: block .* with 3 chunks"):
+        n5zarr.open(store, path="other")[...]
+
+
+def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    n5zarr.write_block(root, "a", (2, 2, 0), VALUES[:2, :3, :2])  # a place without a shard
+    plain: Any = n5zarr.create_array(
+        root, path="b", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
+    )
+    plain[...] = VALUES
+    shutil.copy(root / "b/1/2/0", root / "a/1/2/0")
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    with pytest.raises(N5BlockError, match=r"a: file a/1/2/0: expected a shard .* 6 chunks"):
+        n5zarr.open(store, path="a")[...]
+
+
+# ---------------------------------------------------------------------- validate
+
+
+def test_validate_names_the_size(tmp_path: Path) -> None:
+    root = write(tmp_path, "gzip", "start")
+    found = n5zarr.validate(root)
+    assert not found.ok
+    assert found.by_kind == {"shard": 8, "shard-size": 1}
+    (size,) = (each for each in found.findings if each.kind == "shard-size")
+    assert size.severity == "error"
+    assert "shards of 6,3,4 elements (z, y, x), 3,1,2 chunks of 2,3,2 elements" in size.message
+    command = size.message.partition("; n5zarr ")[2].replace("copy.n5", str(tmp_path / "copy.n5"))
+    run = CliRunner().invoke(app, shlex.split(command))
+    assert run.exit_code == 0, run.output
+    np.testing.assert_array_equal(n5zarr.open(tmp_path / "copy.n5", path="a")[...], expected())
+    before = files(root)
+    n5zarr.quarantine_blocks(root, found.findings)
+    assert files(root) == before
+
+
+def test_validate_lists_all_sizes_that_fit(tmp_path: Path) -> None:
+    values = np.ones((8, 10), "uint8")
+    missing = {(x, y) for x in range(5) for y in range(4)} - {(0, 0)}
+    write_shards(tmp_path / "a", values, (2, 2), (4, 4), missing=missing)
+    (size,) = (f for f in n5zarr.validate(tmp_path).findings if f.kind == "shard-size")
+    assert "these sizes of shards (z, y, x) fit the files: 8,2 or 4,4 or 2,8" in size.message
+
+
+def test_validate_names_a_shard_with_one_chunk(tmp_path: Path) -> None:
+    write_shards(tmp_path / "a", VALUES, CHUNK, CHUNK)
+    found = n5zarr.validate(tmp_path)
+    assert {(each.kind, each.severity) for each in found.findings} == {("shard", "warning")}
+    np.testing.assert_array_equal(n5zarr.open(tmp_path, path="a")[...], VALUES)
+
+
+# ---------------------------------------------------------------------- tools that write
+
+
+@pytest.mark.parametrize("is_one", [False, True], ids=["6 chunks", "1 chunk"])
+def test_tools_leave_shards_as_they_are(tmp_path: Path, *, is_one: bool) -> None:
+    values = VALUES.copy()
+    values[:2, :3, :2] = 0
+    write_shards(tmp_path / "a", values, CHUNK, CHUNK if is_one else SHARD, location="end")
+    before = files(tmp_path)
+    assert len(n5zarr.remove_empty_blocks(tmp_path).problems) == len(before) - 2
+    repaired = n5zarr.repair_edges(tmp_path, to="pad")
+    assert repaired.n_rewritten == 0
+    assert files(tmp_path) == before
+    array: Any = n5zarr.open(tmp_path, path="a", mode="r+")
+    array.resize((7, 13, 9))
+    array.resize(VALUES.shape)
+    assert {k: v for k, v in files(tmp_path).items() if "json" not in k} == {
+        k: v for k, v in before.items() if "json" not in k
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +10,7 @@ from uuid import uuid4
 
 from n5zarr.codecs.compress import check_writable
 from n5zarr.container.options import check_sizes
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.store.running import ask_storage
@@ -36,6 +35,8 @@ from n5zarr.tools.jobs.incomplete import begin, confirm, finish, remove_unfinish
 from n5zarr.tools.jobs.run import n_cores, run_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location

@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
 
-__all__ = ["ENDS", "Form", "StoredBlock", "check_block", "form_of", "has_values_outside", "shard_in", "whole"]
+__all__ = [
+    "ENDS",
+    "Form",
+    "StoredBlock",
+    "check_block",
+    "form_of",
+    "has_values_outside",
+    "shard_in",
+    "whole",
+]
 
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 
@@ -68,7 +77,7 @@ class StoredBlock:
         return memoryview(data)
 
     def part(self, offset: int, n_bytes: int) -> memoryview:
-        """Some bytes; the rest of the block is read if they are not at its ends."""
+        """Return some bytes; read the rest of the block if they are not at its ends."""
         end = min(offset + n_bytes, self.size)
         is_known = end <= len(self._first) or offset >= self.size - len(self._last)
         return (self.outline if is_known else self.whole)[offset:end]
@@ -109,8 +118,8 @@ def check_block(
     Yields
     ------
     Finding
-        The kinds ``shard``, ``empty-block``, ``header``, ``payload``, ``misplaced-block``, ``larger-block``,
-        ``short-block``, ``varlength``, ``trailing-bytes``.
+        The kinds ``shard``, ``empty-block``, ``header``, ``payload``, ``misplaced-block``,
+        ``larger-block``, ``short-block``, ``varlength``, ``trailing-bytes``.
     """
 
     def found(kind: KindOfFinding, message: str, severity: Severity | None = None) -> Finding:
