@@ -49,7 +49,6 @@ type Kind = Literal[
     "header",  # a block header does not fit the dataset or the data
     "payload",  # the compressed payload of a block is damaged or too short
     "varlength",  # a block whose number of elements differs from its extent
-    "shard",  # a file of several blocks in the place of one, as Java N5 4 can write it
     "path",  # a node or attribute path that N5 cannot hold or that escapes the container
     "not-found",  # a container, node or block that does not exist
     "option",  # an argument whose value is not allowed
@@ -60,6 +59,7 @@ type Kind = Literal[
     "differs",  # a copy is not equal to its source
     "foreign",  # the location holds another format than N5
     "file",  # a link that leads nowhere, a pipe or a device where a file should be
+    "shard",  # a file of several blocks in the place of one, as Java N5 4 can write it
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind.__value__)

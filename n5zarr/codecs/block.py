@@ -49,7 +49,6 @@ __all__ = [
     "parse_block",
 ]
 
-
 _MOST_TEXT = 2**22
 """Bytes of text that any block may hold: some programs write another count to the header."""
 
@@ -135,6 +134,16 @@ def header_error(message: str) -> N5BlockError:
     return N5BlockError(f"block header: {message}", kind="header")
 
 
+def _header(
+    data: memoryview, ndim: int, data_type: DataType, compression: Compression
+) -> BlockHeader:
+    """Parse the header of a stored block that is a block and fits the dataset."""
+    check_no_shard(data, data_type, compression)
+    header = BlockHeader.from_bytes(data)
+    check_header(header, ndim, data_type)
+    return header
+
+
 def _payload(
     data: memoryview, header: BlockHeader, item_size: int, compression: Compression
 ) -> BufferLike:
@@ -174,12 +183,9 @@ def decode_numeric(
     ------
     N5BlockError
         Header or payload do not fit the dataset, or the number of elements does not match the
-        extent (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``), or the file is a shard of
-        Java N5 4 (``"shard"``).
+        extent (``kind`` ``"header"``, ``"payload"``, ``"varlength"`` or ``"shard"``).
     """
-    check_no_shard(data, data_type, compression)
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, data_type)
+    header = _header(data, ndim, data_type, compression)
     check_count(header)
     elements = _payload(data, header, data_type.item_size, compression)
     return np.frombuffer(elements, data_type.dtype).reshape(to_c(header.block_shape))
@@ -212,11 +218,8 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     N5BlockError
         Header or payload do not fit the dataset.
     """
-    check_no_shard(data, DataType.STRING, compression)
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, DataType.STRING)
-    strings = _strings(data, header, compression)
-    return np.array(strings, object).reshape(to_c(header.block_shape))
+    header = _header(data, ndim, DataType.STRING, compression)
+    return np.array(_strings(data, header, compression), object).reshape(to_c(header.block_shape))
 
 
 def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.ndarray:
@@ -232,9 +235,7 @@ def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.n
     N5BlockError
         Header or payload do not fit the dataset.
     """
-    check_no_shard(data, DataType.UINT8, compression)
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, DataType.UINT8)
+    header = _header(data, ndim, DataType.UINT8, compression)
     payload = _payload(data, header, 1, compression)
     return arg_max_labels(payload, math.prod(header.block_shape)).reshape(to_c(header.block_shape))
 
@@ -344,9 +345,7 @@ def parse_block(
         Header or payload do not fit the dataset.
     """
     view = memoryview(data)
-    check_no_shard(view, data_type, compression)
-    header = BlockHeader.from_bytes(view)
-    check_header(header, ndim, data_type)
+    header = _header(view, ndim, data_type, compression)
     if data_type is DataType.STRING:
         return Block(header, _strings(view, header, compression))
     if data_type is DataType.OBJECT:
@@ -405,9 +404,7 @@ def object_payload(data: memoryview, compression: Compression) -> bytes:
     N5BlockError
         Header or payload do not fit the dataset.
     """
-    check_no_shard(data, DataType.OBJECT, compression)
-    header = BlockHeader.from_bytes(data)
-    check_header(header, 0, DataType.OBJECT)
+    header = _header(data, 0, DataType.OBJECT, compression)
     return bytes(_payload(data, header, 1, compression))
 
 

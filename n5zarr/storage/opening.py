@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
 
-__all__ = ["open_storage"]
+__all__ = ["open_storage", "unsharded"]
 
 
 def open_storage(  # noqa: PLR0913 - the parameters of N5Store
@@ -39,7 +39,6 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
     cache: CacheOptions | None = None,
     forbidden_is_missing: bool = False,
     durability: Durability = "atomic",
-    shards_of_java: CTuple | None = None,
 ) -> Storage:
     """Open the storage of a container.
 
@@ -57,25 +56,12 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
         As for :class:`~n5zarr.N5Store`.
     durability : {"atomic", "durable", "overwrite"}, optional
         The way to write local files.
-    shards_of_java : tuple of int, optional
-        As for :class:`~n5zarr.storage.unsharded.UnshardedStore`.
 
     Raises
     ------
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
-    if shards_of_java is not None:
-        inner = open_storage(
-            store,
-            storage_options=storage_options,
-            fs=fs,
-            backend=backend,
-            read_only=True,
-            cache=cache,
-            forbidden_is_missing=forbidden_is_missing,
-        )
-        return ZarrStorage(UnshardedStore(inner, shards_of_java))
     place = place_of(store, storage_options, fs)
     opened_store = _open_store(place, read_only=read_only, backend=backend)
     if forbidden_is_missing:
@@ -97,6 +83,11 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
         store_writes=store_writes,
         durability=durability,
     )
+
+
+def unsharded(storage: Storage, sizes: CTuple) -> Storage:
+    """Return storage of the blocks inside of shards; see :class:`UnshardedStore`."""
+    return ZarrStorage(UnshardedStore(storage, sizes))
 
 
 def _open_store(place: Place, *, read_only: bool, backend: Backend) -> Store:

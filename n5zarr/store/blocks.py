@@ -148,17 +148,18 @@ def write_block(
         stored = _encoded(block, dataset)
     except N5Error as err:
         raise err.located(where) from err.__cause__
+    opened.ask(_replace(dataset, key, stored, where))
+
+
+def _replace(dataset: DatasetAttributes, key: str, stored: bytes, where: str) -> Steps[None]:
+    """Replace a block, unless it is a shard of Java N5 4."""
     check = partial(
         check_not_sharded,
         data_type=dataset.data_type,
         compression=dataset.compression,
         where=where,
     )
-    opened.ask(_put(Put(key, stored, check)))
-
-
-def _put(request: Put) -> Steps[None]:
-    yield [request]
+    yield [Put(key, stored, check)]
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:

@@ -24,7 +24,7 @@ from n5zarr.container.options import ViewOptions, check_concurrency, check_optio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
-from n5zarr.storage.opening import open_storage
+from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.url import Backend, is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.info import Info
@@ -177,8 +177,9 @@ class N5Store(Running, Store):
             cache=cache,
             forbidden_is_missing=forbidden_is_missing,
             durability=durability,
-            shards_of_java=check_sizes("shards_of_java", shards_of_java),
         )
+        sizes = check_sizes("shards_of_java", shards_of_java)
+        storage = storage if sizes is None else unsharded(storage, sizes)
         is_view = coords or view.chunk_grid == "rectilinear"
         super().__init__(read_only=read_only or storage.read_only or is_view)
         self._concurrency = None if concurrency is None else check_concurrency(concurrency)

@@ -27,7 +27,7 @@ from n5zarr.tools.convert.from_n5 import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque, verify_opaque
-from n5zarr.tools.convert.places import open_destination, open_source, unsharded
+from n5zarr.tools.convert.places import open_destination, open_shards, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import CTuple
     from n5zarr.storage.place import Location
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.source import SourceTree
@@ -239,13 +240,11 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
-    layout = Layout(
-        check_sizes("chunks", chunks), check_sizes("shards", shards), _compression(compression)
-    )
+    inner, outer = check_sizes("chunks", chunks), check_sizes("shards", shards)
+    layout = Layout(inner, outer, _compression(compression))
     sizes = check_sizes("shards_of_java", shards_of_java)
-    if sizes is not None:
-        source, storage_options = unsharded(source, sizes, storage_options), None
-    found = _open(source, target, storage_options, coords=coords).only(patterns, excluded, level)
+    found = _open(source, target, storage_options, sizes, coords=coords)
+    found = found.only(patterns, excluded, level)
     check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
     check_places(found, target)
     found = as_wanted(found, target, ome=ome, labels=wanted_labels)
@@ -288,9 +287,12 @@ def _open(
     source: Location,
     target: Destination,
     storage_options: Mapping[str, object] | None,
+    shards_of_java: CTuple | None,
     *,
     coords: bool,
 ) -> SourceTree:
+    if shards_of_java is not None:
+        source, storage_options = open_shards(source, shards_of_java, storage_options), None
     if coords:
         return coords_tree(source, storage_options=storage_options)
     return open_source(source, target.zarr_format, storage_options)

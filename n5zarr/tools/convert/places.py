@@ -14,10 +14,9 @@ from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.opening import open_storage
+from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Get
-from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 _HDF5 = (".h5", ".hdf5", ".hdf", ".he5", ".nwb", ".mat")
 
-__all__ = ["Format", "open_destination", "open_source", "unsharded"]
+__all__ = ["Format", "open_destination", "open_shards", "open_source"]
 
 type Format = Literal["zarr", "zarr2", "n5"]
 
@@ -75,12 +74,12 @@ def open_source(
     return n5_tree(location, zarr_format, storage_options=storage_options)
 
 
-def unsharded(
+def open_shards(
     location: Location, sizes: CTuple, storage_options: Mapping[str, object] | None
 ) -> StorePath:
     """Return a location of N5 with the blocks inside of shards of Java at their own keys."""
     opened, path = open_container(location, storage_options=storage_options, read_only=True)
-    return StorePath(UnshardedStore(opened.storage, sizes), path)
+    return StorePath(unsharded(opened.storage, sizes).store, path)
 
 
 def _file_in(location: Location) -> tuple[str, str]:
