@@ -233,7 +233,7 @@ class BlockWriter:
     def _check_not_sharded(
         self, position: N5Tuple, size: int, read: Callable[[int, int], BufferLike]
     ) -> None:
-        attributes, where = self._attributes, self.dataset.where(position)
+        attributes, where = self._attributes, partial(self.dataset.where, position)
         check_not_sharded(size, read, attributes.data_type, attributes.compression, where)
 
     def _is_outgrown(self, position: N5Tuple, start: bytes) -> bool:

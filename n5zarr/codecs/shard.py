@@ -300,10 +300,7 @@ def check_no_shard(data: memoryview, data_type: DataType, compression: Compressi
         It is a shard (``kind="shard"``).
     """
     size = len(data)
-    if size < LAST:
-        return
-    may_have_header = data[0] == 0 and (data[2] or data[3])
-    if may_have_header and not is_likely(bytes(data[-LAST:]), size):
+    if size < LAST or (_begins_block(data) and not is_likely(bytes(data[-LAST:]), size)):
         return
     shard = stored_shard(*in_memory(data), data_type, compression)
     if shard is not None and not (shard.is_block and _header(data)):
@@ -317,17 +314,22 @@ def stored_shard(
 
     The parameters are those of :func:`check_not_sharded`.
     """
+    if size < LAST:
+        return None
+    if _begins_block(read(0, 4)) and not is_likely(bytes(read(size - LAST, LAST)), size):
+        return None
     header = _header(read(0, _LONGEST_HEADER))
-    if header is not None and (
-        _is_raw_block(header, size, data_type, compression)
-        or not is_likely(bytes(read(max(0, size - LAST), LAST)), size)
-    ):
+    if header is not None and _is_raw_block(header, size, data_type, compression):
         return None
     return find_shard(size, read)
 
 
 def check_not_sharded(
-    size: int, read: Read, data_type: DataType, compression: Compression, where: str = ""
+    size: int,
+    read: Read,
+    data_type: DataType,
+    compression: Compression,
+    where: Callable[[], str] | None = None,
 ) -> None:
     """Raise if a file that is to be changed, replaced or removed is a shard, even of one block.
 
@@ -339,8 +341,8 @@ def check_not_sharded(
         Reads bytes of the file: takes an offset and their number.
     data_type, compression : DataType, Compression
         Of the dataset.
-    where : str, optional
-        Name of the block in messages.
+    where : callable, optional
+        Returns the name of the block for messages.
 
     Raises
     ------
@@ -349,7 +351,7 @@ def check_not_sharded(
     """
     shard = stored_shard(size, read, data_type, compression)
     if shard is not None:
-        raise shard_error(shard).located(where)
+        raise shard_error(shard).located("" if where is None else where())
 
 
 def shard_error(shard: Shard) -> N5BlockError:
@@ -369,6 +371,12 @@ def shard_text(shard: Shard) -> str:
         f"expected a block, got a shard of Java N5 4 with {chunks}, which attributes.json does "
         "not tell"
     )
+
+
+def _begins_block(start: BufferLike) -> bool:
+    """Whether a file begins like a block of numbers or text; an index does not."""
+    ndim = start[2] << 8 | start[3]
+    return start[0] == 0 and start[1] < BlockMode.OBJECT and 0 < ndim <= MAX_ARRAY_NDIM
 
 
 def _header(start: BufferLike) -> BlockHeader | None:

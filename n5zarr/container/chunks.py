@@ -390,7 +390,7 @@ class Chunks:
             check_not_sharded,
             data_type=dataset.data_type,
             compression=dataset.compression,
-            where=self.block_name(location.path, location.grid_position),
+            where=partial(self.block_name, location.path, location.grid_position),
         )
 
     def location(self, chunk: ChunkKey) -> BlockLocation | None:

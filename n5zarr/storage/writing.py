@@ -377,6 +377,8 @@ def _check(file: int, check: Check | None) -> None:
     if check is not None:
 
         def read(offset: int, n_bytes: int) -> bytes:
+            if hasattr(os, "pread"):
+                return os.pread(file, n_bytes, offset)
             os.lseek(file, offset, os.SEEK_SET)
             return os.read(file, n_bytes)
 

@@ -157,7 +157,7 @@ def _replace(dataset: DatasetAttributes, key: str, stored: bytes, where: str) ->
         check_not_sharded,
         data_type=dataset.data_type,
         compression=dataset.compression,
-        where=where,
+        where=lambda: where,
     )
     yield [Put(key, stored, check)]
 
