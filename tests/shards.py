@@ -16,9 +16,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import google_crc32c
-import numcodecs.blosc
-import numcodecs.zstd
 import numpy as np
+from numcodecs import get_codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -30,8 +29,8 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "xz": lzma.compress,
     "zlib": zlib.compress,
-    "zstd": lambda data: bytes(numcodecs.zstd.Zstd().encode(data)),
-    "blosc": lambda data: bytes(numcodecs.blosc.Blosc().encode(data)),
+    "zstd": lambda data: bytes(get_codec({"id": "zstd"}).encode(data)),
+    "blosc": lambda data: bytes(get_codec({"id": "blosc"}).encode(data)),
 }
 _DOCUMENTS = {"zlib": {"type": "gzip", "useZlib": True}}
 

@@ -118,7 +118,7 @@ def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> Non
     np.testing.assert_array_equal(found.T if way == "F" else found, VALUES)
 
 
-UNSHARDED = {
+UNSHARDED: dict[str, Any] = {
     **dict.fromkeys(["shard-END-0", "shard-END-1", "shard-START-0", "shard-START-1"], (4, 8)),
     **dict.fromkeys(["doc-codecs-shard", "doc-shard-compression"], (4, 8)),
     **dict.fromkeys(["shard-one-chunk", "shard-one-chunk-start"], 4),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 from typer.testing import CliRunner
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
 import n5zarr
 from n5zarr import N5Store
@@ -24,6 +25,8 @@ from tests.shards import COMPRESS, write_shards
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from zarr.abc.store import Store
 
 VALUES = np.arange(5 * 11 * 7, dtype="uint16").reshape(5, 11, 7) + 1000
 CHUNK, SHARD = (2, 3, 2), (4, 3, 6)  # N5 order
@@ -76,6 +79,10 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         if request.param == "python":
             patch.setattr(kernel, "can_do", lambda dataset: False)
         yield request.param
+
+
+def array_of(place: Any, path: str) -> Any:
+    return n5zarr.open(place, path=path)
 
 
 def opened(root: Path, **options: Any) -> Any:
@@ -240,7 +247,7 @@ def test_the_size_of_the_shards_gives_the_values(
     out = tmp_path / "plain.n5"
     done = n5zarr.convert(root, out, shards_of_java=SHARD[::-1], verify=True)
     assert done.arrays[0].way == "blocks"
-    np.testing.assert_array_equal(n5zarr.open(out, path="a")[...], expected())
+    np.testing.assert_array_equal(array_of(out, "a")[...], expected())
     grid = {(x, y, z) for x in range(4) for y in range(4) for z in range(3)}
     blocks = {p.relative_to(out / "a").as_posix() for p in out.rglob("*/*/*") if p.is_file()}
     assert blocks - {"attributes.json"} == {"/".join(map(str, p)) for p in grid - GONE}
@@ -262,7 +269,7 @@ def test_keys_are_those_of_plain_n5(tmp_path: Path) -> None:
     out = tmp_path / "plain.n5"
     n5zarr.convert(root, out, shards_of_java=SHARD[::-1])
 
-    async def read(store: zarr.abc.store.Store) -> dict[str, bytes]:
+    async def read(store: Store) -> dict[str, bytes]:
         kind = zarr.buffer.default_buffer_prototype()
         keys = [key async for key in store.list()]
         assert sorted(keys) == sorted({key async for key in store.list_prefix("a/1")} | {
@@ -272,9 +279,9 @@ def test_keys_are_those_of_plain_n5(tmp_path: Path) -> None:
         for key in keys:
             value = await store.get(key, kind)
             assert value is not None
-            part = await store.get(key, kind, zarr.abc.store.RangeByteRequest(3, 9))
-            last = await store.get(key, kind, zarr.abc.store.SuffixByteRequest(5))
-            rest = await store.get(key, kind, zarr.abc.store.OffsetByteRequest(7))
+            part = await store.get(key, kind, RangeByteRequest(3, 9))
+            last = await store.get(key, kind, SuffixByteRequest(5))
+            rest = await store.get(key, kind, OffsetByteRequest(7))
             whole = found[key] = value.to_bytes()
             assert [p and p.to_bytes() for p in (part, last, rest)] == [
                 whole[3:9], whole[-5:], whole[7:]
@@ -319,10 +326,10 @@ def test_other_datasets_stay_as_they_are(tmp_path: Path) -> None:
     plain[...] = VALUES
     write_shards(root / "other", VALUES, CHUNK, (2, 3, 6))
     store = N5Store(root, shards_of_java=SHARD[::-1])
-    np.testing.assert_array_equal(n5zarr.open(store, path="plain")[...], VALUES)
-    np.testing.assert_array_equal(n5zarr.open(store, path="a")[...], expected())
+    np.testing.assert_array_equal(array_of(store, "plain")[...], VALUES)
+    np.testing.assert_array_equal(array_of(store, "a")[...], expected())
     with pytest.raises(N5BlockError, match=r"other: block .* with 3 chunks"):
-        n5zarr.open(store, path="other")[...]
+        array_of(store, "other")[...]
 
 
 def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
@@ -335,7 +342,7 @@ def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
     shutil.copy(root / "b/1/2/0", root / "a/1/2/0")
     store = N5Store(root, shards_of_java=SHARD[::-1])
     with pytest.raises(N5BlockError, match=r"a: file a/1/2/0: expected a shard .* 6 chunks"):
-        n5zarr.open(store, path="a")[...]
+        array_of(store, "a")[...]
 
 
 # ---------------------------------------------------------------------- validate
@@ -352,7 +359,7 @@ def test_validate_names_the_size(tmp_path: Path) -> None:
     command = size.message.partition("; n5zarr ")[2].replace("copy.n5", str(tmp_path / "copy.n5"))
     run = CliRunner().invoke(app, shlex.split(command))
     assert run.exit_code == 0, run.output
-    np.testing.assert_array_equal(n5zarr.open(tmp_path / "copy.n5", path="a")[...], expected())
+    np.testing.assert_array_equal(array_of(tmp_path / "copy.n5", "a")[...], expected())
     before = files(root)
     n5zarr.quarantine_blocks(root, found.findings)
     assert files(root) == before
@@ -370,7 +377,7 @@ def test_validate_names_a_shard_with_one_chunk(tmp_path: Path) -> None:
     write_shards(tmp_path / "a", VALUES, CHUNK, CHUNK)
     found = n5zarr.validate(tmp_path)
     assert {(each.kind, each.severity) for each in found.findings} == {("shard", "warning")}
-    np.testing.assert_array_equal(n5zarr.open(tmp_path, path="a")[...], VALUES)
+    np.testing.assert_array_equal(array_of(tmp_path, "a")[...], VALUES)
 
 
 # ---------------------------------------------------------------------- tools that write

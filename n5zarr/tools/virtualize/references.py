@@ -85,7 +85,7 @@ def refer(
     n_start = len(view.full_header) + 4 + START
     starts = yield [Ends(key, n_start, LAST * is_local) for key in keys.values()]
     shown = [key for key, start in zip(keys.values(), starts, strict=True) if start is not None]
-    first = yield [Ends(key, 0, LAST) for key in shown[: not is_local]]
+    first = yield [Ends(key, n_start, LAST) for key in shown[: not is_local]]
     may_be_sharded = any(_may_be_shard(ends) for ends in first)
     chunks: list[Chunk] = []
     others: list[N5Tuple] = []
