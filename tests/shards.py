@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from pathlib import Path
 
+_codec: Any = get_codec
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "raw": bytes,
     "gzip": gzip.compress,
     "bzip2": bz2.compress,
     "xz": lzma.compress,
     "zlib": zlib.compress,
-    "zstd": lambda data: bytes(get_codec({"id": "zstd"}).encode(data)),
-    "blosc": lambda data: bytes(get_codec({"id": "blosc"}).encode(data)),
+    "zstd": lambda data: bytes(_codec({"id": "zstd"}).encode(data)),
+    "blosc": lambda data: bytes(_codec({"id": "blosc"}).encode(data)),
 }
 _DOCUMENTS = {"zlib": {"type": "gzip", "useZlib": True}}
 
