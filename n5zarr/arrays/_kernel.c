@@ -54,6 +54,7 @@ enum { RECENT = 20000000 }; /* nanoseconds: two writes in one tick of the clock 
 enum { UNIQUE = 16 };       /* characters of the name of a file that is not yet renamed */
 enum { ATOMIC, DURABLE, OVERWRITE, N_DURABILITIES }; /* as in kernel.py */
 enum { NO_HEADER = 4, PAGE = 1 << 12 };              /* bytes */
+enum { LAST = 20, ENTRY = 16 };                      /* bytes, as in codecs/shard.py */
 #ifdef __APPLE__
 #define st_mtim st_mtimespec
 #endif
@@ -673,6 +674,33 @@ static int is_unchanged(int file, const struct stat *before)
            && now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 }
 
+static uint64_t eight_bytes(const char *bytes, int is_big)
+{
+    uint64_t number = 0;
+    for (int k = 0; k < 8; k++)
+        number = number << 8 | (unsigned char)bytes[is_big ? k : 7 - k];
+    return number;
+}
+
+/* Whether a file may be a shard of Java N5 4, by its last bytes; Python tells. codecs/shard.py. */
+static int may_be_shard(const char *last, int64_t size)
+{
+    static const char missing[ENTRY] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                        -1, -1, -1, -1, -1, -1, -1, -1};
+    for (int n_checksum = LAST - ENTRY; n_checksum >= 0; n_checksum -= LAST - ENTRY) {
+        const char *entry = last + LAST - ENTRY - n_checksum;
+        uint64_t room = (uint64_t)(size - ENTRY - n_checksum);
+        if (memcmp(entry, missing, ENTRY) == 0)
+            return 1;
+        for (int is_big = 0; is_big < 2; is_big++) {
+            uint64_t offset = eight_bytes(entry, is_big), length = eight_bytes(entry + 8, is_big);
+            if (offset <= room && length > 0 && length <= room - offset)
+                return 1;
+        }
+    }
+    return 0;
+}
+
 /* Read a file that no program is writing: all elements of the block to `to` or, without it, what is
  * wanted to the array. A shared lock ends with reading: no lock is held while Python code runs. */
 static int read_settled(Box *box, Block *block, int file, const struct stat *status,
@@ -692,7 +720,9 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
     if (*is_shared)
         unlock(file);
     *is_shared = 0;
-    if (is_read && parse_header(box, block, box->stored)) {
+    if (is_read && parse_header(box, block, box->stored)
+        && (box->kind == RAW || status->st_size < LAST
+            || !may_be_shard(box->stored + status->st_size - LAST, status->st_size))) {
         const char *payload = box->stored + header;
         char *elements = to ? to : box->elements;
         int64_t begin = 0, end = block->n_bytes;
@@ -825,20 +855,31 @@ static int is_as_read(const Box *box, const Block *block)
     return 1;
 }
 
-/* Whether the block is larger than the array was when this call began: others may have resized it,
- * and written what a smaller block would lose. Python looks at the array again. */
-static int is_outgrown(const Box *box, const Block *block)
+/* Whether a whole block may be replaced. If it is larger than the array was when this call began,
+ * others may have resized the array, and written what a smaller block would lose. If it has no
+ * header, or seems to be a shard, it may hold other blocks. In both cases Python looks again. */
+static int may_replace(const Box *box, const Block *block)
 {
-    char header[MAX_HEADER];
-    int64_t n = n_header(box);
-    if (memcmp(block->extent, box->block, (size_t)box->ndim * sizeof *box->block) == 0)
-        return 0; /* full-size: none is larger */
+    char header[MAX_HEADER], last[LAST];
+    struct stat status;
+    int64_t n = n_header(box), n_bytes = box->item;
+    if (fstat(block->file, &status) != 0)
+        return 0;
+    if (status.st_size < n)
+        return status.st_size < LAST;
     if (pread(block->file, header, (size_t)n, 0) != n || big_endian(header) != (uint32_t)box->ndim)
         return 0;
-    for (int d = 0; d < box->ndim; d++)
-        if ((int64_t)big_endian(header + 4 + 4 * d) > block->extent[d])
-            return 1;
-    return 0;
+    for (int d = 0; d < box->ndim; d++) {
+        int64_t size = big_endian(header + 4 + 4 * d);
+        if (size > block->extent[d] && block->extent[d] < box->block[d])
+            return 0;
+        if (__builtin_mul_overflow(n_bytes, size, &n_bytes))
+            return 0;
+    }
+    if (status.st_size < LAST || (box->kind == RAW && status.st_size - n == n_bytes))
+        return 1;
+    return pread(block->file, last, LAST, status.st_size - LAST) == LAST
+           && !may_be_shard(last, status.st_size);
 }
 
 /* Hold the lock of the block as it was, and check that what is to be replaced may be. */
@@ -846,7 +887,7 @@ static int hold_as_read(const Box *box, Block *block)
 {
     return block->is_locked
            || (hold(box, block)
-               && (block->is_whole ? !is_outgrown(box, block) : is_as_read(box, block)));
+               && (block->is_whole ? may_replace(box, block) : is_as_read(box, block)));
 }
 
 /* Rename a file unless the new name exists; without hard links, the file of another is replaced. */

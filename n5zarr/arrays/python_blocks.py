@@ -21,6 +21,7 @@ from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
 from n5zarr.codecs.buffers import scratch
 from n5zarr.codecs.compress import decompress_reused
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
@@ -190,6 +191,8 @@ class BlockReader:
         n_header = len(self._header)
         if stored[:n_header].tobytes() == self._header:
             payload = stored[n_header:]
+            if not self.is_raw or len(payload) != self._n_bytes:
+                check_no_shard(stored, self._data_type, self._compression)
             elements = decompress_reused(payload, self._n_bytes, self._compression, memory)
             flat = np.frombuffer(elements, self._data_type.dtype, self._n_elements)
             return np.asarray(self._presented(flat.reshape(self._shape_c))[selection])

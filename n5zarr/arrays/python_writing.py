@@ -14,6 +14,7 @@ from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
+from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Steps
+    from n5zarr.storage.requests import Check, Steps
 
 __all__ = ["BlockWriter", "write_blocks"]
 
@@ -78,7 +79,7 @@ def _replace_block(
     file_writer: FileWriter,
     path: str,
     parts: tuple[bytes, BufferLike] | None,
-    check: Callable[[bytes], None] | None,
+    check: Check,
 ) -> bool:
     """Replace or remove a whole block; False if it has outgrown the known array."""
     try:
@@ -191,6 +192,8 @@ class BlockWriter:
 
         def change(old: bytes | None) -> bytes | None:
             nonlocal extent
+            if old is not None:
+                self._check_not_sharded(position, *in_memory(old))
             try:
                 extent = self._extent_now(position, old)
                 new = merge_and_encode_chunk(
@@ -210,19 +213,28 @@ class BlockWriter:
 
         return change
 
-    def check(self, position: N5Tuple) -> Callable[[bytes], None] | None:
-        """Return a function that raises if the block with this header has outgrown the array.
+    def check(self, position: N5Tuple) -> Check:
+        """Return a function that raises unless a stored block may be replaced or removed.
 
-        None for a full-size block, which cannot grow.
+        It raises for a shard of Java N5 4, which holds other blocks too, and for a block that has
+        outgrown the array; a full-size block cannot grow.
         """
-        if self.dataset.extent(position) == self._attributes.block_size:
-            return None
 
-        def check(start: bytes) -> None:
-            if self._extent_now(position, start) != self.dataset.extent(position):
-                raise _OutgrownError
+        def check(size: int, read: Callable[[int, int], bytes]) -> None:
+            self._check_not_sharded(position, size, read)
+            extent = self.dataset.extent(position)
+            if extent != self._attributes.block_size:
+                start = read(0, len(self._view.full_header))
+                if self._extent_now(position, start) != extent:
+                    raise _OutgrownError
 
         return check
+
+    def _check_not_sharded(
+        self, position: N5Tuple, size: int, read: Callable[[int, int], BufferLike]
+    ) -> None:
+        attributes, where = self._attributes, partial(self.dataset.where, position)
+        check_not_sharded(size, read, attributes.data_type, attributes.compression, where)
 
     def _is_outgrown(self, position: N5Tuple, start: bytes) -> bool:
         extent = self.dataset.extent(position)

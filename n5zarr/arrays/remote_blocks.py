@@ -10,12 +10,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.buffers import scratch
-from n5zarr.storage.requests import Get, Steps
+from n5zarr.storage.requests import Ends, Get, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from n5zarr._zarr_private import BatchItem, GetResult
+    from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.codecs.buffers import BufferLike
@@ -79,7 +80,7 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
     rows = len(header) + slab.offset, slab.n_bytes
     # with a header of another size, the part may be outside the block, which is an error
     start, part = await asyncio.gather(
-        dataset.store.run(_get(key, (0, len(header)))),
+        _read_start(dataset, key),
         dataset.store.run(_get(key, rows)),
         return_exceptions=True,
     )
@@ -88,6 +89,22 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
     if start is None or part is None or bytes(start) != header or len(part) != slab.n_bytes:
         return None
     return await asyncio.to_thread(reader.put_slab, item, slab, part)
+
+
+async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:
+    """Read the header of a large uncompressed block; None if the first one has another length.
+
+    Then it may be a shard of Java N5 4. On some servers the length needs a request of its own.
+    """
+    header, n_bytes = dataset.view.full_header, dataset.view.full_n_bytes
+    measured = dataset.store.container.memory.measured
+    if dataset.path in measured:
+        return await dataset.store.run(_get(key, (0, len(header))))
+    ends = await dataset.store.run(_ends(key, len(header)))
+    if ends is None or ends[0] != len(header) + n_bytes:
+        return None
+    measured.add(dataset.path)
+    return ends[1][: len(header)]
 
 
 async def write_remote(
@@ -118,6 +135,12 @@ def _get(key: str, part: tuple[int, int] | None = None) -> Steps[BufferLike | No
     (value,) = yield [Get(key, part=part)]
     block: BufferLike | None = value
     return block
+
+
+def _ends(key: str, first: int) -> Steps[tuple[int, bytes, bytes] | None]:
+    (answer,) = yield [Ends(key, first, 0)]
+    ends: tuple[int, bytes, bytes] | None = answer
+    return ends
 
 
 async def each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:

@@ -80,6 +80,10 @@ def convert(
         str | None, typer.Option(metavar="Z,Y,X", help="Elements of a shard; or one number.")
     ] = None,
     codec: Codec = None,
+    shards_of_java: Annotated[
+        str | None,
+        typer.Option(metavar="Z,Y,X", help="Elements of the shards that Java N5 4 wrote to SRC."),
+    ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[
@@ -109,9 +113,10 @@ def convert(
                 ome=ome,
                 labels=labels or (),
                 coords=coords,
-                chunks=None if chunks is None else whole_numbers("--chunks", chunks),
-                shards=None if shards is None else whole_numbers("--shards", shards),
+                chunks=_sizes("--chunks", chunks),
+                shards=_sizes("--shards", shards),
                 compression=_compression(codec),
+                shards_of_java=_sizes("--shards-of-java", shards_of_java),
                 overwrite=overwrite,
                 resume=resume,
                 verify=verify,
@@ -145,7 +150,7 @@ def rechunk(
         with progress_bar() as show:
             done = rechunk_all(
                 location,
-                chunks=None if chunks is None else whole_numbers("--chunks", chunks),
+                chunks=_sizes("--chunks", chunks),
                 compression=_compression(codec),
                 resume=resume,
                 scheduler=scheduler,
@@ -153,6 +158,10 @@ def rechunk(
                 progress=show,
             )
         _print(replace(done, destination=location))
+
+
+def _sizes(option: str, given: str | None) -> Sequence[int] | None:
+    return None if given is None else whole_numbers(option, given)
 
 
 def _compression(given: str | None) -> Any:  # noqa: ANN401 - JSON, or a name

@@ -20,6 +20,7 @@ import numpy as np
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compress import compress, decompress, decompress_all
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
@@ -39,13 +40,13 @@ __all__ = [
     "decode_strings",
     "encode_parts",
     "encode_payload",
+    "fitting_header",
     "format_block",
     "header_error",
     "object_payload",
     "pad_or_truncate",
     "parse_block",
 ]
-
 
 _MOST_TEXT = 2**22
 """Bytes of text that any block may hold: some programs write another count to the header."""
@@ -132,6 +133,16 @@ def header_error(message: str) -> N5BlockError:
     return N5BlockError(f"block header: {message}", kind="header")
 
 
+def fitting_header(
+    data: memoryview, ndim: int, data_type: DataType, compression: Compression
+) -> BlockHeader:
+    """Parse the header of a stored block that is a block and fits the dataset."""
+    check_no_shard(data, data_type, compression)
+    header = BlockHeader.from_bytes(data)
+    check_header(header, ndim, data_type)
+    return header
+
+
 def _payload(
     data: memoryview, header: BlockHeader, item_size: int, compression: Compression
 ) -> BufferLike:
@@ -171,10 +182,9 @@ def decode_numeric(
     ------
     N5BlockError
         Header or payload do not fit the dataset, or the number of elements does not match the
-        extent (``kind`` ``"header"``, ``"payload"`` or ``"varlength"``).
+        extent (``kind`` ``"header"``, ``"payload"``, ``"varlength"`` or ``"shard"``).
     """
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, data_type)
+    header = fitting_header(data, ndim, data_type, compression)
     check_count(header, data_type)
     elements = _payload(data, header, data_type.item_size, compression)
     return np.frombuffer(elements, data_type.dtype).reshape(to_c(header.block_shape))
@@ -215,10 +225,8 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     N5BlockError
         Header or payload do not fit the dataset.
     """
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, DataType.STRING)
-    strings = _strings(data, header, compression)
-    return np.array(strings, object).reshape(to_c(header.block_shape))
+    header = fitting_header(data, ndim, DataType.STRING, compression)
+    return np.array(_strings(data, header, compression), object).reshape(to_c(header.block_shape))
 
 
 def decode_full(
@@ -326,8 +334,7 @@ def parse_block(
         Header or payload do not fit the dataset.
     """
     view = memoryview(data)
-    header = BlockHeader.from_bytes(view)
-    check_header(header, ndim, data_type)
+    header = fitting_header(view, ndim, data_type, compression)
     if data_type is DataType.STRING:
         return Block(header, _strings(view, header, compression))
     if data_type is DataType.OBJECT:
@@ -386,8 +393,7 @@ def object_payload(data: memoryview, compression: Compression) -> bytes:
     N5BlockError
         Header or payload do not fit the dataset.
     """
-    header = BlockHeader.from_bytes(data)
-    check_header(header, 0, DataType.OBJECT)
+    header = fitting_header(data, 0, DataType.OBJECT, compression)
     return bytes(_payload(data, header, 1, compression))
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.codecs.block import check_header
+from n5zarr.codecs.block import fitting_header
 from n5zarr.codecs.buffers import damaged
 from n5zarr.codecs.compress import decompress
 from n5zarr.errors import N5BlockError
-from n5zarr.format.block import BlockHeader
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import to_c
 
@@ -66,8 +65,7 @@ def decode_labels(
     N5BlockError
         Header or payload do not fit the dataset.
     """
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, DataType.UINT8)
+    header = fitting_header(data, ndim, DataType.UINT8, compression)
     payload = decompress(data[header.n_bytes :], header.n_payload_elements, compression)
     box = header.block_shape
     if inside not in (None, box) and is_made_up_of(payload, math.prod(inside)):

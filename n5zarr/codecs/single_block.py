@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, decode_strings, encode_payload, header_error
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.compression import parse_compression
@@ -79,6 +80,7 @@ def decode_block(
     kind = _named_data_type(data_type)
     parsed = parse_compression(compression)
     check_axis_order(axis_order)
+    check_no_shard(view, kind, parsed)
     header = BlockHeader.from_bytes(view)
     ndim = len(header.block_shape)
     if header.mode is not BlockMode.OBJECT and not ndim:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.compress import decodes, detects_incomplete, is_bounded
+from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.container.node_names import ReplacedError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.requests import Check
     from n5zarr.zarr_view.keys import ChunkKey
 
 __all__ = ["Chunks"]
@@ -218,9 +220,9 @@ class Chunks:
     ) -> Steps[BufferLike]:
         """Return the chunk: a part of the block, or made from it."""
         try:
+            part = chunk_slice(block, location.view, location.grid_position)
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
-            part = chunk_slice(block, location.view, location.grid_position)
             if part is not None and (
                 is_copied or (yield from self._is_bounded(block[part], location))
             ):
@@ -328,7 +330,7 @@ class Chunks:
             raise err.located(
                 self.block_name(location.path, location.grid_position)
             ) from err.__cause__
-        yield [Put(location.key, block)]
+        yield [Put(location.key, block, self._check_replaced(location))]
 
     def update(
         self, chunk: ChunkKey, change: Callable[[bytes | None], bytes | None]
@@ -351,6 +353,9 @@ class Chunks:
 
         def change_block(block: bytes | None) -> bytes | None:
             try:
+                if block is not None:
+                    dataset = location.view.dataset
+                    check_not_sharded(*in_memory(block), dataset.data_type, dataset.compression)
                 old = None if block is None else self._whole_chunk(memoryview(block), location)
                 new = change(old)
                 return None if new is None else bytes(self._make_block(memoryview(new), location))
@@ -398,7 +403,17 @@ class Chunks:
         # also a block outside the grid: zarr shrinks an array before it removes its chunks
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
         if location is not None:
-            yield [Remove(location.key)]
+            yield [Remove(location.key, check=self._check_replaced(location))]
+
+    def _check_replaced(self, location: BlockLocation) -> Check:
+        """Return a function that raises if a stored block is a shard of Java N5 4."""
+        dataset = location.view.dataset
+        return partial(
+            check_not_sharded,
+            data_type=dataset.data_type,
+            compression=dataset.compression,
+            where=partial(self.block_name, location.path, location.grid_position),
+        )
 
     def location(self, chunk: ChunkKey) -> BlockLocation | None:
         """Locate the block of a chunk; None if its dataset is unread, or has another rank."""

@@ -94,6 +94,8 @@ class Memory:
         Messages of warnings that the user has seen.
     version_checked, has_root : bool, optional
         Whether the version of the container has been checked; whether its root is known to exist.
+    measured : set of str, optional
+        Paths of datasets of which an uncompressed block was seen to end with its elements.
     last_shard : tuple, optional
         Key, block and chunk of the last shard: zarr reads a shard in many small ranges.
     """
@@ -110,6 +112,7 @@ class Memory:
     warned: set[str] = field(default_factory=set)
     version_checked: bool = False
     has_root: bool = False
+    measured: set[str] = field(default_factory=set)
     last_shard: tuple[str, bytes, BufferLike] | None = None
 
     def for_copy(self) -> Memory:
@@ -206,6 +209,7 @@ class Memory:
                 kept.pop(known, None)
         for key in [key for key in list(self.served) if _is_below(key.path, path)]:
             self.served.pop(key, None)
+        self.measured -= {known for known in self.measured if _is_below(known, path)}
         self.has_root = self.has_root and path != ""
 
     def forget_document(self, key: MetadataKey) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Self, get_args
@@ -9,12 +10,12 @@ from typing import Self, get_args
 import zarr
 
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.order import AxisOrder
+from n5zarr.format.order import AxisOrder, CTuple
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ViewOptions", "check_concurrency", "check_option"]
+__all__ = ["ViewOptions", "check_concurrency", "check_option", "check_sizes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,28 @@ def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     if value not in known:
         message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
         raise N5UnrepresentableError(message, kind="option")
+
+
+def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:
+    """Return extents in elements, C order; one number is for all axes.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are no integers above 0 (``kind="option"``).
+    """
+    if given is None:
+        return None
+    try:
+        sizes = tuple(map(index, given if isinstance(given, Sequence) else [given]))
+    except TypeError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        message = (
+            f"{name}: expected a number of elements above 0, or one for each axis, got {given!r}"
+        )
+        raise N5UnrepresentableError(message, kind="option")
+    return CTuple(sizes)
 
 
 def check_concurrency(value: object) -> int:

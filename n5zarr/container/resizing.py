@@ -19,6 +19,7 @@ import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
 from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader
@@ -132,6 +133,7 @@ class _Pad:
         dataset, element = self._view.dataset, self._view.element
         fill_value = 0 if element is None else element.stored_fill
         try:
+            check_not_sharded(*in_memory(old), dataset.data_type, dataset.compression)
             block = decode_numeric(
                 memoryview(old), dataset.ndim, dataset.data_type, dataset.compression
             )

@@ -9,7 +9,7 @@ Java: ``DatasetAttributesAdapter``; for N5 before 4.0, n5-3.5.1 ``DatasetAttribu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.block import MAX_NDIM
@@ -17,7 +17,7 @@ from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import grid_shape
 from n5zarr.format.lenient_values import as_integer
-from n5zarr.format.order import N5Tuple
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.version import VERSION_KEY, is_version
 
 if TYPE_CHECKING:
@@ -33,12 +33,15 @@ __all__ = [
     "ZARR_KEY",
     "DatasetAttributes",
     "GroupAttributes",
+    "ShardCodec",
     "dataset_keys",
     "group_attributes",
+    "has_java_codecs",
     "is_dataset",
     "missing_dataset_keys",
     "own_keys",
     "parse_attributes",
+    "shard_codec",
 ]
 
 ATTRIBUTES_JSON = "attributes.json"
@@ -50,6 +53,7 @@ ZARR_KEY = "zarr"
 # N5 spec, "File-system specification", item 4; `compressionType`: N5 1.x, `codecs`: Java N5 4
 DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
 
+_BLOCK: Final[JSON] = {"name": "n5bytes"}  # of Java N5 4: an ordinary block
 _MAX_EXTENT = 2**31 - 1  # elements of a block along an axis: N5 says int32
 
 
@@ -154,10 +158,10 @@ def missing_dataset_keys(document: JSON) -> list[str]:
         return ["dimensions", "dataType", "compression"]
     missing = [key for key in ("dimensions", "dataType") if key not in document]
     compressed = "compression" in document or "compressionType" in document
-    return missing if compressed or _has_codecs(document) else [*missing, "compression"]
+    return missing if compressed or has_java_codecs(document) else [*missing, "compression"]
 
 
-def _has_codecs(document: Mapping[str, JSON]) -> bool:
+def has_java_codecs(document: Mapping[str, JSON]) -> bool:
     """Whether ``codecs`` is the list that Java N5 4 may write, rather than a user's attribute."""
     return isinstance(document.get("codecs"), list)
 
@@ -222,7 +226,7 @@ def own_keys(
     if is_group or not is_dataset(document):
         is_own = is_root or is_version(document.get(VERSION_KEY))
         return (VERSION_KEY, ZARR_KEY) if is_own else (ZARR_KEY,)
-    keys = DATASET_KEYS if _has_codecs(document) else DATASET_KEYS[:-1]
+    keys = DATASET_KEYS if has_java_codecs(document) else DATASET_KEYS[:-1]
     return (*keys, VERSION_KEY, ZARR_KEY)
 
 
@@ -352,45 +356,94 @@ def _data_type(
 
 
 def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compression | None:
-    """Parse the compression, and check that ``codecs`` do not contradict it."""
+    """Parse the compression, or the ``codecs`` of Java N5 4, which win over it."""
+    codecs = document.get("codecs")
+    if isinstance(codecs, list):
+        compression = _compression_of(codecs)
+        if compression is None:
+            problems.append(Problem(("codecs",), _unreadable(document, codecs), "compression"))
+        return compression
     # Java: `compression` wins where both keys are present
     key = "compressionType" if "compression" not in document else "compression"
-    compression = None
-    if key in document:
-        try:
-            compression = parse_compression(document[key], (key,))
-        except N5AttributesError as err:
-            problems.extend(err.problems)
-            return None
-    codecs = document.get("codecs")
-    if isinstance(codecs, list) and not _are_codecs_of(compression, codecs):
-        message = (
-            f"expected none, or those that `compression` stands for, got {codecs!r:.80}; Java N5 4 "
-            "writes and reads them instead of `compression`: read the dataset with Java"
-        )
-        problems.append(Problem(("codecs",), message, "compression"))
-    return compression
+    try:
+        return parse_compression(document[key], (key,))
+    except N5AttributesError as err:
+        problems.extend(err.problems)
+        return None
 
 
-def _are_codecs_of(compression: Compression | None, codecs: Sequence[JSON]) -> bool:
-    """Whether the ``codecs`` of a document are equivalent to its ``compression``.
+def _compression_of(codecs: Sequence[JSON]) -> Compression | None:
+    """Return the compression that ``codecs`` stand for; None if no ordinary block has them.
 
     Java: ``DatasetAttributes.java``; ``n5bytes`` is the header and the elements, big-endian.
     """
-    if compression is None or not codecs or codecs[0] != {"name": "n5bytes"}:
-        return False
+    if not codecs or codecs[0] != _BLOCK or len(codecs) > 2:
+        return None
+    if len(codecs) == 1:
+        return Raw()
+    codec = codecs[1]
     try:
-        compressions = [
-            parse_compression({"type": codec.get("name"), **_configuration(codec)})
-            for codec in codecs[1:]
-            if isinstance(codec, dict)
-        ]
-    except N5AttributesError:
-        return False
-    expected = [] if isinstance(compression, Raw) else [compression]
-    return compressions == expected and len(compressions) == len(codecs) - 1
+        named = {"type": codec["name"], **_configuration(codec)} if isinstance(codec, dict) else 0
+        return parse_compression(named)
+    except (KeyError, N5AttributesError):
+        return None
 
 
 def _configuration(codec: Mapping[str, JSON]) -> Mapping[str, JSON]:
     configuration = codec.get("configuration", {})
     return configuration if isinstance(configuration, dict) else {}
+
+
+def _unreadable(document: Mapping[str, JSON], codecs: Sequence[JSON]) -> str:
+    """Describe ``codecs`` that no ordinary block has."""
+    named = shard_codec(document)
+    if named is not None:
+        size = ",".join(map(str, to_c(named.shard_size)))
+        return (
+            "expected blocks, got shards of Java N5 4; n5zarr.convert(..., "
+            f"shards_of_java=({size})) or n5zarr convert --shards-of-java {size} copies the "
+            "dataset"
+        )
+    return (
+        f"expected 'n5bytes' and at most one compression of N5, got {codecs!r:.80}; n5zarr has no "
+        "others, and Java N5 4 needs an adapter for each of them: write the dataset again with "
+        "`compression` only, by the program that wrote it"
+    )
+
+
+class ShardCodec(NamedTuple):
+    """Shards that a document names.
+
+    Parameters
+    ----------
+    shard_size, block_size : tuple of int
+        Extents in elements, N5 order.
+    codecs : list
+        The codecs of a block.
+    """
+
+    shard_size: N5Tuple
+    block_size: N5Tuple
+    codecs: list[JSON]
+
+
+def shard_codec(document: Mapping[str, JSON]) -> ShardCodec | None:
+    """Return the shards that a document names; None for other documents.
+
+    Java: ``DefaultShardCodecInfo.java``; ``blockSize`` is that of the shard, and ``chunk_shape`` in
+    C order. Only programs that register an adapter write such documents.
+    """
+    codecs = document.get("codecs")
+    codec = codecs[0] if isinstance(codecs, list) and len(codecs) == 1 else None
+    if not isinstance(codec, dict) or codec.get("name") != "sharding_indexed":
+        return None
+    configuration = _configuration(codec)
+    inner = configuration.get("codecs")
+    problems: list[Problem] = []
+    sizes = {"blockSize": document.get("blockSize"), "chunk": configuration.get("chunk_shape")}
+    shard, chunk = (_integers(sizes, key, 1, _MAX_EXTENT, problems) for key in sizes)
+    if problems or len(shard) != len(chunk) or not isinstance(inner, list):
+        return None
+    # the elements of a block without header, big-endian unless it says otherwise
+    is_bare = inner[:1] == [{"name": "raw-bytes"}]
+    return ShardCodec(shard, to_n5(CTuple(chunk)), [_BLOCK, *inner[1:]] if is_bare else inner)

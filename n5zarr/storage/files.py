@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CREATE",
+    "READ",
     "UPDATE",
     "HeldFile",
     "check_is_file",
@@ -109,7 +110,7 @@ def is_unfinished(name: str) -> bool:
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NOT_WAITING = getattr(os, "O_NONBLOCK", 0)  # do not wait for the writer of a pipe
-_READ = os.O_RDONLY | _NOT_WAITING | _BINARY
+READ = os.O_RDONLY | _NOT_WAITING | _BINARY
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 UPDATE = os.O_RDWR | _NOT_WAITING | _BINARY
 
@@ -254,7 +255,7 @@ def _opened(path: Path | str) -> int | None:
     if os.name == "nt" and os.path.isdir(path):
         return None  # Windows refuses to open it
     try:
-        return patiently(os.open, path, _READ)
+        return patiently(os.open, path, READ)
     except OSError as err:
         if not _means_missing(err):
             raise

@@ -192,12 +192,12 @@ class LocalFiles(Storage):
             durability = "durable" if durability == "durable" else "atomic"
         with FileWriter(durability, warn) as writer:
             match request:
-                case Put(key, data):
-                    writer.write(self._prefix + key, data)
+                case Put(key, data, check):
+                    writer.write(self._prefix + key, data, check=check)
                 case Update(key, change):
                     return writer.update(self._prefix + key, change)
-                case Remove(key, prune):
-                    writer.remove(self._prefix + key)
+                case Remove(key, prune, check):
+                    writer.remove(self._prefix + key, check=check)
                     if prune:
                         directory = Path(self._prefix + key).parent
                         removing.prune(directory, keep_top="/" not in key)

@@ -15,6 +15,7 @@ from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.place import Place, place_of
+from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import Backend, is_url, local_path, store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
@@ -22,9 +23,10 @@ from n5zarr.storage.zarr_store import ZarrStorage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
 
-__all__ = ["open_storage"]
+__all__ = ["open_storage", "unsharded"]
 
 
 def open_storage(  # noqa: PLR0913 - the parameters of N5Store
@@ -81,6 +83,11 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
         store_writes=store_writes,
         durability=durability,
     )
+
+
+def unsharded(storage: Storage, sizes: CTuple) -> Storage:
+    """Return storage of the blocks inside of shards; see :class:`UnshardedStore`."""
+    return ZarrStorage(UnshardedStore(storage, sizes))
 
 
 def _open_store(place: Place, *, read_only: bool, backend: Backend) -> Store:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
 
 __all__ = [
+    "Check",
     "Ends",
     "Entry",
     "Exists",
@@ -106,12 +107,24 @@ class List:
     unfinished: bool = False
 
 
+type Check = Callable[[int, Callable[[int, int], bytes]], None]
+"""Raises if a value must not be replaced or removed.
+
+Takes its length in bytes, and a function that reads bytes of it, by offset and number.
+"""
+
+
 @dataclass(slots=True)
 class Put:
-    """Ask to replace the whole value of a key; the answer is None."""
+    """Ask to replace the whole value of a key; the answer is None.
+
+    Local files call ``check`` with the file to be replaced, under its lock. Other storage would
+    need more requests for this, and does not call it.
+    """
 
     key: str
     data: BufferLike
+    check: Check | None = None
 
 
 @dataclass(slots=True)
@@ -132,11 +145,12 @@ class Remove:
     """Ask to remove a key; the answer is None.
 
     With ``prune``, storage also removes the key's directory if only empty directories are left in
-    it.
+    it. ``check`` is that of :class:`Put`.
     """
 
     key: str
     prune: bool = False
+    check: Check | None = None
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Self
 
 from n5zarr.storage.files import (
     CREATE,
+    READ,
     UPDATE,
     HeldFile,
     check_is_file,
@@ -44,11 +45,11 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.interface import Durability
+    from n5zarr.storage.requests import Check
 
 __all__ = ["FileWriter", "sync_directories"]
 
 _ATTEMPTS = 5  # to make the directories of a file
-_HEADER = 4 + 4 * 255  # bytes; at least the longest header of a block
 _MANY = 100_000
 _named: set[tuple[int, int]] = set()  # directories whose names this process has synced
 _NO_HEADER = b"\xff" * 4  # invalid: N5 has no such mode
@@ -85,9 +86,7 @@ class FileWriter:
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
 
-    def write(
-        self, path: str, *parts: BufferLike, check: Callable[[bytes], None] | None = None
-    ) -> None:
+    def write(self, path: str, *parts: BufferLike, check: Check | None = None) -> None:
         """Create a file, or replace its whole content.
 
         Parameters
@@ -97,7 +96,7 @@ class FileWriter:
         *parts : bytes-like
             The new content, in pieces.
         check : callable, optional
-            Called with the first bytes of the file to be replaced, under its lock; may raise.
+            Called with the file to be replaced, under its lock; may raise.
         """
         path = _target(path)
         if self._durability == "overwrite":
@@ -112,7 +111,7 @@ class FileWriter:
             _remove(unfinished)
 
     def _overwrite_or_create(
-        self, path: str, parts: tuple[BufferLike, ...], check: Callable[[bytes], None] | None
+        self, path: str, parts: tuple[BufferLike, ...], check: Check | None
     ) -> bool:
         with self._held(path) as held:
             if held is None:
@@ -121,9 +120,7 @@ class FileWriter:
             self._overwrite(held.file, parts)
         return True
 
-    def _rename(
-        self, unfinished: str, path: str, check: Callable[[bytes], None] | None = None
-    ) -> bool:
+    def _rename(self, unfinished: str, path: str, check: Check | None = None) -> bool:
         """Give a new file its name; False if another writer created the file meanwhile."""
         try:
             with self._held(path, replaces=True) as held:
@@ -133,6 +130,7 @@ class FileWriter:
                 held.close_on_windows()
                 _replace(unfinished, path)
         except PermissionError:  # no lock for those who may not write the file
+            _check_unlocked(path, check)
             _replace(unfinished, path)
         self._note(path)
         return True
@@ -194,7 +192,7 @@ class FileWriter:
             os.fsync(held.file)
             self._note(path)
 
-    def remove(self, path: str, *, check: Callable[[bytes], None] | None = None) -> None:
+    def remove(self, path: str, *, check: Check | None = None) -> None:
         """Remove a file; do nothing if it is missing or a directory.
 
         N5 spec, "File-system specification", item 6: datasets are sparse, so any block may be
@@ -212,6 +210,7 @@ class FileWriter:
                 else:
                     os.remove(path)
             except PermissionError:  # no lock for those who may not write the file
+                _check_unlocked(path, check)
                 os.remove(path)
             self._note(path)
 
@@ -373,10 +372,28 @@ def _unnamed(directory: str, above: set[str]) -> set[tuple[int, int]]:
     return found
 
 
-def _check(file: int, check: Callable[[bytes], None] | None) -> None:
-    """Call ``check`` with the first bytes of a file, at least those of a header."""
+def _check(file: int, check: Check | None) -> None:
+    """Call ``check`` with a file."""
     if check is not None:
-        check(os.read(file, _HEADER))
+
+        def read(offset: int, n_bytes: int) -> bytes:
+            if hasattr(os, "pread"):
+                return os.pread(file, n_bytes, offset)
+            os.lseek(file, offset, os.SEEK_SET)
+            return os.read(file, n_bytes)
+
+        check(os.fstat(file).st_size, read)
+
+
+def _check_unlocked(path: str, check: Check | None) -> None:
+    """Call ``check`` with a file that this user may not write."""
+    if check is not None:
+        with contextlib.suppress(PermissionError):
+            file = os.open(path, READ)
+            try:
+                _check(file, check)
+            finally:
+                os.close(file)
 
 
 def _ignore(_: str) -> None:

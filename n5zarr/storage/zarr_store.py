@@ -44,6 +44,7 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
+from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, read_error, says_missing
 from n5zarr.storage.url_store import UrlStore, without_secrets
 
@@ -102,6 +103,8 @@ class ZarrStorage(Storage):
     @override
     def is_shared(self) -> bool:
         match _uncached(self._store):
+            case UnshardedStore() as store:
+                return store.storage.is_shared
             case FsspecStore() as store:
                 return not str(store.fs.unstrip_protocol("")).startswith("memory")
             case ObjectStore() as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from n5zarr.codecs.block import Block, format_block, header_error, parse_block
 from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import (
@@ -25,7 +27,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.requests import put_each, read_key
+from n5zarr.storage.requests import Put, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import datasets_below, not_found
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.storage.place import Location
+    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["read_block", "write_block"]
@@ -145,7 +148,18 @@ def write_block(
         stored = _encoded(block, dataset)
     except N5Error as err:
         raise err.located(where) from err.__cause__
-    opened.ask(put_each([(key, stored)]))
+    opened.ask(_replace(dataset, key, stored, where))
+
+
+def _replace(dataset: DatasetAttributes, key: str, stored: bytes, where: str) -> Steps[None]:
+    """Replace a block, unless it is a shard of Java N5 4."""
+    check = partial(
+        check_not_sharded,
+        data_type=dataset.data_type,
+        compression=dataset.compression,
+        where=lambda: where,
+    )
+    yield [Put(key, stored, check)]
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:

@@ -20,11 +20,11 @@ from zarr.buffer import cpu
 from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
-from n5zarr.container.options import ViewOptions, check_concurrency, check_option
+from n5zarr.container.options import ViewOptions, check_concurrency, check_option, check_sizes
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
-from n5zarr.storage.opening import open_storage
+from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.url import Backend, is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.info import Info
@@ -33,7 +33,7 @@ from n5zarr.store.roots import read_root
 from n5zarr.store.running import Running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from zarr.abc.buffer import Buffer, BufferPrototype
@@ -106,6 +106,9 @@ class N5Store(Running, Store):
         new ones. ``"durable"``: also sync them to the disk before the call returns.
         ``"overwrite"``: in place, as Java does; the fastest, but a killed writer or a crash can
         leave half-written blocks.
+    shards_of_java : int or sequence of int, optional
+        Extent in elements, C order, of the shards that Java N5 4 wrote under a plain document, see
+        :func:`n5zarr.convert`. Read-only.
     mode : {"r", "r+", "a", "w", "w-"}, optional
         ``"r"`` means ``read_only=True``; the others have no effect: a store removes nothing.
     fs : fsspec.AbstractFileSystem, optional
@@ -147,6 +150,7 @@ class N5Store(Running, Store):
         forbidden_is_missing: bool = False,
         concurrency: int | None = None,
         durability: Durability = "atomic",
+        shards_of_java: int | Sequence[int] | None = None,
         mode: Literal["r", "r+", "a", "w", "w-"] | None = None,
         fs: object = None,
         **options: object,
@@ -174,6 +178,8 @@ class N5Store(Running, Store):
             forbidden_is_missing=forbidden_is_missing,
             durability=durability,
         )
+        sizes = check_sizes("shards_of_java", shards_of_java)
+        storage = storage if sizes is None else unsharded(storage, sizes)
         is_view = coords or view.chunk_grid == "rectilinear"
         super().__init__(read_only=read_only or storage.read_only or is_view)
         self._concurrency = None if concurrency is None else check_concurrency(concurrency)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -228,6 +229,7 @@ def _remove_each(keys: Sequence[str], view: DatasetView) -> Steps[list[int | Non
 
 def _is_empty(block: bytes, view: DatasetView) -> bool:
     """Whether a block holds only the fill value, bit by bit."""
+    check_not_sharded(*in_memory(block), view.dataset.data_type, view.dataset.compression)
     chunk = stored_chunk(memoryview(block), view)
     fill = np.asarray(0 if view.element is None else view.element.stored_fill, chunk.dtype)
     bits = f"u{chunk.dtype.itemsize}"

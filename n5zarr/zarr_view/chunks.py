@@ -36,6 +36,7 @@ from n5zarr.codecs.compress import (
     usable,
 )
 from n5zarr.codecs.label_multiset import BACKGROUND, decode_labels
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
@@ -89,6 +90,7 @@ def chunk_slice(
     N5BlockError
         The block does not fit the dataset; detects only what shows without decompressing.
     """
+    check_no_shard(data, view.dataset.data_type, view.dataset.compression)
     if view.whole_blocks:
         return slice(None)
     start, n_bytes = _payload(data, view, position)

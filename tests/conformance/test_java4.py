@@ -30,36 +30,39 @@ class Expected(NamedTuple):
 
 
 HEADER = "header: block header: "
-CODECS = "compression: codecs: expected none, or those that `compression` stands for"
+SHARD = "shard: .* block 0/0: .* a shard of Java N5 4 with 4 chunks,"
+SHARDS = r"compression: codecs: expected blocks, got shards .* --shards-of-java 4,8"
+CODECS = "compression: codecs: expected 'n5bytes' and at most one compression"
 EXPECTED = {
     "builder": Expected(VALUES),
     "crc-first": Expected(VALUES),  # a checksum in the gzip stream
     "crc-only": Expected(VALUES),  # a checksum after raw elements
-    "doc-codecs": Expected(error=CODECS),
-    "doc-codecs-and-compression": Expected(error=CODECS),
-    "doc-codecs-raw": Expected(error=CODECS),
+    "doc-codecs": Expected(VALUES),
+    "doc-codecs-and-compression": Expected(VALUES),  # `codecs` win in Java
+    "doc-codecs-raw": Expected(VALUES),
     "doc-codecs-rawbytes": Expected(error=CODECS),
     "doc-codecs-same": Expected(VALUES),  # they are what `compression` says
-    "doc-codecs-shard": Expected(error=CODECS),
+    "doc-codecs-shard": Expected(error=SHARDS),
     "doc-default-value": Expected(VALUES),
     "doc-empty-compression": Expected(VALUES),
     "doc-no-blocksize": Expected(0 * VALUES),  # there are no blocks
     "doc-null-compression": Expected(error="compression: compression: expected"),
-    "doc-shard-compression": Expected(error=CODECS),
+    "doc-shard-compression": Expected(error=SHARDS),
     # float16, which Java does not know and zarr-python 2 writes; there are no blocks
     "doc-unknown-dtype": Expected(np.zeros_like(VALUES, "float16")),
     "gzip-zstd": Expected(error="payload: .* gzip"),
     "plain": Expected(VALUES),
     "raw-bytes": Expected(error=HEADER),
     "raw-bytes-le": Expected(error=HEADER),
-    "shard-END-1": Expected(error="payload: .*compression is 'raw', got a gzip stream"),
-    "shard-START-0": Expected(error=HEADER),
-    "shard-START-1": Expected(error=HEADER),
+    "shard-END-0": Expected(error=SHARD),
+    "shard-END-1": Expected(error=SHARD),
+    "shard-START-0": Expected(error=SHARD),
+    "shard-START-1": Expected(error=SHARD),
     "shard-one-chunk": Expected(VALUES),  # its index after raw elements
-    "shard-one-chunk-start": Expected(error=HEADER),
+    "shard-one-chunk-start": Expected(error="shard: .* a shard of Java N5 4 with 1 chunk,"),
     "two-codecs": Expected(error="payload: .* gzip member"),
 }
-UNTOLD = {"shard-END-0", "transposed"}
+UNTOLD = {"transposed"}
 """Neither document nor blocks tell what they are; Java reads other values, too."""
 
 
@@ -113,6 +116,56 @@ def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> Non
     shutil.copy(ROOT / "builder" / "0" / "0", root / "a/b/0/0")  # of the size of the dataset
     found = open_node("a/b", way, root)[...]
     np.testing.assert_array_equal(found.T if way == "F" else found, VALUES)
+
+
+UNSHARDED: dict[str, Any] = {
+    **dict.fromkeys(["shard-END-0", "shard-END-1", "shard-START-0", "shard-START-1"], (4, 8)),
+    **dict.fromkeys(["doc-codecs-shard", "doc-shard-compression"], (4, 8)),
+    **dict.fromkeys(["shard-one-chunk", "shard-one-chunk-start"], 4),
+}
+
+
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+@pytest.mark.parametrize("name", UNSHARDED)
+def test_shards_are_read_with_their_size(name: str, codecs: Any) -> None:
+    store = N5Store(ROOT, codecs=codecs, shards_of_java=UNSHARDED[name])
+    array: Any = zarr.open_array(store, path=name, mode="r")
+    np.testing.assert_array_equal(array[...], VALUES)
+    np.testing.assert_array_equal(array[2, 1:5], VALUES[2, 1:5])
+    assert array.chunks == ((4, 4) if "one" in name else (2, 4))
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": 3}], ids=str)
+@pytest.mark.parametrize(
+    "name", ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw", "doc-codecs-shard",
+             "shard-END-1"],
+)  # fmt: skip
+def test_a_copy_needs_no_codecs(tmp_path: Path, name: str, options: Any) -> None:
+    """Other programs read only `compression`."""
+    out = tmp_path / "out.n5"
+    n5zarr.convert(ROOT / name, out / "a", shards_of_java=(4, 8), **options)
+    document = json.loads((out / "a" / "attributes.json").read_text())
+    raw = name == "doc-codecs-raw"
+    assert "codecs" not in document
+    assert document["compression"]["type"] == options.get("compression", "raw" if raw else "gzip")
+    peer = zarr.open_array(N5Store(out, codecs="portable"), path="a", mode="r")
+    np.testing.assert_array_equal(peer[...], VALUES)
+
+
+def test_a_dataset_with_codecs_is_written(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    shutil.copytree(ROOT, root)
+    for name in ("doc-codecs", "doc-codecs-raw", "doc-codecs-and-compression"):
+        before = json.loads((root / name / "attributes.json").read_text())
+        array: Any = n5zarr.open(root, path=name, mode="r+")
+        array[0, :5] = 9
+        array.attrs["x"] = 1
+        array.resize((9, 11))
+        found: Any = n5zarr.open(root, path=name)
+        assert found[0].tolist() == [9] * 5 + [*range(5, 11)]
+        np.testing.assert_array_equal(found[1:7], VALUES[1:])
+        after = json.loads((root / name / "attributes.json").read_text())
+        assert after == before | {"x": 1, "dimensions": [11, 9]}
 
 
 def test_every_node_is_in_the_table() -> None:

@@ -268,8 +268,9 @@ def test_errors_leave_nothing(tmp_path: Path) -> None:
     damaged.write_bytes(b"\0\0\0\3\0\0")
     out = tmp_path / "out"
     out.mkdir()
-    place = damaged.relative_to(copy).as_posix()
-    with pytest.raises(N5BlockError, match=f"c.n5: .*{place}: block header"):
+    dataset, block = damaged.parts[len(copy.parts)], damaged.relative_to(copy).as_posix()
+    block = block.removeprefix(f"{dataset}/")
+    with pytest.raises(N5BlockError, match=f"c.n5: {dataset}: block {block}: block header"):
         n5zarr.virtualize(copy, out / "a.json")
     with pytest.raises(N5UnrepresentableError, match=r"ends in \.json"):
         n5zarr.virtualize(copy, out / "a.txt")

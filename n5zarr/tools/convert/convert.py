@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from n5zarr.codecs.compress import check_writable
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.container.options import check_sizes
+from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.store.running import ask_storage
@@ -28,7 +27,7 @@ from n5zarr.tools.convert.from_n5 import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque, verify_opaque
-from n5zarr.tools.convert.places import open_destination, open_source
+from n5zarr.tools.convert.places import open_destination, open_shards, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
@@ -36,8 +35,11 @@ from n5zarr.tools.jobs.incomplete import begin, confirm, finish, remove_unfinish
 from n5zarr.tools.jobs.run import n_cores, run_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import CTuple
     from n5zarr.storage.place import Location
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.source import SourceTree
@@ -133,6 +135,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
+    shards_of_java: int | Sequence[int] | None = None,
     overwrite: bool = False,
     resume: bool = False,
     verify: bool = False,
@@ -181,6 +184,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     compression : mapping or str, optional
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
         the source, or zstd if Zarr has no codec for it that every reader knows.
+    shards_of_java : int or sequence of int, optional
+        Extent in elements, C order, of the shards that Java N5 4 wrote under a plain document; one
+        number for all axes. :func:`n5zarr.validate` finds it. Datasets without shards are copied
+        too.
     overwrite, resume : bool, optional
         Remove an existing destination, after all checks; continue an interrupted run, or compare a
         finished one.
@@ -233,8 +240,11 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
-    layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
-    found = _open(source, target, storage_options, coords=coords).only(patterns, excluded, level)
+    inner, outer = check_sizes("chunks", chunks), check_sizes("shards", shards)
+    layout = Layout(inner, outer, _compression(compression))
+    sizes = check_sizes("shards_of_java", shards_of_java)
+    found = _open(source, target, storage_options, sizes, coords=coords)
+    found = found.only(patterns, excluded, level)
     check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
     check_places(found, target)
     found = as_wanted(found, target, ome=ome, labels=wanted_labels)
@@ -262,6 +272,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "ome": ome,
         "coords": coords,
         "labels": wanted_labels,
+        "shards_of_java": sizes,
         **_described_job(found, target, layout),
     }
     counts = _run(copies, found, target, job, workers, resume=resume, verify=verify)
@@ -276,9 +287,12 @@ def _open(
     source: Location,
     target: Destination,
     storage_options: Mapping[str, object] | None,
+    shards_of_java: CTuple | None,
     *,
     coords: bool,
 ) -> SourceTree:
+    if shards_of_java is not None:
+        source, storage_options = open_shards(source, shards_of_java, storage_options), None
     if coords:
         return coords_tree(source, storage_options=storage_options)
     return open_source(source, target.zarr_format, storage_options)
@@ -347,21 +361,6 @@ def _described_job(found: SourceTree, target: Destination, layout: Layout) -> di
         "shards": layout.shards,
         "compression": None if compression is None else compression_to_json(compression),
     }
-
-
-def _sizes(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if given is None:
-        return None
-    try:
-        sizes = tuple(map(index, given if isinstance(given, Sequence) else [given]))
-    except TypeError:
-        sizes = ()
-    if not sizes or min(sizes) < 1:
-        message = (
-            f"{name}: expected a number of elements above 0, or one for each axis, got {given!r}"
-        )
-        raise N5UnrepresentableError(message, kind="option")
-    return sizes
 
 
 def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:

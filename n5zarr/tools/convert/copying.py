@@ -23,6 +23,7 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
 from n5zarr.codecs.block import format_block, parse_block
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
@@ -331,6 +332,17 @@ async def _get_each(store: Store, keys: Sequence[str]) -> list[BufferLike | None
     return list(await asyncio.gather(*map(get, keys)))
 
 
+def _check_no_shard(blocks: N5Blocks, position: N5Tuple, value: BufferLike | None) -> None:
+    """Raise if a stored block is a shard of Java N5 4, which the copy would not say either."""
+    dataset = blocks.view.dataset
+    try:
+        if value is not None:
+            check_no_shard(memoryview(value), dataset.data_type, dataset.compression)
+    except N5Error as err:
+        name = blocks.store.container.chunks.block_name(blocks.path, position)
+        raise err.located(name) from err.__cause__
+
+
 def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, int]:
     """Copy stored blocks; compress them again if the compression differs."""
     blocks, target = copy.source.blocks, copy.target
@@ -340,6 +352,8 @@ def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, in
     keys = [join(blocks.path, name) for name in names]
     values = ask_storage(blocks.store.storage, get_each(keys))
     stored = [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
+    for position, value in zip(positions, values, strict=True):
+        _check_no_shard(blocks, position, value)
     new = target.compression
     if new != blocks.compression:
         view, old = blocks.view.dataset, blocks.compression

@@ -14,7 +14,7 @@ from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.opening import open_storage
+from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url, local_path
@@ -33,6 +33,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _HDF5 = (".h5", ".hdf5", ".hdf", ".he5", ".nwb", ".mat")
 
-__all__ = ["Format", "open_destination", "open_source"]
+__all__ = ["Format", "open_destination", "open_shards", "open_source"]
 
 type Format = Literal["zarr", "zarr2", "n5"]
 
@@ -71,6 +72,14 @@ def open_source(
     if found is not None:
         return zarr_tree(*found)
     return n5_tree(location, zarr_format, storage_options=storage_options)
+
+
+def open_shards(
+    location: Location, sizes: CTuple, storage_options: Mapping[str, object] | None
+) -> StorePath:
+    """Return a location of N5 with the blocks inside of shards of Java at their own keys."""
+    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    return StorePath(unsharded(opened.storage, sizes).store, path)
 
 
 def _file_in(location: Location) -> tuple[str, str]:

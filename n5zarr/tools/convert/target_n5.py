@@ -14,7 +14,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.arrays.opening import open_array
-from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented
@@ -192,10 +192,13 @@ def _changed(blocks: N5Blocks, chunks: tuple[int, ...], layout: Layout) -> bytes
     document = RawObject.parse(blocks.document)
     if chunks != blocks.view.chunk_shape:
         document.set("blockSize", list(from_presented(chunks, blocks.view.axis_order)))
-    if layout.compression not in (None, blocks.compression):
-        assert layout.compression is not None  # noqa: S101 - for the type checker
-        document.set("compression", compression_to_json(layout.compression))
+    has_codecs = has_java_codecs(document.values)  # a copy is for all programs
+    if has_codecs or layout.compression not in (None, blocks.compression):
+        compression = layout.compression or blocks.compression
+        document.set("compression", compression_to_json(compression))
         document.remove("compressionType")
+    if has_codecs:
+        document.remove("codecs")
     return document.to_bytes()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from n5zarr.codecs.block import check_count, check_header, decode_strings
 from n5zarr.codecs.compress import judges_ends, measure, usable
 from n5zarr.codecs.label_multiset import decode_labels
+from n5zarr.codecs.shard import shard_text, stored_shard
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
@@ -23,13 +24,23 @@ from n5zarr.tools.validate.findings import finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from n5zarr.codecs.shard import Shard
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.order import N5Tuple
     from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
 
     type _Problem = tuple[KindOfFinding, str, Severity | None]
 
-__all__ = ["ENDS", "Form", "StoredBlock", "check_block", "form_of", "has_values_outside", "whole"]
+__all__ = [
+    "ENDS",
+    "Form",
+    "StoredBlock",
+    "check_block",
+    "form_of",
+    "has_values_outside",
+    "shard_in",
+    "whole",
+]
 
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum
@@ -69,6 +80,12 @@ class StoredBlock:
         data[self.size - len(self._last) :] = np.frombuffer(self._last, "u1")
         return memoryview(data)
 
+    def part(self, offset: int, n_bytes: int) -> memoryview:
+        """Return some bytes; read the rest of the block if they are not at its ends."""
+        end = min(offset + n_bytes, self.size)
+        is_known = end <= len(self._first) or offset >= self.size - len(self._last)
+        return (self.outline if is_known else self.whole)[offset:end]
+
     @property
     def whole(self) -> memoryview:
         """All bytes; the rest is read now. Empty if the block was removed meanwhile."""
@@ -105,13 +122,18 @@ def check_block(
     Yields
     ------
     Finding
-        The kinds ``empty-block``, ``header``, ``payload``, ``misplaced-block``, ``larger-block``,
-        ``short-block``, ``varlength``, ``longer-payload``, ``trailing-bytes``.
+        The kinds ``shard``, ``empty-block``, ``header``, ``payload``, ``misplaced-block``,
+        ``larger-block``, ``short-block``, ``varlength``, ``longer-payload``, ``trailing-bytes``.
     """
 
     def found(kind: KindOfFinding, message: str, severity: Severity | None = None) -> Finding:
         return finding(kind, path, message, block=position, severity=severity)
 
+    shard = shard_in(block, dataset)
+    if shard is not None:
+        yield found("shard", shard_text(shard), None if not shard.is_block else "warning")
+    if shard is not None and not shard.is_block:
+        return
     try:
         header = BlockHeader.from_bytes(block.outline)
         check_header(header, dataset.ndim, dataset.data_type)
@@ -120,9 +142,15 @@ def check_block(
         kind: KindOfFinding = "header" if err.kind == "header" else "payload"
         yield found(kind if block.size else "empty-block", err.message)
         return
-    yield from (found(*problem) for problem in surplus)
+    if shard is None:
+        yield from (found(*problem) for problem in surplus)
     if header.mode is not BlockMode.OBJECT:
         yield from (found(*problem) for problem in _sizes(header, dataset, position))
+
+
+def shard_in(block: StoredBlock, dataset: DatasetAttributes) -> Shard | None:
+    """Return the index of a shard of Java N5 4 in the place of a block; None for blocks."""
+    return stored_shard(block.size, block.part, dataset.data_type, dataset.compression)
 
 
 def _sizes(

@@ -29,6 +29,7 @@ from n5zarr.tools.validate.documents import (
 from n5zarr.tools.validate.files import ask_quietly, blocks_of, check_group_files, open_to_check
 from n5zarr.tools.validate.findings import Finding, Severity, Validation, finding
 from n5zarr.tools.validate.parts import Done, Part, check_parts
+from n5zarr.tools.validate.shards import size_finding
 from n5zarr.tools.validate.state import open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -164,6 +165,7 @@ class _Check:
     n_usual: Counter[str] = field(default_factory=Counter)
     padded: dict[str, list[N5Tuple]] = field(default_factory=dict)
     odd: dict[str, list[N5Tuple]] = field(default_factory=dict)
+    grids: dict[str, list[N5Tuple]] = field(default_factory=dict)
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
 
     @classmethod
@@ -205,6 +207,8 @@ class _Check:
                         progress("validate", min(n_done, total), total)
                 yield from self._flush()
         yield from self._judge_odd()
+        for path, grids in self.grids.items():
+            yield size_finding(str(self.opened), path, self.datasets[path], grids)
         if progress is not None and total:
             progress("validate", total, total)
 
@@ -330,6 +334,10 @@ class _Check:
         for positions, kept in ((done.padded, self.padded), (done.odd, self.odd)):
             if positions:
                 kept.setdefault(path, []).extend(positions)
+
+        if done.grids is not None:
+            before = self.grids.get(path, done.grids)
+            self.grids[path] = [grid for grid in before if grid in done.grids]
 
     def _judge_odd(self) -> Iterator[Finding]:
         """Report blocks with values outside the dataset; only as notes if most blocks have some."""

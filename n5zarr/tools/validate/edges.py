@@ -13,6 +13,7 @@ import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
 from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.options import check_option
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5Error
@@ -220,6 +221,7 @@ class _Rewrite:
         if old is None:
             return None
         dataset, data_type = self._dataset, self._dataset.data_type
+        check_not_sharded(*in_memory(old), data_type, dataset.compression)
         block = decode_numeric(memoryview(old), dataset.ndim, data_type, dataset.compression)
         extent = _extent(dataset, self._position)
         outside = has_values_outside(block, extent)

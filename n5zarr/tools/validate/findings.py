@@ -44,6 +44,8 @@ type KindOfFinding = Literal[
     "empty-block",
     "header",
     "payload",
+    "shard",
+    "shard-size",
     "misplaced-block",
     "outside-grid",
     "larger-block",
@@ -174,6 +176,17 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "the payload of a block is cut off, damaged, or encoded with another codec",
         "move it aside and write the block again",
         "quarantine",
+    ),
+    "shard": Rule(
+        "error",
+        "a file is a shard of Java N5 4: it holds several blocks, of which other programs see the "
+        "first one, at a wrong place; a warning if it holds a single block",
+        "copy the dataset with `n5zarr convert --shards-of-java`",
+    ),
+    "shard-size": Rule(
+        "error",
+        "the size of the shards of Java N5 4, as their files tell it, which the document does not",
+        "the command in the message copies the dataset to plain N5",
     ),
     "misplaced-block": Rule(
         "warning",

@@ -21,11 +21,13 @@ from n5zarr.tools.validate.blocks import (
     check_block,
     form_of,
     has_values_outside,
+    shard_in,
     whole,
 )
 from n5zarr.tools.validate.documents import check_dataset
 from n5zarr.tools.validate.files import ask_quietly, each_or_error, read_ends, reason
 from n5zarr.tools.validate.findings import Finding, finding
+from n5zarr.tools.validate.shards import possible_grids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,6 +94,9 @@ class Done:
         Grid positions of the blocks whose padding has not been checked.
     odd : tuple of tuple of int
         Grid positions of those that have other values outside of the dataset.
+    grids : tuple of tuple of int or None
+        Numbers of blocks in a shard of Java N5 4 that fit all files that are shards; None if
+        there are none.
     """
 
     key: str
@@ -101,6 +106,7 @@ class Done:
     n_usual: int
     padded: tuple[N5Tuple, ...]
     odd: tuple[N5Tuple, ...]
+    grids: tuple[N5Tuple, ...] | None = None
 
     @property
     def path(self) -> str:
@@ -119,7 +125,10 @@ class Done:
             tuple(N5Tuple(tuple(position)) for position in members[name])
             for name in ("padded", "odd")
         )
-        return cls(**{**members, "findings": findings, "padded": padded, "odd": odd})
+        given = members.get("grids")
+        grids = None if given is None else tuple(N5Tuple(tuple(grid)) for grid in given)
+        known = {"findings": findings, "padded": padded, "odd": odd, "grids": grids}
+        return cls(**{**members, **known})
 
 
 def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[Done]:
@@ -142,6 +151,7 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
     padded: list[N5Tuple] = []
     odd: list[N5Tuple] = []
     n_usual = n_blocks = n_bytes = 0
+    grids: list[N5Tuple] | None = None
     for position, block in _read(opened, part, deep=deep):
         if isinstance(block, Exception):
             is_payload = getattr(block, "kind", None) == "payload"
@@ -155,6 +165,10 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
             found = list(check_block(block, part.dataset, part.path, position, deep=deep))
             form = _form(block, part, position, found)
             findings += found
+            if any(each.kind == "shard" for each in found):
+                shard = shard_in(block, part.dataset)
+                if shard is not None and shard.n > 1:
+                    grids = possible_grids(shard, position, part.dataset, grids)
         if form == "padded" and not (deep or part.outside):
             padded.append(position)
         elif form == "padded" and _is_odd(block, part, position):
@@ -169,6 +183,7 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
         n_usual=n_usual,
         padded=tuple(padded),
         odd=tuple(odd),
+        grids=None if grids is None else tuple(grids),
     )
 
 

@@ -103,7 +103,11 @@ def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:
     """Refer to some blocks of one array; return its number, their number, and the chunks."""
     number, source, view, positions = task
     try:
-        return number, len(positions), store.ask(refer(source, view, positions))
+        return (
+            number,
+            len(positions),
+            store.ask(refer(source, view, positions, is_local=store.storage.has_stamps)),
+        )
     except N5Error as err:
         err.where = f"{store}: {err.where or source or '/'}"
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.grid import block_path
@@ -53,7 +54,9 @@ class Chunk(NamedTuple):
     data: bytes | None = None
 
 
-def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[list[Chunk]]:
+def refer(
+    path: str, view: DatasetView, positions: Sequence[N5Tuple], *, is_local: bool
+) -> Steps[list[Chunk]]:
     """Refer to the blocks at some positions; read their headers, and whole those that are no chunk.
 
     Parameters
@@ -64,6 +67,9 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
         The dataset as an array of plain Zarr.
     positions : sequence of tuple of int
         Positions in the block grid, N5 order.
+    is_local : bool
+        Whether to look at the end of each block, and not only of the first: it may be a shard of
+        Java N5 4. On a server this needs one more request for a block.
 
     Returns
     -------
@@ -77,13 +83,18 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
     """
     keys = {position: join(path, block_path(position)) for position in positions}
     n_start = len(view.full_header) + 4 + START
-    starts = yield [Ends(key, n_start, 0) for key in keys.values()]
+    starts = yield [Ends(key, n_start, LAST * is_local) for key in keys.values()]
+    shown = [key for key, start in zip(keys.values(), starts, strict=True) if start is not None]
+    first = yield [Ends(key, n_start, LAST) for key in shown[: not is_local]]
+    may_be_sharded = any(_may_be_shard(ends) for ends in first)
     chunks: list[Chunk] = []
     others: list[N5Tuple] = []
     for (position, key), start in zip(keys.items(), starts, strict=True):
         if start is None:
             continue
-        part = _part(memoryview(start[1]), start[0], view, position)
+        part = None
+        if not may_be_sharded and not _may_be_shard(start):
+            part = _part(memoryview(start[1]), start[0], view, position)
         if part is None:
             others.append(position)
         else:
@@ -92,9 +103,17 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
         some = others[i : i + _WHOLE]
         blocks = yield [Get(keys[position], settled=True) for position in some]
         found = [(p, block) for p, block in zip(some, blocks, strict=True) if block is not None]
-        made = yield [Work(partial(_chunk, block, view, p, keys[p])) for p, block in found]
+        made = yield [Work(partial(_chunk, block, path, view, p)) for p, block in found]
         chunks += made
     return chunks
+
+
+def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
+    """Whether a file may be a shard of Java N5 4, by its end; reading all of it tells."""
+    if ends is None:
+        return False
+    size, first, last = ends
+    return is_likely((first + last)[-LAST:] if len(first) + len(last) >= size else last, size)
 
 
 def _part(
@@ -107,8 +126,10 @@ def _part(
         return None  # reading the whole block reports its defect
 
 
-def _chunk(block: BufferLike, view: DatasetView, position: N5Tuple, key: str) -> Chunk:
+def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -> Chunk:
     """Find the chunk in a whole block, or make it."""
+    name = block_path(position)
+    key = join(path, name)
     data = memoryview(block)
     coords = view.presented(position)
     try:
@@ -121,5 +142,5 @@ def _chunk(block: BufferLike, view: DatasetView, position: N5Tuple, key: str) ->
         else:
             made = codec_chain.encode(decode_chunk(data, view, position), view.transcoded)
     except N5Error as err:
-        raise err.located(f"{key.rpartition('/')[0]}: block {key}") from err.__cause__
+        raise err.located(f"{path or '/'}: block {name}") from err.__cause__
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))

@@ -1,0 +1,401 @@
+"""Shards of Java N5 4 under a plain document: refused by each reader, and kept by each writer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import shlex
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from typer.testing import CliRunner
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.arrays import kernel
+from n5zarr.cli.app import app
+from n5zarr.errors import N5BlockError, N5Error
+from tests.shards import COMPRESS, write_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from zarr.abc.store import Store
+
+VALUES = np.arange(5 * 11 * 7, dtype="uint16").reshape(5, 11, 7) + 1000
+CHUNK, SHARD = (2, 3, 2), (4, 3, 6)  # N5 order
+GONE = {(0, 0, 1), (3, 1, 0), (2, 3, 2), (3, 3, 2)}
+FORMS: dict[str, dict[str, Any]] = {
+    "end": {},
+    "start": {"location": "start"},
+    "end, no checksum": {"checksum": False},
+    "start, no checksum": {"location": "start", "checksum": False},
+    "end, little-endian": {"order": "<"},
+    "start, little-endian": {"location": "start", "order": "<"},
+    "end, header": {"header": (2, 1, 3)},
+    "bare": {"bare": True},
+    "bare at start": {"bare": True, "location": "start"},
+}
+COMPRESSIONS = [c for c in COMPRESS if c != "raw"]
+CASES = [
+    *(pytest.param("raw", form, id=f"raw, {form}") for form in FORMS),
+    *(pytest.param(c, form, id=f"{c}, {form}") for c in COMPRESSIONS for form in ("end", "start")),
+]
+BARE = [
+    pytest.param("gzip", "bare", id="gzip, bare"),
+    pytest.param("zstd", "bare at start", id="zstd, bare at start"),
+]
+
+
+def expected() -> np.ndarray[Any, Any]:
+    """The values, with 0 in the chunks that are missing."""
+    values = VALUES.copy()
+    for position in GONE:
+        box = (slice(p * c, (p + 1) * c) for p, c in zip(position, CHUNK, strict=True))
+        values[tuple(box)[::-1]] = 0
+    return values
+
+
+def write(tmp_path: Path, compression: str = "raw", form: str = "end", **options: Any) -> Path:
+    root = tmp_path / "java.n5"
+    given = {"missing": GONE, **FORMS[form], **options}
+    write_shards(root / "a", VALUES, CHUNK, SHARD, compression=compression, **given)
+    return root
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(params=["kernel", "python"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setattr(kernel, "can_do", lambda dataset: False)
+        yield request.param
+
+
+def array_of(place: Any, path: str) -> Any:
+    return n5zarr.open(place, path=path)
+
+
+def opened(root: Path, **options: Any) -> Any:
+    return n5zarr.open(root, mode="r+", path="a", **options)
+
+
+def stored(root: Path, **options: Any) -> Any:
+    return zarr.open_array(N5Store(root, **options), path="a", mode="r+")
+
+
+def in_memory(root: Path) -> Any:
+    values: Any = {key: zarr.buffer.cpu.Buffer.from_bytes(v) for key, v in files(root).items()}
+    return zarr.open_array(N5Store(zarr.storage.MemoryStore(values)), path="a", mode="r+")
+
+
+def as_level(root: Path) -> Path:
+    (root / "g").mkdir()
+    shutil.copytree(root / "a", root / "g" / "s0")
+    return root
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "open": lambda root: opened(root)[:],
+    "a part": lambda root: opened(root)[1, :, 3],
+    "F": lambda root: opened(root, axis_order="F")[:],
+    "zarr": lambda root: stored(root)[:],
+    "n5": lambda root: stored(root, codecs="n5")[:],
+    "portable": lambda root: stored(root, codecs="portable")[:],
+    "v2": lambda root: stored(root, zarr_format=2)[:],
+    "memory": lambda root: in_memory(root)[:],
+    "mapping": lambda root: N5Store(root).as_mapping()["a/0.0.0"],
+    "key": lambda root: N5Store(root).get_sync(
+        "a/c/0/0/0", prototype=zarr.buffer.default_buffer_prototype()
+    ),
+    "coords": lambda root: zarr.open_array(N5Store(root / "a", coords=True), path="data", mode="r")[
+        :
+    ],
+    "read_block": lambda root: n5zarr.read_block(root, "a", (1, 0, 0)),
+    "convert": lambda root: n5zarr.convert(root, root.with_name("c.zarr")),
+    "convert blocks": lambda root: n5zarr.convert(root, root.with_name("c.n5")),
+    "convert values": lambda root: n5zarr.convert(root, root.with_name("d.n5"), chunks=5),
+    "statistics": lambda root: n5zarr.block_statistics(root, "a"),
+    "virtualize": lambda root: n5zarr.virtualize(root, root.with_name("v.json")),
+    "compare": lambda root: n5zarr.compare(root, root.with_name("e.n5")),
+    "pyramid": lambda root: n5zarr.build_pyramid(as_level(root), "g", levels=1, factors=[2, 2, 2]),
+    "rechunk": lambda root: n5zarr.rechunk(root, chunks=3),
+}
+
+
+@pytest.mark.parametrize(("compression", "form"), CASES)
+def test_no_reader_takes_a_shard_for_a_block(
+    tmp_path: Path, compression: str, form: str, way: str
+) -> None:
+    root = write(tmp_path, compression, form)
+    for name in ("open", "a part", "F", "zarr", "n5", "portable", "v2"):
+        with pytest.raises(
+            N5Error, match=r"java\.n5: a: block .* a shard of Java N5 4 with 6"
+        ) as err:
+            READERS[name](root)
+        assert (name, err.value.kind) == (name, "shard")
+
+
+def at(root: Path, box: Any, **options: Any) -> None:
+    opened(root, **options)[box] = 7
+
+
+def remove(root: Path, key: str, **options: Any) -> None:
+    N5Store(root, **options).delete_sync(key)
+
+
+WHOLE, PART = np.s_[:2, :3, :2], np.s_[1, 1:2, 1:2]
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "a whole block": lambda root: at(root, WHOLE),
+    "a part": lambda root: at(root, PART),
+    "many blocks": lambda root: at(root, np.s_[:]),
+    "zeros": lambda root: opened(root).__setitem__(WHOLE, 0),
+    "durable": lambda root: at(root, WHOLE, durability="durable"),
+    "in place": lambda root: at(root, WHOLE, durability="overwrite"),
+    "a part in place": lambda root: at(root, PART, durability="overwrite"),
+    "F": lambda root: opened(root, axis_order="F").__setitem__(np.s_[:2, :3, :2], 7),
+    "a mask": lambda root: opened(root).__setitem__(VALUES[0, 0, 1] == VALUES, 7),
+    "zarr": lambda root: stored(root).__setitem__(WHOLE, 7),
+    "zarr, a part": lambda root: stored(root).__setitem__(PART, 7),
+    "zarr, zeros": lambda root: stored(root).__setitem__(WHOLE, 0),
+    "n5": lambda root: stored(root, codecs="n5").__setitem__(WHOLE, 7),
+    "n5, a part": lambda root: stored(root, codecs="n5").__setitem__(PART, 7),
+    "v2": lambda root: stored(root, zarr_format=2).__setitem__(WHOLE, 7),
+    "remove a chunk": lambda root: remove(root, "a/c/0/0/0"),
+    "write_block": lambda root: n5zarr.write_block(root, "a", (0, 0, 0), VALUES[:2, :3, :2]),
+    "memory, a part": lambda root: in_memory(root).__setitem__(PART, 7),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    ("compression", "form"),
+    [("raw", "end"), ("raw", "start"), ("gzip", "end"), ("zstd", "start"), ("blosc", "end"),
+     ("bzip2", "end"), ("zlib", "end"), ("raw", "bare"), ("raw", "end, no checksum"),
+     ("raw", "end, header")],
+)  # fmt: skip
+@pytest.mark.parametrize("is_one", [False, True], ids=["6 chunks", "1 chunk"])
+def test_no_writer_changes_a_shard(
+    tmp_path: Path, name: str, compression: str, form: str, way: str, *, is_one: bool
+) -> None:
+    root = tmp_path / "java.n5"
+    given = FORMS[form] | ({"header": (1, 1, 1)} if "header" in form and is_one else {})
+    shard = CHUNK if is_one else SHARD
+    write_shards(root / "a", VALUES, CHUNK, shard, compression=compression, **given)
+    before = files(root)
+    with pytest.raises(N5BlockError, match=r"block 0/0/0: .* a shard of Java N5 4") as err:
+        WRITERS[name](root)
+    assert err.value.kind == "shard"
+    assert before.items() <= files(root).items()  # where there was no file, blocks may be new
+
+
+@pytest.mark.parametrize("compression", ["raw", "gzip", "zstd", "blosc", "zlib"])
+@pytest.mark.parametrize("name", READERS)
+def test_each_reader_and_tool_says_what_the_file_is(
+    tmp_path: Path, name: str, compression: str
+) -> None:
+    root = write(tmp_path, compression)
+    n5zarr.create_array(
+        tmp_path / "e.n5", path="a", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
+    )[:] = 3
+    before = files(root)
+    with pytest.raises(N5Error, match=r": block .* with 6 chunks") as err:
+        READERS[name](root)
+    assert err.value.kind == "shard"
+    assert before.items() <= files(root).items()
+
+
+def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
+    """Only rows of such a block are read, so that its length is looked at separately."""
+    values = np.arange(2 * 1031 * 521, dtype="uint32").reshape(2 * 1031, 521)
+    write_shards(tmp_path / "java.n5" / "a", values, (521, 1031), (521, 2062))
+    with pytest.raises(N5BlockError, match="a shard of Java N5 4 with 2 chunks"):
+        in_memory(tmp_path / "java.n5")[3]
+    n5zarr.create_array(tmp_path / "b.n5", path="a", shape=(2062, 521), chunks=(1031, 521),
+                        dtype="uint32", compression="raw")[:] = values  # fmt: skip
+    np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])
+
+
+# ---------------------------------------------------------------------- with their size
+
+
+@pytest.mark.parametrize(
+    ("compression", "form"),
+    [
+        *CASES,
+        pytest.param("gzip", "bare", id="gzip, bare"),
+        pytest.param("zstd", "bare at start", id="zstd, bare at start"),
+    ],
+)
+def test_the_size_of_the_shards_gives_the_values(
+    tmp_path: Path, compression: str, form: str
+) -> None:
+    root = write(tmp_path, compression, form)
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    array: Any = n5zarr.open(store, path="a")
+    np.testing.assert_array_equal(array[...], expected())
+    np.testing.assert_array_equal(array[3, 4:9, 2:5], expected()[3, 4:9, 2:5])
+    out = tmp_path / "plain.n5"
+    done = n5zarr.convert(root, out, shards_of_java=SHARD[::-1], verify=True)
+    assert done.arrays[0].way == "blocks"
+    np.testing.assert_array_equal(array_of(out, "a")[...], expected())
+    grid = {(x, y, z) for x in range(4) for y in range(4) for z in range(3)}
+    blocks = {p.relative_to(out / "a").as_posix() for p in out.rglob("*/*/*") if p.is_file()}
+    assert blocks - {"attributes.json"} == {"/".join(map(str, p)) for p in grid - GONE}
+    assert n5zarr.validate(out).by_severity["error"] == 0
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd", "blosc", "bzip2", "xz"])
+def test_the_document_may_hide_the_compression(tmp_path: Path, compression: str) -> None:
+    root = write(tmp_path, compression, document="raw")
+    with pytest.raises(N5BlockError, match="a shard of Java N5 4 with 6 chunks"):
+        opened(root)[...]
+    array: Any = n5zarr.open(N5Store(root, shards_of_java=SHARD[::-1]), path="a")
+    np.testing.assert_array_equal(array[...], expected())
+
+
+def test_keys_are_those_of_plain_n5(tmp_path: Path) -> None:
+    """The store of the blocks lists and reads keys like the store of a copy."""
+    root = write(tmp_path, "gzip")
+    out = tmp_path / "plain.n5"
+    n5zarr.convert(root, out, shards_of_java=SHARD[::-1])
+
+    async def read(store: Store) -> dict[str, bytes]:
+        kind = zarr.buffer.default_buffer_prototype()
+        keys = [key async for key in store.list()]
+        assert sorted(keys) == sorted({key async for key in store.list_prefix("a/1")} | {
+            key for key in keys if not key.startswith("a/1")
+        })  # fmt: skip
+        found = {}
+        for key in keys:
+            value = await store.get(key, kind)
+            assert value is not None
+            part = await store.get(key, kind, RangeByteRequest(3, 9))
+            last = await store.get(key, kind, SuffixByteRequest(5))
+            rest = await store.get(key, kind, OffsetByteRequest(7))
+            whole = found[key] = value.to_bytes()
+            assert [p and p.to_bytes() for p in (part, last, rest)] == [
+                whole[3:9], whole[-5:], whole[7:]
+            ]  # fmt: skip
+            assert await store.exists(key)
+            assert await store.getsize(key) == len(whole)
+        assert not await store.exists("a/0/0/1")
+        assert await store.get("a/0/0/1", kind) is None
+        return found
+
+    unsharded = N5Store(root, shards_of_java=SHARD[::-1]).store
+    found, plain = asyncio.run(read(unsharded)), asyncio.run(read(N5Store(out).store))
+    for files_of in (found, plain):
+        files_of["a/attributes.json"] = repr(
+            sorted(json.loads(files_of["a/attributes.json"]).items())
+        ).encode()
+    assert found == plain
+    assert pickle.loads(pickle.dumps(unsharded)) == unsharded
+
+
+def test_the_view_is_read_only(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    before = files(root)
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    assert store.read_only
+    with pytest.raises(ValueError, match="read-only"):
+        zarr.open_array(store, path="a")[0] = 1
+    with pytest.raises(N5Error, match="expected only reading") as err:
+        store.with_read_only(read_only=False)
+    assert err.value.kind == "read-only"
+    with pytest.raises(N5Error, match="shards_of_java: expected a number"):
+        N5Store(root, shards_of_java=(0, 1, 2))
+    assert files(root) == before
+
+
+def test_other_datasets_stay_as_they_are(tmp_path: Path) -> None:
+    """Beside the shards: plain blocks of the same rank, and shards of another size."""
+    root = write(tmp_path)
+    plain: Any = n5zarr.create_array(
+        root, path="plain", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
+    )
+    plain[...] = VALUES
+    write_shards(root / "other", VALUES, CHUNK, (2, 3, 6))
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    np.testing.assert_array_equal(array_of(store, "plain")[...], VALUES)
+    np.testing.assert_array_equal(array_of(store, "a")[...], expected())
+    with pytest.raises(N5BlockError, match=r"other: block .* with 3 chunks"):
+        array_of(store, "other")[...]
+
+
+def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    n5zarr.write_block(root, "a", (2, 2, 0), VALUES[:2, :3, :2])  # a place without a shard
+    plain: Any = n5zarr.create_array(
+        root, path="b", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
+    )
+    plain[...] = VALUES
+    shutil.copy(root / "b/1/2/0", root / "a/1/2/0")
+    store = N5Store(root, shards_of_java=SHARD[::-1])
+    with pytest.raises(N5BlockError, match=r"a: file a/1/2/0: expected a shard .* 6 chunks"):
+        array_of(store, "a")[...]
+
+
+# ---------------------------------------------------------------------- validate
+
+
+def test_validate_names_the_size(tmp_path: Path) -> None:
+    root = write(tmp_path, "gzip", "start")
+    found = n5zarr.validate(root)
+    assert not found.ok
+    assert found.by_kind == {"shard": 8, "shard-size": 1}
+    (size,) = (each for each in found.findings if each.kind == "shard-size")
+    assert size.severity == "error"
+    assert "shards of 6,3,4 elements (z, y, x), 3,1,2 chunks of 2,3,2 elements" in size.message
+    command = size.message.partition("; n5zarr ")[2].replace("copy.n5", str(tmp_path / "copy.n5"))
+    run = CliRunner().invoke(app, shlex.split(command))
+    assert run.exit_code == 0, run.output
+    np.testing.assert_array_equal(array_of(tmp_path / "copy.n5", "a")[...], expected())
+    before = files(root)
+    n5zarr.quarantine_blocks(root, found.findings)
+    assert files(root) == before
+
+
+def test_validate_lists_all_sizes_that_fit(tmp_path: Path) -> None:
+    values = np.ones((8, 10), "uint8")
+    missing = {(x, y) for x in range(5) for y in range(4)} - {(0, 0)}
+    write_shards(tmp_path / "a", values, (2, 2), (4, 4), missing=missing)
+    (size,) = (f for f in n5zarr.validate(tmp_path).findings if f.kind == "shard-size")
+    assert "these sizes of shards (z, y, x) fit the files: 8,2 or 4,4 or 2,8" in size.message
+
+
+def test_validate_names_a_shard_with_one_chunk(tmp_path: Path) -> None:
+    write_shards(tmp_path / "a", VALUES, CHUNK, CHUNK)
+    found = n5zarr.validate(tmp_path)
+    assert {(each.kind, each.severity) for each in found.findings} == {("shard", "warning")}
+    np.testing.assert_array_equal(array_of(tmp_path, "a")[...], VALUES)
+
+
+# ---------------------------------------------------------------------- tools that write
+
+
+@pytest.mark.parametrize("is_one", [False, True], ids=["6 chunks", "1 chunk"])
+def test_tools_leave_shards_as_they_are(tmp_path: Path, *, is_one: bool) -> None:
+    values = VALUES.copy()
+    values[:2, :3, :2] = 0
+    write_shards(tmp_path / "a", values, CHUNK, CHUNK if is_one else SHARD, location="end")
+    before = files(tmp_path)
+    assert len(n5zarr.remove_empty_blocks(tmp_path).problems) == len(before) - 2
+    repaired = n5zarr.repair_edges(tmp_path, to="pad")
+    assert repaired.n_rewritten == 0
+    assert files(tmp_path) == before
+    array: Any = n5zarr.open(tmp_path, path="a", mode="r+")
+    array.resize((7, 13, 9))
+    array.resize(VALUES.shape)
+    assert {k: v for k, v in files(tmp_path).items() if "json" not in k} == {
+        k: v for k, v in before.items() if "json" not in k
+    }
