@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from dataclasses import dataclass
 from functools import partial
 from itertools import batched
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -138,28 +140,31 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
     problems: list[Exception] = []
     found = dict(_datasets(opened, node, problems))
-    tasks = [
+    tasks = (
         _Task(where, view, positions)
         for where, view in found.items()
         for positions in batched(_positions(opened, where, view), _AT_A_TIME)
-    ]
-    n_bytes = sum(len(task.positions) * task.view.full_n_bytes for task in tasks)
+    )
+    n_bytes = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
     work = partial(_look_and_remove, opened, dry_run=dry_run)
-    n_blocks, n_bytes_done, removed = 0, 0, list[int]()
+    n_blocks = n_bytes_done = n_removed = n_bytes_removed = 0
     for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
         n_blocks += done.n_blocks
         n_bytes_done += done.n_elements
-        removed += done.removed
+        n_removed += len(done.removed)
+        n_bytes_removed += sum(done.removed)
         problems += done.problems
         if progress is not None:
             progress("look for empty blocks", n_bytes_done, n_bytes)
+    if progress is not None and n_bytes:
+        progress("look for empty blocks", n_bytes, n_bytes)
     root = opened.storage.root
     pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
     return RemovedBlocks(
         n_datasets=len(found),
         n_blocks=n_blocks,
-        n_removed=len(removed),
-        n_bytes=sum(removed),
+        n_removed=n_removed,
+        n_bytes=n_bytes_removed,
         n_directories=pruned,
         problems=tuple(problems),
     )
@@ -184,12 +189,14 @@ def _is_damaged(node: Unreadable | Broken) -> bool:
     return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
 
 
-def _positions(opened: N5Store, path: str, view: DatasetView) -> Sequence[N5Tuple]:
+def _positions(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Tuple]:
     if view.content is not Content.NUMBERS:  # text, objects and label multisets have no zero
-        return []
-    positions = opened.ask(opened.container.nodes.grid_positions(path, view))
-    _log.info("%s: /%s: %d blocks", opened, path, len(positions))
-    return positions
+        return
+    n_blocks = 0
+    for position in stored_positions(opened.ask, path, view.dataset.grid):
+        n_blocks += 1
+        yield position
+    _log.info("%s: /%s: %d blocks", opened, path, n_blocks)
 
 
 def _look_and_remove(opened: N5Store, task: _Task, *, dry_run: bool) -> _Done:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, N5Warnin
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.tools.convert.source import ArraySource, SourceTree
+from n5zarr.tools.jobs.boxes import StoredChunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +116,24 @@ class _Values:
             if self.is_text:
                 return np.asarray(dataset.asstr()[box], object)
             return np.asarray(dataset[box])
+
+    def stored_chunks(self, _within: object = None) -> StoredChunks | None:
+        """List the chunks that have space in the file."""
+        with _LOCK, _h5py().File(self.file, "r") as file:
+            dataset = file[self.path or "/"]
+            # text that is missing may not be "", which it is in the copy
+            if dataset.chunks is None or dataset.dtype.kind not in "biufc":
+                return None
+            when = dataset.id.get_create_plist().get_fill_time()
+            if when == _h5py().h5d.FILL_TIME_NEVER:  # what is missing has any value
+                return None
+            corners = array("q")
+            try:
+                dataset.id.chunk_iter(lambda chunk: corners.extend(chunk.chunk_offset))
+            except AttributeError:  # an old h5py, in which listing takes time squared
+                return None
+            rows = np.frombuffer(corners, np.int64).reshape(-1, len(self.shape))
+            return StoredChunks(dataset.chunks, [rows // dataset.chunks])
 
 
 def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 - h5py has no types
