@@ -57,6 +57,10 @@ class KeyReader(Protocol):
         """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
         ...
 
+    def stored_dataset(self, path: str) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset whose blocks are the chunks of an array, and its path."""
+        ...
+
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing at or below a path."""
         ...
@@ -229,6 +233,14 @@ class Container:
             view = in_format(view, zarr_format)
         # the fast path takes regular grids
         return None if view is None or not view.holds_elements or view.truncated else (path, view)
+
+    def stored_dataset(self, path: str) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset whose blocks are the chunks of an array, and its path.
+
+        The positions are the same, even if the blocks hold other elements; see :meth:`dataset_of`.
+        """
+        view = yield from self._locating(self.chunks.dataset(path), path)
+        return None if view is None else (path, view)
 
     # ------------------------------------------------------------------ listing
 

@@ -172,6 +172,13 @@ class CoordsView:
             return None
         return (yield from self.container.dataset_of(member.path, zarr_format, anew=anew))
 
+    def stored_dataset(self, path: str) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset whose blocks are the chunks of an array; None for a coordinate."""
+        member = yield from self._member(path)
+        if not isinstance(member, Placed):
+            return None
+        return (yield from self.container.stored_dataset(member.path))
+
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing below a path."""
         return not (yield from self._keys_below(path))

@@ -353,6 +353,10 @@ class N5Store(Running, Store):
         """Read the dataset of an array of this store; see :meth:`Container.dataset_of`."""
         return self._view.dataset_of(path, zarr_format, anew=anew)
 
+    def stored_dataset(self, path: str) -> Steps[tuple[str, DatasetView] | None]:
+        """Read the dataset whose blocks are the chunks of an array, and its path."""
+        return self._view.stored_dataset(path)
+
     # ------------------------------------------------------------------ zarr's interface
 
     async def _open(self) -> None:

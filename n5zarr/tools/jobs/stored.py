@@ -113,7 +113,7 @@ def _of_blocks(array: AnyArray, within: Sequence[slice] | None) -> StoredChunks 
     store = array.store
     if not isinstance(store, N5Store):
         return None
-    found = store.ask(store.dataset_of(array.path, array.metadata.zarr_format))
+    found = store.ask(store.stored_dataset(array.path))
     if found is None or found[1].shape != array.shape:
         return None
     return stored_blocks(store.ask, *found, within)
