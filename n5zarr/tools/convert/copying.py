@@ -38,7 +38,7 @@ from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from zarr.abc.store import Store
 
@@ -146,16 +146,20 @@ class ArrayCopy:
 
     def _positions(self, done: set[str]) -> Iterator[tuple[int, ...]]:
         """Yield the positions of the units that may exist and are not done."""
-        listing = None if self.n_units <= FEW else stored_chunks(self.source.encoded)
-        found: Iterable[tuple[int, ...]]
+        return (position for position in self.units() if self.target.key(position) not in done)
+
+    def units(self) -> Iterator[tuple[int, ...]]:
+        """Yield the positions of all units that may exist, C order; of large arrays not sorted."""
+        source = self.source.values if self.way == "values" else self.source.encoded
+        listing = None if self.n_units <= FEW else stored_chunks(source)
         if listing is None:
-            found = product(*map(range, self.grid))
+            yield from product(*map(range, self.grid))
         elif self.way == "chunks":
-            found = (tuple(row) for rows in listing.rows for row in rows.tolist())
+            for rows in listing.rows:
+                yield from map(tuple, rows.tolist())
         else:
-            shards = touched_boxes(self.source.shape, [self.target.unit], [listing])
-            found = map(tuple, shards.places.tolist())
-        return (position for position in found if self.target.key(position) not in done)
+            touched = touched_boxes(self.source.shape, [self.target.unit], [listing])
+            yield from map(tuple, touched.places.tolist())
 
     def _boxes(self) -> Iterator[Box]:
         """Yield the boxes to read; those without a stored chunk hold the fill value only."""
