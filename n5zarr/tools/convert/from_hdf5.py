@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,13 @@ from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, N5Warnin
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.tools.convert.source import ArraySource, SourceTree
-from n5zarr.tools.jobs.boxes import StoredChunks
+from n5zarr.tools.jobs.stored import stored_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.tools.jobs.boxes import Box, StoredChunks
 
 __all__ = ["hdf5_tree"]
 
@@ -117,23 +116,11 @@ class _Values:
                 return np.asarray(dataset.asstr()[box], object)
             return np.asarray(dataset[box])
 
-    def stored_chunks(self, _within: object = None) -> StoredChunks | None:
-        """List the chunks that have space in the file."""
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        if self.is_text:  # what is missing may not be "", which it is in the copy
+            return None
         with _LOCK, _h5py().File(self.file, "r") as file:
-            dataset = file[self.path or "/"]
-            # text that is missing may not be "", which it is in the copy
-            if dataset.chunks is None or dataset.dtype.kind not in "biufc":
-                return None
-            when = dataset.id.get_create_plist().get_fill_time()
-            if when == _h5py().h5d.FILL_TIME_NEVER:  # what is missing has any value
-                return None
-            corners = array("q")
-            try:
-                dataset.id.chunk_iter(lambda chunk: corners.extend(chunk.chunk_offset))
-            except AttributeError:  # an old h5py, in which listing takes time squared
-                return None
-            rows = np.frombuffer(corners, np.int64).reshape(-1, len(self.shape))
-            return StoredChunks(dataset.chunks, [rows // dataset.chunks])
+            return stored_chunks(file[self.path or "/"], within)
 
 
 def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 - h5py has no types

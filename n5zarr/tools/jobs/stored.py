@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
-from zarr.storage import FsspecStore
+from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.block_listing import stored_rows
@@ -33,6 +35,7 @@ __all__ = ["FEW", "each_key", "stored_blocks", "stored_boxes", "stored_chunks"]
 FEW = 64
 """Units that are tried one by one instead of being listed."""
 
+_LISTING = (N5Store, LocalStore, MemoryStore, ZipStore)  # those which raise if they cannot list
 _KEYS = 2**12  # that are in memory at once
 
 
@@ -44,7 +47,7 @@ def stored_chunks(values: object, within: Sequence[slice] | None = None) -> Stor
     Parameters
     ----------
     values : object
-        An array of Zarr, or an object with a method of this name and parameter.
+        An array of Zarr or h5py, or an object with a method of this name and parameter.
     within : sequence of slice, optional
         The elements whose chunks suffice, with start and stop; others may be listed, too.
 
@@ -56,9 +59,10 @@ def stored_chunks(values: object, within: Sequence[slice] | None = None) -> Stor
     """
     if isinstance(values, zarr.Array):
         listing = _of_blocks(values, within) or _of_keys(values)
+    elif hasattr(values, "stored_chunks"):
+        listing = values.stored_chunks(within)
     else:
-        own = getattr(values, "stored_chunks", None)
-        listing = None if own is None else own(within)
+        listing = _of_hdf5(values)
     if listing is None:
         return None
     rows = iter(listing.rows)
@@ -70,9 +74,9 @@ def stored_chunks(values: object, within: Sequence[slice] | None = None) -> Stor
         return None
     if first is not None:
         return listing._replace(rows=chain([first], rows))
-    # a web server without lists looks like an array without chunks
-    is_blind = isinstance(getattr(values, "store", None), FsspecStore)
-    return None if is_blind else listing._replace(rows=())
+    # a web server without lists looks like an array without chunks; other stores may make theirs
+    is_sure = not isinstance(values, zarr.Array) or isinstance(values.store, _LISTING)
+    return listing._replace(rows=()) if is_sure else None
 
 
 def stored_boxes(
@@ -108,13 +112,13 @@ def _cannot_list(err: Exception) -> bool:
     return isinstance(err, N5UnsupportedError | NotImplementedError)
 
 
-def _of_blocks(array: AnyArray, within: Sequence[slice] | None) -> StoredChunks | None:
+def _of_blocks(values: AnyArray, within: Sequence[slice] | None) -> StoredChunks | None:
     """List the blocks of an array that is a dataset."""
-    store = array.store
+    store = values.store
     if not isinstance(store, N5Store):
         return None
-    found = store.ask(store.stored_dataset(array.path))
-    if found is None or found[1].shape != array.shape:
+    found = store.ask(store.stored_dataset(values.path))
+    if found is None or found[1].shape != values.shape:
         return None
     return stored_blocks(store.ask, *found, within)
 
@@ -139,28 +143,43 @@ def _in_grid(view: DatasetView, within: Sequence[slice]) -> list[range]:
     return [*map(range, grid[: len(grid) - len(own)]), *own]
 
 
-def _of_keys(array: AnyArray) -> StoredChunks | None:
+def _of_keys(values: AnyArray) -> StoredChunks | None:
     """List the keys of the chunks, or shards, of an array of Zarr."""
     try:
-        unit = array.shards or array.chunks
-        names = ChunkNames.of(array.metadata.to_dict())
+        unit = values.shards or values.chunks
+        names = ChunkNames.of(values.metadata.to_dict())
     except (NotImplementedError, N5UnrepresentableError):  # chunks of several sizes, unknown keys
         return None
-    if not array.store.supports_listing:
+    if not values.store.supports_listing:
         return None
-    return StoredChunks(unit, _rows_of_keys(array, unit, names))
+    return StoredChunks(unit, _rows_of_keys(values, unit, names))
 
 
 def _rows_of_keys(
-    array: AnyArray, unit: tuple[int, ...], names: ChunkNames
+    values: AnyArray, unit: tuple[int, ...], names: ChunkNames
 ) -> Iterator[np.ndarray]:
-    grid = [-(-n // max(1, size)) for n, size in zip(array.shape, unit, strict=True)]
+    grid = [-(-n // max(1, size)) for n, size in zip(values.shape, unit, strict=True)]
     dtype = np.min_scalar_type(-max(grid, default=1))
-    for keys in each_key(array.store, array.path):
+    for keys in each_key(values.store, values.path):
         coords = [c for c in map(names.coords, keys) if c is not None and len(c) == len(grid)]
         inside = [c for c in coords if all(p < n for p, n in zip(c, grid, strict=True))]
         if inside:
             yield np.array(inside, dtype).reshape(len(inside), len(grid))
+
+
+def _of_hdf5(dataset: Any) -> StoredChunks | None:  # noqa: ANN401 - h5py has no types
+    """List the chunks of a dataset of h5py that have space in the file; None for other objects."""
+    h5py = sys.modules.get("h5py")
+    if h5py is None or not isinstance(dataset, h5py.Dataset) or dataset.chunks is None:
+        return None
+    if dataset.id.get_create_plist().get_fill_time() == h5py.h5d.FILL_TIME_NEVER:
+        return None  # what is missing has any value
+    if not hasattr(dataset.id, "chunk_iter"):  # older libraries take time squared
+        return None
+    corners = array("q")
+    dataset.id.chunk_iter(lambda chunk: corners.extend(chunk.chunk_offset))
+    rows = np.frombuffer(corners, np.int64).reshape(-1, len(dataset.chunks))
+    return StoredChunks(dataset.chunks, [rows // dataset.chunks] if len(rows) else [])
 
 
 def each_key(store: Store, path: str) -> Iterator[list[str]]:
