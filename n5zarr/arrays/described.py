@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr._zarr_private import ShapeLike
-
     from n5zarr.store.info import Info
     from n5zarr.zarr_view.dataset_view import DatasetView
 

@@ -100,8 +100,8 @@ def stored_boxes(
     if n_boxes(shape, steps[0]) <= FEW:
         return None
     listings = []
-    for array in arrays:
-        listing = stored_chunks(array)
+    for values in arrays:
+        listing = stored_chunks(values)
         if listing is None:
             return None
         listings.append(listing)
