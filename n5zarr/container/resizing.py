@@ -116,10 +116,11 @@ def _positions(
     """Return the positions of the blocks in boxes; of large boxes, only those that exist."""
     if sum(math.prod(map(len, box)) for box in boxes) <= _LISTED:
         return [N5Tuple(p) for p in dict.fromkeys(p for box in boxes for p in product(*box))]
-    rows = [np.empty((0, len(grid)), np.int64)]
+    rows = np.empty((0, len(grid)), np.int64)
     for box in boxes:
-        rows.append((yield from grid_position_rows(path, grid, box)))
-    return (N5Tuple(tuple(row.tolist())) for row in np.unique(np.concatenate(rows), axis=0))
+        found = yield from grid_position_rows(path, grid, box)
+        rows = np.concatenate([rows, found])
+    return (N5Tuple(tuple(row.tolist())) for row in np.unique(rows, axis=0))
 
 
 def _n_header(ndim: int) -> int:
