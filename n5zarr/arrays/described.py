@@ -88,18 +88,24 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
             return
         store, path, view = found
         sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
-        own = from_presented(self.shape, view.axis_order)
-        dimensions = view.dataset.dimensions
-        # the array lacks the axis of the parts of elements, and that of a scalar
-        resized = N5Tuple((*dimensions[: len(dimensions) - len(own)], *own))
-        store.ask(remove_outside(path, view.dataset, resized))
+        store.ask(remove_outside(path, view.dataset, _dimensions(view, self.shape)))
 
 
 def _dataset_of(array: AnyArray) -> tuple[N5Store, str, DatasetView] | None:
     """Return the dataset whose blocks are the chunks of an array; None if there is none."""
     store = array.store
-    found = store.ask(store.stored_dataset(array.path)) if isinstance(store, N5Store) else None
-    return None if found is None or array.shards is not None else (store, *found)
+    if not isinstance(store, N5Store) or array.shards is not None:
+        return None
+    steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
+    found = store.ask(steps)
+    return None if found is None else (store, found[0], found[1])
+
+
+def _dimensions(view: DatasetView, shape: tuple[int, ...]) -> N5Tuple:
+    """Return the dimensions of the dataset of an array that has another shape now."""
+    own, before = from_presented(shape, view.axis_order), view.dataset.dimensions
+    # the array lacks the axis of the parts of elements, and that of a scalar
+    return N5Tuple((*before[: len(before) - len(own)], *own))
 
 
 def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:

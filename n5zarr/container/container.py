@@ -52,13 +52,9 @@ class KeyReader(Protocol):
         ...
 
     def dataset_of(
-        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
-        ...
-
-    def stored_dataset(self, path: str) -> Steps[tuple[str, DatasetView] | None]:
-        """Read the dataset whose blocks are the chunks of an array, and its path."""
         ...
 
     def is_empty(self, path: str) -> Steps[bool]:
@@ -209,9 +205,9 @@ class Container:
         return (yield from self._locating(self.chunks.node_anew(path), path))
 
     def dataset_of(
-        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
-        """Read a dataset if its blocks hold the elements of the Zarr array unchanged.
+        """Return path and view of a dataset if its blocks hold the elements of the Zarr array.
 
         Parameters
         ----------
@@ -221,26 +217,16 @@ class Container:
             Format of the array.
         anew : bool, optional
             Whether to read the document again: another program may have resized the dataset.
-
-        Returns
-        -------
-        str, DatasetView or None
-            Path of the dataset, and view; None if its blocks hold other elements.
+        as_blocks : bool, optional
+            Whether blocks may hold other elements.
         """
         steps = self.chunks.dataset_anew if anew else self.chunks.dataset
         view = yield from self._locating(steps(path), path)
         if view is not None and view.zarr_format != zarr_format:
             view = in_format(view, zarr_format)
         # the fast path takes regular grids
-        return None if view is None or not view.holds_elements or view.truncated else (path, view)
-
-    def stored_dataset(self, path: str) -> Steps[tuple[str, DatasetView] | None]:
-        """Read the dataset whose blocks are the chunks of an array, and its path.
-
-        The positions are the same, even if the blocks hold other elements; see :meth:`dataset_of`.
-        """
-        view = yield from self._locating(self.chunks.dataset(path), path)
-        return None if view is None else (path, view)
+        is_fit = view is not None and (as_blocks or (view.holds_elements and not view.truncated))
+        return (path, view) if view is not None and is_fit else None
 
     # ------------------------------------------------------------------ listing
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import batched
@@ -85,6 +86,15 @@ class _Done(NamedTuple):
     removed: list[int]  # sizes
     problems: list[Exception]
 
+    def counted(self) -> Counter[str]:
+        """Count blocks and bytes."""
+        return Counter(
+            n_elements=self.n_elements,
+            n_blocks=self.n_blocks,
+            n_removed=len(self.removed),
+            n_bytes=sum(self.removed),
+        )
+
 
 def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     store: Location,
@@ -147,24 +157,21 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     )
     n_bytes = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
     work = partial(_look_and_remove, opened, dry_run=dry_run)
-    n_blocks = n_bytes_done = n_removed = n_bytes_removed = 0
+    counts: Counter[str] = Counter()
     for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-        n_blocks += done.n_blocks
-        n_bytes_done += done.n_elements
-        n_removed += len(done.removed)
-        n_bytes_removed += sum(done.removed)
+        counts += done.counted()
         problems += done.problems
         if progress is not None:
-            progress("look for empty blocks", n_bytes_done, n_bytes)
+            progress("look for empty blocks", counts["n_elements"], n_bytes)
     if progress is not None and n_bytes:
         progress("look for empty blocks", n_bytes, n_bytes)
     root = opened.storage.root
     pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
     return RemovedBlocks(
         n_datasets=len(found),
-        n_blocks=n_blocks,
-        n_removed=n_removed,
-        n_bytes=n_bytes_removed,
+        n_blocks=counts["n_blocks"],
+        n_removed=counts["n_removed"],
+        n_bytes=counts["n_bytes"],
         n_directories=pruned,
         problems=tuple(problems),
     )

@@ -27,7 +27,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
@@ -170,22 +170,18 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
     view = _dataset(opened, node)
     listing = _Listing(opened, node, view)
-    n_chosen = n_grid = math.prod(view.grid)
-    chosen: Iterable[N5Tuple] = listing
-    if n_blocks is not None:
-        chosen = listing.sample(n_blocks, seed)
-        n_chosen = len(chosen)
-    total = n_chosen * view.full_n_bytes
+    sample = None if n_blocks is None else listing.sample(n_blocks, seed)
+    total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes
     tally = _Tally()
     work = partial(_count, opened, node, view)
-    tasks = batched(chosen, _BLOCKS)
+    tasks = batched(listing if sample is None else sample, _BLOCKS)
     for part in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
         tally.add(part)
         if progress is not None:
             progress("statistics", tally.n_read * view.full_n_bytes, total)
     if progress is not None and total:
         progress("statistics", total, total)
-    return tally.result(node, n_grid, listing.n_stored)
+    return tally.result(node, math.prod(view.grid), listing.n_stored)
 
 
 class _Listing:

@@ -117,7 +117,8 @@ def _of_blocks(values: AnyArray, within: Sequence[slice] | None) -> StoredChunks
     store = values.store
     if not isinstance(store, N5Store):
         return None
-    found = store.ask(store.stored_dataset(values.path))
+    steps = store.dataset_of(values.path, values.metadata.zarr_format, as_blocks=True)
+    found = store.ask(steps)
     if found is None or found[1].shape != values.shape:
         return None
     return stored_blocks(store.ask, *found, within)
@@ -128,7 +129,7 @@ def stored_blocks(
 ) -> StoredChunks:
     """List the blocks of a dataset as chunks of its array; see :func:`stored_chunks`."""
     part = None if within is None else _in_grid(view, within)
-    axes = list(view.presented(N5Tuple(range(view.dataset.ndim))))
+    axes = list(view.presented(N5Tuple(tuple(range(view.dataset.ndim)))))
     rows = stored_rows(ask, path, view.dataset.grid, part)
     return StoredChunks(view.chunk_shape, (some[:, axes] for some in rows))
 
