@@ -204,7 +204,7 @@ def test_tools_for_one_dataset(tmp_path: Path) -> None:
 def test_a_pyramid_has_the_blocks_below_stored_ones(tmp_path: Path) -> None:
     make(tmp_path / "v.n5")
     n5zarr.build_pyramid(tmp_path / "v.n5/v", levels=1)
-    level = n5zarr.open(tmp_path / "v.n5/v/s1")
+    level: Any = n5zarr.open(tmp_path / "v.n5/v/s1")
     for number, position in enumerate(POSITIONS[:3]):
         starts = [part.start for part in box_of(position)]
         whole = tuple(slice(s + s % 2, s + s % 2 + 4) for s in starts)

@@ -150,8 +150,7 @@ class ArrayCopy:
 
     def units(self) -> Iterator[tuple[int, ...]]:
         """Yield the positions of all units that may exist, C order; of large arrays not sorted."""
-        source = self.source.values if self.way == "values" else self.source.encoded
-        listing = None if self.n_units <= FEW else stored_chunks(source)
+        listing = None if self.n_units <= FEW else stored_chunks(self.source.values)
         if listing is None:
             yield from product(*map(range, self.grid))
         elif self.way == "chunks":

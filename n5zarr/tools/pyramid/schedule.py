@@ -236,7 +236,7 @@ def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...]
     starts = np.flatnonzero((every[1:] != every[:-1]).any(axis=1)) + 1
     if not len(every):
         return
-    for one, other in pairwise(chain([0], starts, [len(every)])):
+    for one, other in pairwise(chain([0], map(int, starts), [len(every)])):
         yield tuple(map(int, every[one])), own[one:other]
 
 
