@@ -29,8 +29,8 @@ __all__ = [
     "stored_rows",
 ]
 
-_DIRECTORIES = 1024  # that are listed together, at most
-_ENTRIES = 2**16  # of these directories, about
+_DIRECTORIES = 64, 1024  # that are listed together: a server answers many requests at a time
+_ENTRIES = 2**14  # of these directories, unless that means fewer
 _DIGITS = 19  # of an index of a grid, at most; int() is slow for thousands of digits
 
 
@@ -116,7 +116,8 @@ class _Walk:
     def next(self) -> Steps[np.ndarray]:
         """List the next directories; return the positions of the blocks in them."""
         level = max(n for n, folders in enumerate(self._pending) if len(folders))
-        n = max(1, min(_DIRECTORIES, _ENTRIES // self._n_entries[level]))
+        least, most = _DIRECTORIES
+        n = max(least, min(most, _ENTRIES // self._n_entries[level]))
         folders = self._pending[level][:n].tolist()
         self._pending[level] = self._pending[level][n:]
         listings = yield from list_each([join(self._path, *map(str, f)) for f in folders])
