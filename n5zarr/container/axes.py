@@ -17,7 +17,10 @@ from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.bdv import parse_xml, setup_of, view_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
+from n5zarr.conventions.levels import counted
+from n5zarr.conventions.listed import first_listed
 from n5zarr.conventions.model import LEVELS_KEYS, Node
+from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import is_name, join
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Layout",
     "Placed",
+    "placed_by_shape",
     "positions",
     "read_description",
     "read_layout",
@@ -245,9 +249,14 @@ type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, View | No
 def _around(nodes: Nodes, path: str, description: Description | None = None) -> Steps[_Around]:
     """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
     above = yield from nodes.above(path)
-    first = join(path.rpartition("/")[0], "s0")
+    first = join(path.rpartition("/")[0], _name_of_first(path, above))
     beside = yield from nodes.datasets([first] if path else [])
     return above, beside.get(first), (yield from _bdv_view(path, description))
+
+
+def _name_of_first(path: str, above: Sequence[Mapping[str, JSON]]) -> str:
+    """Return the name of the finest level beside a dataset: the listed one, or ``s0``."""
+    return first_listed(path.split("/"), above) or "s0"
 
 
 def read_layout(
@@ -273,7 +282,9 @@ def read_layout(
     for name, view in views.items():
         inner = join(path, name)
         bdv_view = yield from _bdv_view(inner)
-        datasets[name] = _place(inner, view, above, views.get("s0"), convention, bdv_view)
+        first = views.get(_name_of_first(inner, above))
+        datasets[name] = _place(inner, view, above, first, convention, bdv_view)
+    datasets |= _first_of_counted(datasets, above)
     named_like_dim = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
     for name, placed in datasets.items():
         candidates = {d: named_like_dim[d] for d in placed.dims if d in named_like_dim}
@@ -283,7 +294,7 @@ def read_layout(
             if d != name and c.is_coordinate_of(d, placed.sizes[d])
         }
         datasets[name] = replace(placed, coordinates=fitting)
-    has_geometry = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
+    has_geometry = any(d.geometry and d.geometry.is_stated for d in datasets.values())
     return Layout(
         path=path,
         attributes=_own_attributes(path, group.attributes, has_geometry=has_geometry),
@@ -291,6 +302,25 @@ def read_layout(
         groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
         broken=tuple(child for _, child in children if isinstance(child, Broken)),
     )
+
+
+def _first_of_counted(
+    datasets: Mapping[str, Placed], above: Sequence[Mapping[str, JSON]]
+) -> dict[str, Placed]:
+    """Place finest levels without a position whose elements other levels count."""
+    found = {}
+    for placed in datasets.values():
+        axes = None if placed.geometry is None else counted(placed.geometry)
+        if axes is None:
+            continue
+        first = datasets.get(_name_of_first(placed.path, above))
+        if first is None or first.view.ndim != placed.view.ndim:
+            continue
+        if first.geometry is None or first.geometry.names_only:
+            found[first.path.rpartition("/")[2]] = _with_axes(
+                first.path, first.view, axes, first.problems
+            )
+    return found
 
 
 def _own_attributes(
@@ -322,14 +352,22 @@ def _place(
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
         first_attributes={} if first is None else first.dataset.attributes,
+        first_name=first_listed(names, above),
+        is_like_first=first is None or first.dataset.data_type == view.dataset.data_type,
         view=bdv_view,
         given_names=_given_names(view),
     )
-    geometry, problems = find_geometry(node, convention)
+    return _with_axes(path, view, *find_geometry(node, convention))
+
+
+def _with_axes(
+    path: str, view: DatasetView, geometry: Geometry | None, problems: tuple[str, ...]
+) -> Placed:
+    """Name and place the dimensions of a dataset by the axes of a convention."""
     axes = () if geometry is None else present(geometry.axes, view.axis_order)
     placed = () if geometry is None else present(geometry.is_placed, view.axis_order)
     names_given: Sequence[str | None] = [axis.name for axis in axes]
-    if geometry is None or geometry.convention == "names":
+    if geometry is None or geometry.names_only:
         # the names that Zarr wrote take precedence over those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
@@ -344,6 +382,20 @@ def _place(
         problems=problems,
         coordinates={},
     )
+
+
+def placed_by_shape(placed: Placed, other: Placed) -> Placed | None:
+    """Place a level by the ratio of its shape to that of another one; None if it is no level."""
+    names = None if placed.geometry is None else [axis.name for axis in placed.geometry.axes]
+    geometry = by_shapes(
+        from_presented(placed.view.shape, placed.view.axis_order),
+        from_presented(other.view.shape, other.view.axis_order),
+        None if other.geometry is None else other.geometry.axes,
+        names,
+    )
+    if geometry is None:
+        return None
+    return _with_axes(placed.path, placed.view, geometry, placed.problems)
 
 
 def _given_names(view: DatasetView) -> tuple[str, ...] | None:
@@ -392,7 +444,7 @@ def read_description(path: str) -> Steps[Description | None]:
 
     def location(data: bytes) -> str | None:
         description = parse_xml(data)
-        return None if description is None else str(description.location)
+        return None if description is None else join(*description.loader[:2])
 
     (xml,) = yield [FileThatNames(path, "*.xml", location)]
     return None if xml is None else parse_xml(xml)

@@ -209,6 +209,8 @@ class Container:
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Return path and view of a dataset if its blocks hold the elements of the Zarr array.
 
+        Raises N5Error as :meth:`Chunks.open_dataset`.
+
         Parameters
         ----------
         path : str
@@ -220,13 +222,11 @@ class Container:
         as_blocks : bool, optional
             Whether blocks may hold other elements.
         """
-        steps = self.chunks.dataset_anew if anew else self.chunks.dataset
-        view = yield from self._locating(steps(path), path)
-        if view is not None and view.zarr_format != zarr_format:
-            view = in_format(view, zarr_format)
+        view = yield from self._locating(self.chunks.open_dataset(path, anew=anew), path)
+        view = view if view.zarr_format == zarr_format else in_format(view, zarr_format)
         # the fast path takes regular grids
-        is_fit = view is not None and (as_blocks or (view.holds_elements and not view.truncated))
-        return (path, view) if view is not None and is_fit else None
+        is_fit = as_blocks or (view.holds_elements and not view.truncated)
+        return (path, view) if is_fit else None
 
     # ------------------------------------------------------------------ listing
 

@@ -44,7 +44,7 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
-from n5zarr.storage.url import says_missing
+from n5zarr.storage.url import is_gone, read_error, says_missing
 from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
@@ -243,6 +243,21 @@ class ZarrStorage(Storage):
 
     async def _ask(self, request: Request, warn: Callable[[str], None]) -> object:
         """Send a request to the store; see :meth:`answer`."""
+        try:
+            return await self._ask_store(request, warn)
+        except Exception as err:
+            is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
+            if not (is_remote and isinstance(request, Get | Ends | Exists | List)):
+                raise
+            if is_gone(err):
+                return False if isinstance(request, Exists) else None
+            key = request.path if isinstance(request, List) else request.key
+            better = read_error(f"{self}: {key or '/'}", err)
+            if better is err:
+                raise
+            raise better from err
+
+    async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
         if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
         match request:

@@ -17,6 +17,7 @@ import zarr
 
 from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.tools.convert.ome_tree import as_ome
@@ -144,20 +145,10 @@ class Level:
 
         make: Any = dask.array.from_array
         meta = np.empty((0,) * len(self.shape), self.dtype)
-        chunks = _larger(self.shape, self.chunks, _MOST_CHUNKS)
+        chunks = join_blocks(self.shape, self.chunks, most=_MOST_CHUNKS)
         readable = _Readable(self.values, self.dtype)
         made: dask.array.Array = make(readable, chunks, meta=meta, fancy=False)
         return made
-
-
-def _larger(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple[int, ...]:
-    """Return chunks that are larger, along their shortest axes, so that there are not too many."""
-    found = list(chunks)
-    while math.prod(-(-n // size) for n, size in zip(shape, found, strict=True)) > most:
-        split = [i for i, n in enumerate(shape) if found[i] < n]
-        shortest = min(split, key=lambda i: (found[i] == 1, found[i]))  # no channels or times
-        found[shortest] *= 2
-    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
