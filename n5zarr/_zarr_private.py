@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.abc.codec import Codec, CodecPipeline
     from zarr.abc.store import Store
-    from zarr.core import array_spec, attributes, chunk_utils, indexing
+    from zarr.core import array_spec, attributes, chunk_utils, common, indexing
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     type OrthogonalSelection = indexing.OrthogonalSelection
     type ChunkGridMetadata = v3.ChunkGridMetadata
     type SelectorTuple = indexing.SelectorTuple
+    type ShapeLike = common.ShapeLike
     type BatchItem = tuple[Any, ArraySpec, Any, Any, bool]
     type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
 

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Any, override
 
 import zarr
 
-from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata
+from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata, sync
 from n5zarr.arrays.html import html_of
+from n5zarr.container.block_listing import stored_rows
+from n5zarr.container.resizing import remove_outside
+from n5zarr.format.order import N5Tuple, from_presented
 from n5zarr.store.inspect import info_of
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
+    from zarr.types import AnyArray
 
+    from n5zarr._zarr_private import ShapeLike
     from n5zarr.store.info import Info
+    from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["DescribedArray", "own_info"]
 
@@ -53,6 +59,53 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
     def info_complete(self) -> Info | Any:
         """Describe the dataset, with number and bytes of its blocks; lists all blocks."""
         return own_info(self.store, self.path, size=True) or super().info_complete()
+
+    @property
+    @override
+    def nchunks_initialized(self) -> int:
+        """The number of stored chunks; lists the blocks, while zarr asks for each of the grid."""
+        found = _dataset_of(self)
+        if found is None:
+            return super().nchunks_initialized
+        store, path, view = found
+        return sum(map(len, stored_rows(store.ask, path, view.dataset.grid)))
+
+    @override
+    def resize(self, new_shape: ShapeLike) -> None:
+        """Change the shape, and remove the chunks that are outside of it.
+
+        Lists the blocks if there may be many outside, while zarr removes each of the grid. The
+        document is written first: if that fails, all blocks remain.
+
+        Parameters
+        ----------
+        new_shape : int or tuple of int
+            The new shape.
+        """
+        found = _dataset_of(self)
+        if found is None:
+            super().resize(new_shape)
+            return
+        store, path, view = found
+        sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
+        store.ask(remove_outside(path, view.dataset, _dimensions(view, self.shape)))
+
+
+def _dataset_of(array: AnyArray) -> tuple[N5Store, str, DatasetView] | None:
+    """Return the dataset whose blocks are the chunks of an array; None if there is none."""
+    store = array.store
+    if not isinstance(store, N5Store) or array.shards is not None:
+        return None
+    steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
+    found = store.ask(steps)
+    return None if found is None else (store, found[0], found[1])
+
+
+def _dimensions(view: DatasetView, shape: tuple[int, ...]) -> N5Tuple:
+    """Return the dimensions of the dataset of an array that has another shape now."""
+    own, before = from_presented(shape, view.axis_order), view.dataset.dimensions
+    # the array lacks the axis of the parts of elements, and that of a scalar
+    return N5Tuple((*before[: len(before) - len(own)], *own))
 
 
 def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:

@@ -1,71 +1,148 @@
-"""List the blocks of a dataset."""
+"""List the blocks of a dataset.
+
+Blocks are listed some at a time, in order, depth first through their directories: memory holds the
+names of one batch of directories at each level, however many blocks there are.
+"""
 
 from __future__ import annotations
 
-from itertools import batched
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.grid import is_block_name, parse_block_path
+from n5zarr.format.grid import is_block_name
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import list_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Entry, Steps
 
-__all__ = ["grid_position_rows", "holds_blocks"]
+__all__ = [
+    "Ask",
+    "grid_position_rows",
+    "holds_blocks",
+    "stored_positions",
+    "stored_rows",
+]
 
-_DIRECTORIES = 1024  # directories whose block names are in memory at once
+_DIRECTORIES = 64, 1024  # that are listed together: a server answers many requests at a time
+_ENTRIES = 2**14  # of these directories, unless that means fewer
+_DIGITS = 19  # of an index of a grid, at most; int() is slow for thousands of digits
 
 
-def grid_position_rows(path: str, grid: N5Tuple) -> Steps[np.ndarray]:
-    """List the grid positions of the blocks that exist; list every block directory.
+class Ask(Protocol):
+    """Runs a flow."""
+
+    def __call__[T](self, steps: Steps[T], /) -> T:
+        """Return the result of the flow."""
+
+
+def stored_rows(
+    ask: Ask, path: str, grid: N5Tuple, within: Sequence[range] | None = None
+) -> Iterator[np.ndarray]:
+    """List the grid positions of the blocks that exist, some at a time, in order.
 
     N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
 
     Parameters
     ----------
+    ask : callable
+        Runs a flow.
     path : str
         Of the dataset.
     grid : tuple of int
         Number of blocks along each axis, N5 order.
+    within : sequence of range, optional
+        The part of the grid to list, N5 order; all by default. Directories outside of it are not
+        listed.
 
-    Returns
-    -------
+    Yields
+    ------
     numpy.ndarray
-        A row for each block, N5 order, sorted; of the smallest type of integers with a sign that
-        holds them, so that ten million blocks take 60 MB.
+        A row for each block, N5 order, at least one; all together are sorted. Of the smallest type
+        of integers with a sign that holds them.
     """
-    names = [""]
-    for _ in grid[1:]:
-        listings = yield from list_each([join(path, name) for name in names])
-        names = [*_names_of_blocks(names, listings, is_dir=True)]
-        if not names:
-            return np.empty((0, len(grid)), "i1")
-    dtype = np.min_scalar_type(-max(grid, default=1))
-    rows = [np.empty((0, len(grid)), dtype)]
-    for batch in batched(names, _DIRECTORIES):
-        listings = yield from list_each([join(path, name) for name in batch])
-        parsed = (parse_block_path(name, grid) for name in _names_of_blocks(batch, listings))
-        positions = [position for position in parsed if position is not None]
-        rows.append(np.array(positions, dtype).reshape(len(positions), len(grid)))
-    found = np.concatenate(rows)
-    return found[np.lexsort(found.T[::-1])] if grid else found
+    walk = _Walk(path, grid, within)
+    while walk.is_open:
+        rows = ask(walk.next())
+        if len(rows):
+            yield rows
 
 
-def _names_of_blocks(
-    prefixes: Sequence[str], listings: Sequence[Sequence[Entry]], *, is_dir: bool = False
-) -> Iterator[str]:
-    """Yield the paths of entries that may be blocks or directories of blocks."""
-    for prefix, entries in zip(prefixes, listings, strict=True):
-        for entry in entries:
-            if is_block_name(entry.name) and entry.is_dir in (None, is_dir):
-                yield join(prefix, entry.name)
+def stored_positions(ask: Ask, path: str, grid: N5Tuple) -> Iterator[N5Tuple]:
+    """Yield the grid position of each block that exists; see :func:`stored_rows`."""
+    for rows in stored_rows(ask, path, grid):
+        yield from map(N5Tuple, map(tuple, rows.tolist()))
+
+
+def grid_position_rows(
+    path: str, grid: N5Tuple, within: Sequence[range] | None = None
+) -> Steps[np.ndarray]:
+    """List the grid positions of all blocks together, in a flow; see :func:`stored_rows`.
+
+    Ten million blocks take 60 MB.
+    """
+    walk = _Walk(path, grid, within)
+    rows = [walk.no_rows]
+    while walk.is_open:
+        rows.append((yield from walk.next()))
+    return np.concatenate(rows)
+
+
+class _Walk:
+    """A walk through the directories of the blocks of a dataset."""
+
+    def __init__(self, path: str, grid: N5Tuple, within: Sequence[range] | None) -> None:
+        self._path = path
+        # a dataset without dimensions has one block, which is named "0"
+        places = [range(n) for n in grid] if within is None else within
+        self._places = list(places) or [range(1)]
+        self._dtype = np.min_scalar_type(-max(grid, default=1))
+        self.no_rows = np.empty((0, len(grid)), self._dtype)
+        # for each level, the directories to list, as rows of numbers
+        self._pending = [np.empty((0, n), self._dtype) for n in range(len(self._places))]
+        self._pending[0] = np.empty((1, 0), self._dtype)
+        self._n_entries = [max(1, len(part)) for part in self._places]  # of a directory, about
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are directories to list."""
+        return any(map(len, self._pending))
+
+    def next(self) -> Steps[np.ndarray]:
+        """List the next directories; return the positions of the blocks in them."""
+        level = max(n for n, folders in enumerate(self._pending) if len(folders))
+        least, most = _DIRECTORIES
+        n = max(least, min(most, _ENTRIES // self._n_entries[level]))
+        folders = self._pending[level][:n].tolist()
+        self._pending[level] = self._pending[level][n:]
+        listings = yield from list_each([join(self._path, *map(str, f)) for f in folders])
+        numbers = [self._numbers(entries, level) for entries in listings]
+        self._n_entries[level] = max(1, *map(len, numbers))
+        each = zip(folders, numbers, strict=True)
+        found = [(*folder, number) for folder, own in each for number in own]
+        rows = np.array(found, self._dtype).reshape(len(found), level + 1)
+        if level == len(self._places) - 1:
+            return rows[:, : self.no_rows.shape[1]]
+        self._pending[level + 1] = rows
+        return self.no_rows
+
+    def _numbers(self, entries: Sequence[Entry], level: int) -> list[int]:
+        """Return the numbers that are names of blocks, or of directories of blocks, sorted."""
+        is_dir = level < len(self._places) - 1
+        part = self._places[level]
+        numbers = [
+            int(entry.name)
+            for entry in entries
+            if is_block_name(entry.name)
+            and len(entry.name) <= _DIGITS
+            and entry.is_dir in (None, is_dir)
+        ]
+        return sorted(number for number in numbers if number in part)
 
 
 def holds_blocks(path: str) -> Steps[bool]:

@@ -52,7 +52,7 @@ class KeyReader(Protocol):
         ...
 
     def dataset_of(
-        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
         ...
@@ -205,9 +205,9 @@ class Container:
         return (yield from self._locating(self.chunks.node_anew(path), path))
 
     def dataset_of(
-        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
-        """Read a dataset if its blocks hold the elements of the Zarr array unchanged.
+        """Return path and view of a dataset if its blocks hold the elements of the Zarr array.
 
         Raises N5Error as :meth:`Chunks.open_dataset`.
 
@@ -219,16 +219,14 @@ class Container:
             Format of the array.
         anew : bool, optional
             Whether to read the document again: another program may have resized the dataset.
-
-        Returns
-        -------
-        str, DatasetView or None
-            Path of the dataset, and view; None if its blocks hold other elements.
+        as_blocks : bool, optional
+            Whether blocks may hold other elements.
         """
         view = yield from self._locating(self.chunks.open_dataset(path, anew=anew), path)
         view = view if view.zarr_format == zarr_format else in_format(view, zarr_format)
         # the fast path takes regular grids
-        return (path, view) if view.holds_elements and not view.truncated else None
+        is_fit = as_blocks or (view.holds_elements and not view.truncated)
+        return (path, view) if is_fit else None
 
     # ------------------------------------------------------------------ listing
 

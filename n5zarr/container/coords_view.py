@@ -164,13 +164,14 @@ class CoordsView:
                 return False
 
     def dataset_of(
-        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array; None for a coordinate."""
         member = yield from self._member(path)
         if not isinstance(member, Placed):
             return None
-        return (yield from self.container.dataset_of(member.path, zarr_format, anew=anew))
+        found = self.container.dataset_of(member.path, zarr_format, anew=anew, as_blocks=as_blocks)
+        return (yield from found)
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing below a path."""

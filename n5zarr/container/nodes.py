@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container import codec_chain
-from n5zarr.container.block_listing import grid_position_rows, holds_blocks
+from n5zarr.container.block_listing import holds_blocks
 from n5zarr.container.data_types import default_fill, element_of_v3, type_of_numpy, v2_fill
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
@@ -41,7 +41,6 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY, check_version
 from n5zarr.storage.requests import Get, List, Stamp, Steps, Warn, list_each, read_each, read_key
@@ -356,14 +355,6 @@ class Nodes:
             if isinstance(node, DatasetView):
                 views[path] = node
         return views
-
-    def grid_positions(self, path: str, view: DatasetView) -> Steps[list[N5Tuple]]:
-        """List the grid positions of the blocks that exist, sorted; list every block directory.
-
-        For very many blocks, :func:`grid_position_rows` takes a tenth of the memory.
-        """
-        rows = yield from grid_position_rows(path, view.dataset.grid)
-        return [N5Tuple(row) for row in map(tuple, rows.tolist())]
 
 
 def check_of_node(err: N5Error) -> None:

@@ -1,4 +1,4 @@
-"""Store the blocks at the old end of a dataset full-size before the dataset is resized.
+"""Change the blocks of a dataset that is resized: pad those at its old end, remove those outside.
 
 N5 spec, "File-system specification", item 8: a block at the end of an axis may be smaller or
 full-size. After a resize, a block truncated at the old end no longer fits: Java and tensorstore
@@ -23,19 +23,20 @@ from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader
-from n5zarr.format.grid import block_extent, block_path, blocks_cut_anew
+from n5zarr.format.grid import block_extent, block_path, blocks_cut_anew, blocks_outside
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Ends, Update, Warn
+from n5zarr.storage.requests import Ends, Remove, Update, Warn
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["MOST_BLOCKS", "MOST_BYTES", "pad_blocks"]
+__all__ = ["MOST_BLOCKS", "MOST_BYTES", "pad_blocks", "remove_outside"]
 
 MOST_BLOCKS = 1000
 """Most truncated blocks that a resize stores again; with more, it stores none."""
@@ -71,7 +72,8 @@ def pad_blocks(path: str, view: DatasetView, resized: N5Tuple) -> Steps[None]:
         return
     most = min(MOST_BLOCKS, MOST_BYTES // view.full_n_bytes)
     keys = []
-    for positions in batched((yield from _positions(path, view, resized)), _AT_ONCE):
+    boxes = blocks_cut_anew(dataset.dimensions, resized, dataset.block_size)
+    for positions in batched((yield from _positions(path, dataset.grid, boxes)), _AT_ONCE):
         pads = [(join(path, block_path(p)), _Pad(view, resized, p)) for p in positions]
         answers = yield [Ends(key, _n_header(dataset.ndim), 0) for key, _ in pads]
         for (key, pad), ends in zip(pads, answers, strict=True):
@@ -92,18 +94,34 @@ def _too_many(path: str, most: int) -> str:
     )
 
 
-def _positions(path: str, view: DatasetView, resized: N5Tuple) -> Steps[Sequence[N5Tuple]]:
-    """List the blocks that may be truncated; if the grid is large, list only existing ones."""
-    dataset = view.dataset
-    boxes = blocks_cut_anew(dataset.dimensions, resized, dataset.block_size)
+def remove_outside(path: str, dataset: DatasetAttributes, resized: N5Tuple) -> Steps[None]:
+    """Remove the blocks that are outside of the grid after the dataset was resized.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset.
+    dataset : DatasetAttributes
+        The dataset before the resize.
+    resized : tuple of int
+        Its ``dimensions`` after the resize, N5 order.
+    """
+    boxes = blocks_outside(dataset.dimensions, resized, dataset.block_size)
+    for some in batched((yield from _positions(path, dataset.grid, boxes)), _AT_ONCE):
+        yield [Remove(join(path, block_path(position))) for position in some]
+
+
+def _positions(
+    path: str, grid: N5Tuple, boxes: Sequence[Sequence[range]]
+) -> Steps[Iterable[N5Tuple]]:
+    """Return the positions of the blocks in boxes; of large boxes, only those that exist."""
     if sum(math.prod(map(len, box)) for box in boxes) <= _LISTED:
         return [N5Tuple(p) for p in dict.fromkeys(p for box in boxes for p in product(*box))]
-    rows = yield from grid_position_rows(path, dataset.grid)
-    is_inside = np.zeros(len(rows), bool)
+    rows = np.empty((0, len(grid)), np.int64)
     for box in boxes:
-        begin, end = np.array([(r.start, r.stop) for r in box]).T
-        is_inside |= ((rows >= begin) & (rows < end)).all(axis=1)
-    return [N5Tuple(tuple(row)) for row in rows[is_inside].tolist()]
+        found = yield from grid_position_rows(path, grid, box)
+        rows = np.concatenate([rows, found])
+    return (N5Tuple(tuple(row.tolist())) for row in np.unique(rows, axis=0))
 
 
 def _n_header(ndim: int) -> int:

@@ -128,6 +128,36 @@ def blocks_cut_anew(
     return boxes
 
 
+def blocks_outside(
+    dimensions: N5Tuple, resized: N5Tuple, block_size: N5Tuple
+) -> list[tuple[range, ...]]:
+    """Find the blocks that are outside of the grid after the dataset is resized.
+
+    Parameters
+    ----------
+    dimensions, resized, block_size : tuple of int
+        As of :func:`blocks_cut_anew`.
+
+    Returns
+    -------
+    list of tuple of range
+        Boxes of grid positions, N5 order; they do not overlap.
+
+    Examples
+    --------
+    >>> blocks_outside((7, 5), (3, 4), (3, 2))
+    [(range(1, 3), range(0, 3)), (range(0, 1), range(2, 3))]
+    """
+    old, new = grid_shape(dimensions, block_size), grid_shape(resized, block_size)
+    boxes = []
+    for axis, (before, after) in enumerate(zip(old, new, strict=True)):
+        kept = map(range, map(min, old[:axis], new[:axis]))
+        box = (*kept, range(after, before), *map(range, old[axis + 1 :]))
+        if all(box):
+            boxes.append(box)
+    return boxes
+
+
 def automatic_block_size(
     dimensions: tuple[int, ...],
     aspect_ratio: Sequence[float] | None = None,

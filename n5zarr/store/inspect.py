@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import batched
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.walk import Found, Selection, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
@@ -41,6 +43,9 @@ __all__ = [
     "describe_tree",
     "info_of",
 ]
+
+
+_STAMPS = 2**12  # blocks whose sizes are requested at a time
 
 
 def describe(
@@ -220,14 +225,16 @@ def _presented_type(view: DatasetView) -> str:
 
 def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
-    positions = opened.ask(opened.container.nodes.grid_positions(path, view))
-    if opened.storage.has_stamps:
-        stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
-        n_bytes = sum(stamp[2] for stamp in stamps if stamp)
-    else:  # the listing has the sizes
+    n_blocks = n_bytes = 0
+    for positions in batched(stored_positions(opened.ask, path, view.dataset.grid), _STAMPS):
+        n_blocks += len(positions)
+        if opened.storage.has_stamps:
+            stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
+            n_bytes += sum(stamp[2] for stamp in stamps if stamp)
+    if not opened.storage.has_stamps:  # the listing has the sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
-    return {"n_blocks_stored": len(positions), "n_bytes_stored": n_bytes}
+    return {"n_blocks_stored": n_blocks, "n_bytes_stored": n_bytes}
 
 
 def _stamps(keys: Sequence[str]) -> Steps[Sequence[tuple[int, ...] | None]]:

@@ -354,10 +354,10 @@ class N5Store(Running, Store):
         return copied
 
     def dataset_of(
-        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False
+        self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array of this store; see :meth:`Container.dataset_of`."""
-        return self._view.dataset_of(path, zarr_format, anew=anew)
+        return self._view.dataset_of(path, zarr_format, anew=anew, as_blocks=as_blocks)
 
     # ------------------------------------------------------------------ zarr's interface
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import batched
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.codecs.shard import check_not_sharded, in_memory
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -84,6 +87,15 @@ class _Done(NamedTuple):
     removed: list[int]  # sizes
     problems: list[Exception]
 
+    def counted(self) -> Counter[str]:
+        """Count blocks and bytes."""
+        return Counter(
+            n_elements=self.n_elements,
+            n_blocks=self.n_blocks,
+            n_removed=len(self.removed),
+            n_bytes=sum(self.removed),
+        )
+
 
 def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     store: Location,
@@ -139,28 +151,28 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
     problems: list[Exception] = []
     found = dict(_datasets(opened, node, problems))
-    tasks = [
+    tasks = (
         _Task(where, view, positions)
         for where, view in found.items()
         for positions in batched(_positions(opened, where, view), _AT_A_TIME)
-    ]
-    n_bytes = sum(len(task.positions) * task.view.full_n_bytes for task in tasks)
+    )
+    n_bytes = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
     work = partial(_look_and_remove, opened, dry_run=dry_run)
-    n_blocks, n_bytes_done, removed = 0, 0, list[int]()
+    counts: Counter[str] = Counter()
     for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-        n_blocks += done.n_blocks
-        n_bytes_done += done.n_elements
-        removed += done.removed
+        counts += done.counted()
         problems += done.problems
         if progress is not None:
-            progress("look for empty blocks", n_bytes_done, n_bytes)
+            progress("look for empty blocks", counts["n_elements"], n_bytes)
+    if progress is not None and n_bytes:
+        progress("look for empty blocks", n_bytes, n_bytes)
     root = opened.storage.root
     pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
     return RemovedBlocks(
         n_datasets=len(found),
-        n_blocks=n_blocks,
-        n_removed=len(removed),
-        n_bytes=sum(removed),
+        n_blocks=counts["n_blocks"],
+        n_removed=counts["n_removed"],
+        n_bytes=counts["n_bytes"],
         n_directories=pruned,
         problems=tuple(problems),
     )
@@ -185,12 +197,14 @@ def _is_damaged(node: Unreadable | Broken) -> bool:
     return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
 
 
-def _positions(opened: N5Store, path: str, view: DatasetView) -> Sequence[N5Tuple]:
+def _positions(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Tuple]:
     if view.content is not Content.NUMBERS:  # text, objects and label multisets have no zero
-        return []
-    positions = opened.ask(opened.container.nodes.grid_positions(path, view))
-    _log.info("%s: /%s: %d blocks", opened, path, len(positions))
-    return positions
+        return
+    n_blocks = 0
+    for position in stored_positions(opened.ask, path, view.dataset.grid):
+        n_blocks += 1
+        yield position
+    _log.info("%s: /%s: %d blocks", opened, path, n_blocks)
 
 
 def _look_and_remove(opened: N5Store, task: _Task, *, dry_run: bool) -> _Done:

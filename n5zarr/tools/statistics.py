@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-import random
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
@@ -26,7 +27,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["BlockStatistics", "block_statistics"]
 
 _BLOCKS = 8  # in a task
+_SAMPLED = 2**12  # blocks from which a sample is chosen at a time
 _BINS = 256  # at least half of it, of what is counted for each block
 
 
@@ -167,19 +169,41 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     """
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
     view = _dataset(opened, node)
-    stored = opened.ask(opened.container.nodes.grid_positions(node, view))
-    chosen = stored
-    if n_blocks is not None and n_blocks < len(stored):
-        chosen = sorted(random.Random(seed).sample(stored, n_blocks))  # noqa: S311 - a sample
-    total = len(chosen) * view.full_n_bytes
+    listing = _Listing(opened, node, view)
+    sample = None if n_blocks is None else listing.sample(n_blocks, seed)
+    total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes
     tally = _Tally()
     work = partial(_count, opened, node, view)
-    tasks = batched(chosen, _BLOCKS)
+    tasks = batched(listing if sample is None else sample, _BLOCKS)
     for part in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
         tally.add(part)
         if progress is not None:
             progress("statistics", tally.n_read * view.full_n_bytes, total)
-    return tally.result(node, math.prod(view.grid), len(stored))
+    if progress is not None and total:
+        progress("statistics", total, total)
+    return tally.result(node, math.prod(view.grid), listing.n_stored)
+
+
+class _Listing:
+    """The stored blocks of a dataset, which are counted while they are listed."""
+
+    def __init__(self, opened: N5Store, path: str, view: DatasetView) -> None:
+        self._rows = stored_rows(opened.ask, path, view.dataset.grid)
+        self.n_stored = 0
+
+    def __iter__(self) -> Iterator[N5Tuple]:
+        for rows in self._rows:
+            self.n_stored += len(rows)
+            yield from map(N5Tuple, map(tuple, rows.tolist()))
+
+    def sample(self, n: int, seed: int) -> list[N5Tuple]:
+        """List all blocks, and choose some at random: those with the smallest random numbers."""
+        random = np.random.default_rng(seed)
+        chosen: list[tuple[float, N5Tuple]] = []
+        for some in batched(self, _SAMPLED):
+            numbers = random.random(len(some)).tolist()
+            chosen = heapq.nsmallest(n, [*chosen, *zip(numbers, some, strict=True)])
+        return sorted(position for _, position in chosen)
 
 
 def _dataset(opened: N5Store, node: str) -> DatasetView:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import batched
+from itertools import batched, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from n5zarr.errors import N5Error
+from n5zarr.tools.jobs.stored import stored_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.viewing.images import Image, Level
@@ -58,7 +59,12 @@ def contrast_limits(
         return known
     if image.dtype.kind == "b":
         return 0.0, 1.0
-    found = _limits_of(_sampled(image, channel)) or _limits_of(map(_stored, drawn))
+    coarsest = image.levels[-1]
+    found = (
+        _limits_of(_read_each(coarsest, _sample(coarsest, image.channel_axis, channel)))
+        or _limits_of(_read_each(coarsest, _first_stored(image, channel)))
+        or _limits_of(map(_stored, drawn))
+    )
     if found is None:
         return known or (0.0, 1.0)
     is_bytes = image.dtype.kind == "u" and image.dtype.itemsize == 1
@@ -95,13 +101,13 @@ def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | N
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
 
-def _sampled(image: Image, channel: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Read values of the coarsest level until there are enough, several chunks at a time."""
-    coarsest, n_elements = image.levels[-1], 0
-    together = max(1, min(_READERS, 4 * _MOST_ELEMENTS // math.prod(coarsest.chunks)))
+def _read_each(level: Level, sample: Iterable[Box]) -> Iterator[np.ndarray[Any, Any]]:
+    """Read values of a level until there are enough, several chunks at a time."""
+    n_elements = 0
+    together = max(1, min(_READERS, 4 * _MOST_ELEMENTS // math.prod(level.chunks)))
     with ThreadPoolExecutor(together) as readers:
-        for boxes in batched(_sample(coarsest, image.channel_axis, channel), together):
-            for values in readers.map(partial(_read, coarsest), boxes):
+        for boxes in batched(sample, together):
+            for values in readers.map(partial(_read, level), boxes):
                 yield values
                 n_elements += values.size
             if n_elements >= _MOST_ELEMENTS:
@@ -123,22 +129,50 @@ def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an arra
     return stored
 
 
+def _all_of(level: Level, channel_axis: int | None, channel: int) -> list[slice]:
+    """Return the box of a channel."""
+    chosen = [slice(0, n) for n in level.shape]
+    if channel_axis is not None:
+        chosen[channel_axis] = slice(channel, channel + 1)
+    return chosen
+
+
+def _most_chunks(level: Level, chunks: Sequence[int]) -> int:
+    """Return how many chunks are read at most."""
+    enough = _MOST_ELEMENTS // math.prod(chunks)
+    n_bytes = math.prod(chunks) * level.dtype.itemsize
+    return min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS, max(1, _MOST_BYTES // n_bytes))
+
+
+def _first_stored(image: Image, channel: int) -> Iterator[Box]:
+    """Yield boxes of the first stored chunks of the coarsest level, for few may be stored."""
+    level = image.levels[-1]
+    chosen = _all_of(level, image.channel_axis, channel)
+    listing = stored_chunks(level.values, chosen)
+    if listing is None:
+        return
+    positions = (position for rows in listing.rows for position in rows.tolist())
+    for position in islice(positions, _most_chunks(level, listing.unit)):
+        box = tuple(
+            slice(max(i * size, part.start), min((i + 1) * size, part.stop))
+            for i, size, part in zip(position, listing.unit, chosen, strict=True)
+        )
+        if all(part.start < part.stop for part in box):
+            yield box
+
+
 def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Box]:
     """Yield boxes of a channel that are read to see what values there are: whole chunks.
 
     All, or the one in the middle and then others anywhere: those of a regular pattern may all be
     at a border.
     """
-    chosen = [slice(0, n) for n in level.shape]
-    if channel_axis is not None:
-        chosen[channel_axis] = slice(channel, channel + 1)
+    chosen = _all_of(level, channel_axis, channel)
     shape = tuple(part.stop - part.start for part in chosen)
     if 0 in shape:
         return
     chunks = tuple(map(min, level.chunks, shape))
-    enough = _MOST_ELEMENTS // math.prod(chunks)
-    n_bytes = math.prod(chunks) * level.dtype.itemsize
-    most = min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS, max(1, _MOST_BYTES // n_bytes))
+    most = _most_chunks(level, chunks)
     counts = [-(-n // step) for n, step in zip(shape, chunks, strict=True)]
     if math.prod(counts) <= most:
         positions = list(np.ndindex(*counts))

@@ -108,6 +108,8 @@ class Level:
         Distance of neighbouring elements along each axis, in the unit of the axis.
     translation : tuple of float
         Position of the centre of the first element.
+    fill_value : object, optional
+        Value of the elements of missing blocks; 0 by default.
     """
 
     path: str
@@ -116,6 +118,7 @@ class Level:
     chunks: tuple[int, ...]
     scale: tuple[float, ...]
     translation: tuple[float, ...]
+    fill_value: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -405,6 +408,7 @@ def _level(path: str, array: ArraySource, dataset: Mapping[str, JSON]) -> Level:
         chunks=tuple(array.chunks),
         scale=scale,
         translation=translation,
+        fill_value=array.fill_value,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import product
+from itertools import batched
 from typing import TYPE_CHECKING
 
 from zarr.storage import MemoryStore
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["OmeStore"]
 
 _NAMES = DEFAULT_NAMES[3]
+_KEYS = 2**10  # that are listed at a time
 
 
 class OmeStore(DerivedStore):
@@ -86,12 +87,15 @@ class OmeStore(DerivedStore):
         return key in self._documents or self._find(key) is not None
 
     async def list(self) -> AsyncIterator[str]:
-        """Yield the keys of all documents and chunks; chunks that are missing, too."""
+        """Yield the keys of all documents and chunks; chunks that may be missing, too."""
         for key in self._documents:
             yield key
         for path, copy in self._copies.items():
-            for position in product(*map(range, copy.grid)):
-                yield _NAMES.key(path, position)
+            units = batched(copy.units(), _KEYS)
+            # not on the event loop, which storage may need
+            while positions := await asyncio.to_thread(next, units, ()):
+                for position in positions:
+                    yield _NAMES.key(path, position)
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """Yield the names of documents and nodes below a prefix."""

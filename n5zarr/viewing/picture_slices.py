@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store.info import bytes_text
+from n5zarr.tools.jobs.stored import stored_chunks
 from n5zarr.viewing.arguments import items, whole_number
 
 if TYPE_CHECKING:
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.tools.jobs.boxes import Box, StoredChunks
     from n5zarr.viewing.images import Image, Level
 
-__all__ = ["Plane", "Slices", "check_size", "plan_slices", "read_plane"]
+__all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
 
 _MOST_ELEMENTS = 2**24  # of a slice that is read at once
 _MOST_BYTES = 2**30  # of the blocks of a picture: takes seconds, while other clients wait
@@ -102,11 +104,16 @@ class Slices:
         grid = [-(-n // chunk) for n, chunk in zip(level.shape, level.chunks, strict=True)]
         return n_channels * sum(grid[plane.across] * grid[plane.down] for plane in self.planes)
 
-    def n_bytes(self, n_channels: int = 1) -> int:
-        """Count the bytes of the elements of these blocks, at most."""
+    @property
+    def block_bytes(self) -> int:
+        """What one of these blocks costs to read, in bytes of its elements."""
         level = self.image.levels[self.level]
         n_elements = math.prod(map(min, level.chunks, level.shape))
-        return self.n_blocks(n_channels) * max(n_elements * level.dtype.itemsize, _BLOCK_BYTES)
+        return max(n_elements * level.dtype.itemsize, _BLOCK_BYTES)
+
+    def n_bytes(self, n_channels: int = 1) -> int:
+        """Count the bytes of the elements of these blocks, at most."""
+        return self.n_blocks(n_channels) * self.block_bytes
 
 
 def plan_slices(
@@ -167,25 +174,66 @@ def plan_slices(
     )
 
 
-def check_size(slices: Slices, n_channels: int) -> None:
-    """Raise if the blocks of slices have too many bytes, and the user has not chosen their level.
+def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, int], list[Box]]:
+    """List the stored parts of slices whose blocks could have too many bytes.
+
+    Parameters
+    ----------
+    slices : Slices
+        The slices.
+    channels : sequence of int
+        The channels that are drawn.
+
+    Returns
+    -------
+    dict
+        For each slice and channel its parts that are stored, as boxes. Nothing if all blocks of the
+        slices can be read, or if the user has chosen their level and many are stored.
 
     Raises
     ------
     N5UnrepresentableError
-        They have (``kind="option"``).
+        The stored blocks have too many bytes, and the user has not chosen their level
+        (``kind="option"``).
     """
-    n_bytes = slices.n_bytes(n_channels)
-    if slices.is_chosen or n_bytes <= _MOST_BYTES:
-        return
+    if slices.n_bytes(len(channels)) <= _MOST_BYTES:
+        return {}
+    found: dict[tuple[Plane, int], list[Box]] = {}
+    room = _MOST_BYTES // slices.block_bytes
+    for plane, channel in product(slices.planes, channels):
+        box = slices.box(plane, channel)
+        listing = stored_chunks(slices.image.levels[slices.level].values, box)
+        if listing is None:  # any block may be stored
+            break
+        parts = list(islice(_parts(listing, box), room + 1))
+        room -= len(parts)
+        if room < 0:
+            break
+        found[plane, channel] = parts
+    else:
+        return found
+    if slices.is_chosen:
+        return {}
     image, level = slices.image, slices.image.levels[slices.level]
+    n_channels = len(channels)
     message = (
-        f"expected slices whose blocks have at most {bytes_text(_MOST_BYTES)}, got "
-        f"{bytes_text(n_bytes)} in {slices.n_blocks(n_channels)} blocks of the coarsest level, of "
-        f"shape {level.shape}; n5zarr pyramid makes coarser ones, level={slices.level} "
-        f"(--level {slices.level}) reads this one"
+        f"expected slices whose stored blocks have at most {bytes_text(_MOST_BYTES)}, got more; "
+        f"all have {bytes_text(slices.n_bytes(n_channels))}, in {slices.n_blocks(n_channels)} "
+        f"blocks of the coarsest level, of shape {level.shape}; n5zarr pyramid makes coarser ones, "
+        f"level={slices.level} (--level {slices.level}) reads this one"
     )
     raise _refused(image, message)
+
+
+def _parts(listing: StoredChunks, box: Box) -> Iterator[Box]:
+    """Yield the stored parts of a box."""
+    for position in (position for rows in listing.rows for position in rows.tolist()):
+        part = tuple(
+            slice(max(i * size, p.start), min((i + 1) * size, p.stop))
+            for i, size, p in zip(position, listing.unit, box, strict=True)
+        )
+        if all(p.start < p.stop for p in part):
+            yield part
 
 
 def _unit(image: Image) -> str | None:
@@ -288,7 +336,11 @@ def _refused(image: Image, message: str) -> N5UnrepresentableError:
 
 
 def read_plane(
-    slices: Slices, plane: Plane, channel: int, most: tuple[int, int]
+    slices: Slices,
+    plane: Plane,
+    channel: int,
+    most: tuple[int, int],
+    stored: Sequence[Box] | None = None,
 ) -> npt.NDArray[Any]:
     """Read a slice; only some rows and columns of one that is very large.
 
@@ -302,6 +354,8 @@ def read_plane(
         Index of the channel.
     most : tuple of int
         Number of rows and columns that are wanted of a slice that does not fit into memory.
+    stored : sequence of Box, optional
+        The parts of the slice that are stored; only these are read.
 
     Returns
     -------
@@ -319,6 +373,8 @@ def read_plane(
         np.unique(np.linspace(0, n - 1, min(n, wanted)).astype(np.intp))
         for n, wanted in zip((height, width), most, strict=True)
     )
+    if stored is not None:
+        return _drawn_parts(level, plane, rows, columns, stored)
     parts = []
     for strip in _strips(rows, level.chunks[plane.down], width):
         part = list(box)
@@ -326,6 +382,36 @@ def read_plane(
         read = _turned(np.asarray(level.values[tuple(part)]), plane)
         parts.append(read[(strip - strip[0])[:, None], columns])
     return np.concatenate(parts)
+
+
+def _drawn_parts(
+    level: Level,
+    plane: Plane,
+    rows: npt.NDArray[np.intp],
+    columns: npt.NDArray[np.intp],
+    stored: Sequence[Box],
+) -> npt.NDArray[Any]:
+    """Read some rows and columns of the stored parts of a slice; all else has the fill value."""
+    fill_value = 0 if level.fill_value is None else level.fill_value
+    drawn = np.full((len(rows), len(columns)), fill_value, level.dtype)
+    for part in stored:
+        down, inner_rows = _samples_in(rows, part[plane.down])
+        across, inner_columns = _samples_in(columns, part[plane.across])
+        values = _turned(np.asarray(level.values[part]), plane)
+        drawn[down, across] = values[inner_rows[:, None], inner_columns]
+    return drawn
+
+
+def _samples_in(samples: npt.NDArray[np.intp], part: slice) -> tuple[slice, npt.NDArray[np.intp]]:
+    """Return which samples show a part of an axis, and which of its elements they show.
+
+    A part between two samples is shown by the next one: otherwise small blocks would not be seen.
+    """
+    low, high = (int(n) for n in np.searchsorted(samples, [part.start, part.stop]))
+    if low < high:
+        return slice(low, high), samples[low:high] - part.start
+    low = min(low, len(samples) - 1)
+    return slice(low, low + 1), np.zeros(1, np.intp)
 
 
 def _turned(values: npt.NDArray[Any], plane: Plane) -> npt.NDArray[Any]:

@@ -24,7 +24,7 @@ from n5zarr.viewing.picture import (
     scale_bar_text,
     with_scale_bar,
 )
-from n5zarr.viewing.picture_slices import check_size, pixel_size, plan_slices, read_plane
+from n5zarr.viewing.picture_slices import list_stored, pixel_size, plan_slices, read_plane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -174,9 +174,9 @@ def read_slices(
     """
     image = slices.image
     indices = chosen_channels(image, wanted)
-    check_size(slices, len(indices))
+    stored = list_stored(slices, indices)
     values = [
-        [read_plane(slices, plane, i, limit) for i in indices]
+        [read_plane(slices, plane, i, limit, stored.get((plane, i))) for i in indices]
         for plane, limit in zip(slices.planes, most, strict=True)
     ]
     default = ("FFFFFF",) if len(indices) == 1 else CHANNEL_COLORS

@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from itertools import batched, product
-from operator import add, floordiv, lt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from operator import add, lt
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from zarr.buffer import cpu
@@ -33,7 +33,8 @@ from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.shards import join_shard
 from n5zarr.tools.convert.target_n5 import N5Target
-from n5zarr.tools.jobs.boxes import box_shape, boxes, n_boxes
+from n5zarr.tools.jobs.boxes import box_shape, boxes, least_box, touched_boxes
+from n5zarr.tools.jobs.stored import FEW, stored_boxes, stored_chunks
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.keys import ChunkNames
 
@@ -52,7 +53,6 @@ __all__ = ["ArrayCopy", "Copied", "Way", "encode_unit", "is_encodable"]
 type Way = Literal["blocks", "chunks", "shards", "values"]
 
 _BATCH = 64  # blocks or chunks of one task
-_FEW = 64  # units to try one by one instead of listing them
 _AT_ONCE = 64  # requests to a server
 
 
@@ -147,40 +147,36 @@ class ArrayCopy:
 
     def _positions(self, done: set[str]) -> Iterator[tuple[int, ...]]:
         """Yield the positions of the units that may exist and are not done."""
-        chunks = None if self.n_units <= _FEW else self.source.stored_positions()
-        if chunks is None:
-            found: Any = product(*map(range, self.grid))
+        return (position for position in self.units() if self.target.key(position) not in done)
+
+    def units(self) -> Iterator[tuple[int, ...]]:
+        """Yield the positions of all units that may exist, C order; of large arrays not sorted."""
+        listing = None if self.n_units <= FEW else stored_chunks(self.source.values)
+        if listing is None:
+            yield from product(*map(range, self.grid))
         elif self.way == "chunks":
-            found = chunks
+            for rows in listing.rows:
+                yield from map(tuple, rows.tolist())
         else:
-            sizes = zip(self.target.unit, self.source.chunks, strict=True)
-            per_unit = [unit // chunk for unit, chunk in sizes]
-            found = sorted({tuple(map(floordiv, p, per_unit)) for p in chunks})
-        return (position for position in found if self.target.key(position) not in done)
+            touched = touched_boxes(self.source.shape, [self.target.unit], [listing])
+            yield from map(tuple, touched.places.tolist())
 
     def _boxes(self) -> Iterator[Box]:
-        shape = self.source.shape
-        max_elements = max(1, self.max_bytes // self.source.item_size)
-        step = box_shape(shape, self.target.unit, self.source.chunks, max_elements)
-        chunks = None if n_boxes(shape, step) <= _FEW else self.source.stored_positions()
-        return boxes(shape, step) if chunks is None else self._boxes_with(chunks, step)
+        """Yield the boxes to read; those without a stored chunk hold the fill value only."""
+        step = self.step
+        touched = stored_boxes(self.source.shape, [step, self.least_step], [self.source.values])
+        return boxes(self.source.shape, step) if touched is None else iter(touched)
 
-    def _boxes_with(
-        self, positions: Sequence[tuple[int, ...]], step: Sequence[int]
-    ) -> Iterator[Box]:
-        """Yield the boxes with a stored chunk; all others hold the fill value only."""
-        shape, chunks = self.source.shape, self.source.chunks
-        found: set[tuple[int, ...]] = set()
-        for position in positions:
-            corners = [p * c for p, c in zip(position, chunks, strict=True)]
-            ends = [min(k + c, n) for k, c, n in zip(corners, chunks, shape, strict=True)]
-            sides = [range(k // s, -(-e // s)) for k, e, s in zip(corners, ends, step, strict=True)]
-            found.update(product(*sides))
-        for place in sorted(found):
-            starts = [p * s for p, s in zip(place, step, strict=True)]
-            yield tuple(
-                slice(k, min(k + s, n)) for k, s, n in zip(starts, step, shape, strict=True)
-            )
+    @property
+    def step(self) -> tuple[int, ...]:
+        """Extent of the boxes to read, if most chunks are stored."""
+        max_elements = max(1, self.max_bytes // self.source.item_size)
+        return box_shape(self.source.shape, self.target.unit, self.source.chunks, max_elements)
+
+    @property
+    def least_step(self) -> tuple[int, ...]:
+        """Extent of the boxes to read, if few chunks are."""
+        return least_box(self.source.shape, self.target.unit, self.source.chunks)
 
     def _units_in(self, box: Box) -> list[tuple[int, ...]]:
         unit = self.target.unit

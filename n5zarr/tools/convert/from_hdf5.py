@@ -14,12 +14,13 @@ from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, N5Warnin
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.tools.convert.source import ArraySource, SourceTree
+from n5zarr.tools.jobs.stored import stored_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.tools.jobs.boxes import Box, StoredChunks
 
 __all__ = ["hdf5_tree"]
 
@@ -114,6 +115,12 @@ class _Values:
             if self.is_text:
                 return np.asarray(dataset.asstr()[box], object)
             return np.asarray(dataset[box])
+
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        if self.is_text:  # what is missing may not be "", which it is in the copy
+            return None
+        with _LOCK, _h5py().File(self.file, "r") as file:
+            return stored_chunks(file[self.path or "/"], within)
 
 
 def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 - h5py has no types

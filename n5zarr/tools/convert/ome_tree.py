@@ -24,6 +24,8 @@ from n5zarr.tools.convert.ome_read import plan_from_ome
 from n5zarr.tools.convert.ome_xml import METADATA_XML, SeriesImage, ome_xml
 from n5zarr.tools.convert.stacked_store import StackedStore
 from n5zarr.tools.convert.target_n5 import N5Destination
+from n5zarr.tools.jobs.boxes import StoredChunks
+from n5zarr.tools.jobs.stored import stored_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,6 +197,15 @@ class _Reordered:
             own[axis] = part
         return np.asarray(self.values[tuple(own)]).transpose(self.order)
 
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        order = list(self.order)
+        own = None if within is None else [within[order.index(i)] for i in range(len(order))]
+        found = stored_chunks(self.values, own)
+        if found is None:
+            return None
+        unit = tuple(found.unit[axis] for axis in order)
+        return StoredChunks(unit, (rows[:, order] for rows in found.rows))
+
 
 @dataclass(frozen=True, eq=False)
 class _Stacked:
@@ -216,6 +227,24 @@ class _Stacked:
             some = np.asarray(self.like[inner])
         empty = np.zeros_like(some)
         return np.stack([empty if part is None else part for part in parts])
+
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        chosen = range(len(self.each)) if within is None else range(len(self.each))[within[0]]
+        found: list[tuple[int, StoredChunks]] = []
+        for number in chosen:
+            values = self.each[number]
+            if values is not None:
+                own = stored_chunks(values, within and within[1:])
+                if own is None or own.unit != (found[0][1].unit if found else own.unit):
+                    return None
+                found.append((number, own))
+        unit = (1, *(found[0][1].unit if found else self.like.shape))
+        return StoredChunks(unit, (_below(n, rows) for n, own in found for rows in own.rows))
+
+
+def _below(number: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Prepend a position along a new first axis."""
+    return np.concatenate([np.full((len(rows), 1), number), rows], axis=1)
 
 
 def _stacked_chunks(each: Sequence[AnyArray | None]) -> AnyArray | None:

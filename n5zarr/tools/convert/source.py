@@ -7,19 +7,16 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zarr.abc.store import SupportsSyncStore
-from zarr.storage import FsspecStore
 
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.conventions.model import level_of
-from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_key
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.incomplete import keys_below
-from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from zarr.types import AnyArray
@@ -36,7 +33,11 @@ __all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
 
 
 class Values(Protocol):
-    """An array that returns the values of boxes; can be pickled for other processes."""
+    """An array that returns the values of boxes; can be pickled for other processes.
+
+    It may have a method that lists its stored chunks, see
+    :func:`~n5zarr.tools.jobs.stored.stored_chunks`.
+    """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -75,9 +76,9 @@ class N5Blocks:
         """The compression of the blocks."""
         return self.view.dataset.compression
 
-    def positions(self) -> list[N5Tuple]:
+    def positions(self) -> Iterator[N5Tuple]:
         """List the grid positions of the stored blocks, N5 order."""
-        return self.store.ask(self.store.container.nodes.grid_positions(self.path, self.view))
+        return stored_positions(self.store.ask, self.path, self.view.dataset.grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,20 +141,6 @@ class ArraySource:
     def item_size(self) -> int:
         """Bytes of an element; of text, an estimate."""
         return max(1, self.native_dtype.itemsize)
-
-    def stored_positions(self) -> list[tuple[int, ...]] | None:
-        """List the positions of the encoded chunks that are stored, C order; None if unknown."""
-        if self.encoded is None:
-            return None
-        names = ChunkNames.of(self.encoded.metadata.to_dict())
-        store, path = self.encoded.store, self.encoded.path
-        try:
-            coords = [names.coords(key) for key in keys_below(store, path)]
-        except N5UnsupportedError:  # the server does not list
-            return None
-        found = sorted(position for position in coords if position is not None)
-        # a web server without lists looks like an array without chunks
-        return None if not found and isinstance(store, FsspecStore) else found
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, r
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.jobs.stored import stored_chunks
 from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.source import ArraySource
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.tools.jobs.boxes import Box, StoredChunks
 
 __all__ = ["ArrayTarget", "Destination", "ZarrDestination", "ZarrTarget"]
 
@@ -77,6 +78,10 @@ class ArrayTarget(ABC):
     @abstractmethod
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
         """Write encoded units by position; return the number of bytes."""
+
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        """List the chunks that are written; see :func:`n5zarr.tools.jobs.stored.stored_chunks`."""
+        return stored_chunks(self.array, within)
 
     def write(self, box: Box, values: np.ndarray) -> int:
         """Write the values of a box of whole units; return the number of bytes, if it is known."""

@@ -14,6 +14,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.arrays.opening import open_array
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
 from n5zarr.format.grid import block_path
@@ -25,12 +26,13 @@ from n5zarr.storage.requests import read_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.encoder import nearest_compression
 from n5zarr.tools.convert.target import ArrayTarget, Destination
+from n5zarr.tools.jobs.stored import stored_blocks
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ZarrFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from zarr.types import AnyArray
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.source import ArraySource, N5Blocks
+    from n5zarr.tools.jobs.boxes import StoredChunks
 
 __all__ = ["N5Destination", "N5Target"]
 
@@ -65,9 +68,13 @@ class N5Target(ArrayTarget):
         """The compression of the blocks."""
         return self._view.dataset.compression
 
-    def positions(self) -> list[N5Tuple]:
+    def positions(self) -> Iterator[N5Tuple]:
         """List the grid positions of the stored blocks, N5 order."""
-        return self.shown.ask(self.shown.container.nodes.grid_positions(self.path, self._view))
+        return stored_positions(self.shown.ask, self.path, self._view.dataset.grid)
+
+    @override
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks:
+        return stored_blocks(self.shown.ask, self.path, self._view, within)
 
     @override
     def key(self, position: tuple[int, ...]) -> str:

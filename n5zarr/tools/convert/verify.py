@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import batched, chain
+from heapq import merge
+from itertools import batched, chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.stored import stored_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,6 +125,8 @@ def verify_copies(
         n_done = min(total, n_done + n_bytes)
         if progress is not None:
             progress("verify", n_done, total)
+    if progress is not None:
+        progress("verify", total, total)
 
 
 def _parts(copy: ArrayCopy) -> Iterator[_Values | _Blocks]:
@@ -131,14 +135,18 @@ def _parts(copy: ArrayCopy) -> Iterator[_Values | _Blocks]:
     if copy.way == "blocks":
         assert source.blocks is not None  # noqa: S101 - of this way
         assert isinstance(target, N5Target)  # noqa: S101 - of this way
-        every = sorted({*source.blocks.positions(), *target.positions()})
-        for positions in batched(every, _BATCH):
+        both = merge(source.blocks.positions(), target.positions())
+        for positions in batched((position for position, _ in groupby(both)), _BATCH):
             yield _Blocks(copy, positions)
         return
     max_elements = max(1, copy.max_bytes // (2 * source.item_size))
     step = box_shape(source.shape, target.unit, source.chunks, max_elements)
-    for box in boxes(source.shape, step):
+    touched = stored_boxes(source.shape, [step, copy.least_step], [source.values, target])
+    for box in boxes(source.shape, step) if touched is None else touched:
         yield _Values(copy, box)
+    if touched is not None:  # one element stands for all that neither side stores
+        for box in islice(touched.others(), 1):
+            yield _Values(copy, tuple(slice(part.start, part.start + 1) for part in box))
 
 
 def _compare(part: _Values | _Blocks) -> _Compared:

@@ -6,24 +6,27 @@ import heapq
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import batched, chain, islice, product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.jobs.boxes import box_shape, boxes
+from n5zarr.tools.jobs.boxes import box_shape, boxes, least_box
 from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.stored import stored_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.tools.jobs.boxes import Box, TouchedBoxes
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]
 
 _SHOWN = 5  # elements that differ
+_TOGETHER = 64  # boxes of a task
 _BOX_BYTES = 2**23  # of one array; a worker holds both, and its results
 
 
@@ -154,12 +157,10 @@ def compare_each(
     merged: list[ArrayDifference | None] = [None] * len(pairs)
     n_bytes = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
     n_done = 0
-    tasks = (
-        _Task(n, first, second, box)
-        for n, (first, second) in enumerate(pairs)
-        for box in _boxes(first, second, max_box_bytes)
+    tasks = chain.from_iterable(
+        _tasks(n, first, second, max_box_bytes) for n, (first, second) in enumerate(pairs)
     )
-    work = partial(_compare_box, tolerance)
+    work = partial(_compare_task, tolerance)
     for n, n_compared, found in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
         merged[n] = _merge(merged[n], found)
         n_done += n_compared * _item_size(pairs[n][0])
@@ -171,20 +172,61 @@ def compare_each(
     ]
 
 
+@dataclass(frozen=True, eq=False)
+class _Rest:
+    """All elements outside of the compared boxes; they hold the fill values of the arrays.
+
+    Parameters
+    ----------
+    n_elements : int
+        Number of them.
+    positions : tuple of tuple of int
+        The first of them, in C order.
+    """
+
+    n_elements: int
+    positions: Sequence[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, touched: TouchedBoxes) -> _Rest:
+        n_elements = math.prod(touched.shape) - touched.n_elements
+        # a later box begins behind the first elements of as many boxes
+        some = islice(touched.others(), _SHOWN)
+        first = [p for box in some for p in islice(product(*map(_range, box)), _SHOWN)]
+        return cls(n_elements, sorted(first)[:_SHOWN])
+
+
+def _range(part: slice) -> range:
+    return range(part.start, part.stop)
+
+
 class _Task(NamedTuple):
     number: int  # of the pair
     first: Readable
     second: Readable
-    box: Box
+    boxes: Sequence[Box]
+    rest: _Rest | None = None  # all have the values of the one element in the box
 
 
-def _boxes(first: Readable, second: Readable, max_bytes: int) -> Iterator[Box]:
-    """Yield boxes of whole chunks of the first array."""
+def _tasks(number: int, first: Readable, second: Readable, max_bytes: int) -> Iterator[_Task]:
+    """Yield boxes of whole chunks of the first array, if any chunk in them is stored."""
     if not math.prod(first.shape):
         return
-    shape, max_elements = first.shape, max(1, max_bytes // _item_size(first))
+    shape, max_elements = tuple(first.shape), max(1, max_bytes // _item_size(first))
     aligned = box_shape(shape, _chunks(first), _chunks(second), max_elements)
-    yield from boxes(shape, box_shape(shape, aligned, shape, max_elements))
+    step = box_shape(shape, aligned, shape, max_elements)
+    least = least_box(shape, _chunks(first), _chunks(second))
+    touched = stored_boxes(shape, [step, least], [first, second])
+    if touched is None:
+        yield from (_Task(number, first, second, [box]) for box in boxes(shape, step))
+        return
+    together = min(_TOGETHER, max(1, max_elements // math.prod(touched.step)))
+    for some in batched(touched, together):
+        yield _Task(number, first, second, some)
+    rest = _Rest.of(touched)
+    if rest.n_elements:
+        one = tuple(slice(i, i + 1) for i in rest.positions[0])
+        yield _Task(number, first, second, [one], rest)
 
 
 def _item_size(array: Readable) -> int:
@@ -212,9 +254,33 @@ def _merge(a: ArrayDifference | None, b: ArrayDifference | None) -> ArrayDiffere
     )
 
 
-def _compare_box(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifference | None]:
-    """Compare a box; return the number of its pair, its number of elements, and the differences."""
-    number, first, second, box = task
+def _compare_task(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifference | None]:
+    """Compare boxes; return number of the pair, number of elements, and the differences."""
+    number, first, second, boxes, rest = task
+    n_elements, found = 0, None
+    for box in boxes:
+        found = _merge(found, _compare_box(tolerance, first, second, box))
+        n_elements += math.prod(part.stop - part.start for part in box)
+    if rest is None:
+        return number, n_elements, found
+    return number, rest.n_elements, None if found is None else _repeated(found, rest)
+
+
+def _repeated(one: ArrayDifference, rest: _Rest) -> ArrayDifference:
+    """Return the difference of elements that all differ like one."""
+    (element,) = one.elements
+    return replace(
+        one,
+        n_elements=rest.n_elements,
+        n_differing=rest.n_elements,
+        elements=tuple(replace(element, position=position) for position in rest.positions),
+    )
+
+
+def _compare_box(
+    tolerance: float, first: Readable, second: Readable, box: Box
+) -> ArrayDifference | None:
+    """Compare a box; return the differences, if there are any."""
     a, b = (np.asarray(array[box]) for array in (first, second))
     differs = _differs(a, b)
     if tolerance and differs.any() and _is_number(a) and _is_number(b):
@@ -222,7 +288,7 @@ def _compare_box(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifferen
             differs &= ~(_distance(a, b) <= tolerance)
     n_differing = int(np.count_nonzero(differs))
     if not n_differing:
-        return number, a.size, None
+        return None
     ours, theirs = a[differs], b[differs]
     positions = np.argwhere(differs)[:_SHOWN].tolist()
     elements = [
@@ -233,13 +299,12 @@ def _compare_box(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifferen
         )
         for n, where in enumerate(positions)
     ]
-    difference = ArrayDifference(
+    return ArrayDifference(
         n_elements=a.size,
         n_differing=n_differing,
         elements=tuple(elements),
         largest=_largest(ours, theirs),
     )
-    return number, a.size, difference
 
 
 def _value(element: Any) -> object:  # noqa: ANN401 - of any type

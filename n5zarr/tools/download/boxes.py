@@ -7,17 +7,23 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed
+from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import N5Tuple, to_c, to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
 
     from n5zarr.conventions.model import Axis
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["Box", "block_positions", "boxes_of", "same_place"]
+
+_FEW = 10_000  # blocks of a part; more are listed
+_ROWS = 2**10  # positions of blocks that are Python's numbers at once
 
 type Box = tuple[range, ...]
 """Elements along each axis, C order."""
@@ -116,23 +122,31 @@ def same_place(box: Box, axes: Sequence[Axis], other: Sequence[Axis], shape: Seq
     return tuple(ranges)
 
 
-def block_positions(source: N5Store, path: str, view: DatasetView, box: Box) -> Iterator[N5Tuple]:
-    """Yield the grid positions of the blocks that touch a box, N5 order.
+def block_positions(
+    source: N5Store, path: str, view: DatasetView, box: Box
+) -> tuple[int, Iterable[N5Tuple]]:
+    """Return the number and the grid positions of the blocks that touch a box, N5 order.
 
-    Those of a whole dataset are listed, since most may be missing; where the server does not list,
-    and of a part, all of the grid are yielded.
+    Those of a whole dataset, or of a large part, are listed, since most may be missing; where the
+    server does not list, and of a small part, all of the grid are returned.
     """
     dataset = view.dataset
-    if to_n5(tuple(map(len, box))) == dataset.dimensions:
-        try:
-            yield from source.ask(source.container.nodes.grid_positions(path, view))
-        except N5UnsupportedError as err:
-            if err.kind != "listing":
-                raise
-        else:
-            return
     places = [
         range(part.start // size, -(-part.stop // size)) if part else range(0)
         for part, size in zip(to_n5(box), dataset.block_size, strict=True)
     ]
-    yield from map(N5Tuple, product(*places))
+    n_positions = math.prod(map(len, places))
+    if n_positions > _FEW or to_n5(tuple(map(len, box))) == dataset.dimensions:
+        try:
+            rows = source.ask(grid_position_rows(path, dataset.grid, places))
+        except N5UnsupportedError as err:
+            if err.kind != "listing":
+                raise
+        else:
+            return len(rows), _each(rows)
+    return n_positions, map(N5Tuple, product(*places))
+
+
+def _each(rows: np.ndarray) -> Iterator[N5Tuple]:
+    for i in range(0, len(rows), _ROWS):
+        yield from map(N5Tuple, map(tuple, rows[i : i + _ROWS].tolist()))

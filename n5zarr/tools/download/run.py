@@ -136,17 +136,15 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     boxes = boxes_of(source, datasets, box)
     documents = _documents(source, datasets)
     _check_target(target, str(source), documents, datasets, overwrite=overwrite)
-    keys = [
-        join(path, block_path(position))
-        for path, view in datasets.items()
-        for position in block_positions(source, path, view, boxes[path])
-    ]
+    found = {path: block_positions(source, path, v, boxes[path]) for path, v in datasets.items()}
+    n_keys = sum(n for n, _ in found.values())
+    keys = (join(path, block_path(p)) for path, (_, positions) in found.items() for p in positions)
     run = _Run(source, None if overwrite else target.root, None if dry_run else target)
     there = set() if dry_run else _begin(target, source, datasets, box, overwrite=overwrite)
     for batch in batched(keys, _BATCH):
         sync(run.copy(batch))
         if progress is not None and run.n_done:
-            progress("download", run.n_bytes, run.n_bytes * len(keys) // run.n_done)
+            progress("download", run.n_bytes, run.n_bytes * n_keys // run.n_done)
     if not dry_run:
         target.ask(incomplete.remove_unfinished("", there))
         _write_documents(target, documents)

@@ -1,18 +1,50 @@
-"""Split an array into boxes of whole chunks that fit in memory."""
+"""Split an array into boxes of whole chunks that fit in memory, all or those with stored chunks."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Box", "box_shape", "boxes", "n_boxes"]
+__all__ = [
+    "Box",
+    "StoredChunks",
+    "TouchedBoxes",
+    "box_shape",
+    "boxes",
+    "least_box",
+    "n_boxes",
+    "touched_boxes",
+]
+
+_TOGETHER = 2**16  # places in memory at once, beside the result
+_ROWS = 2**10  # of these, as numbers of Python
+_WASTE = 4  # how many times the elements may be read, in larger boxes
 
 type Box = tuple[slice, ...]
 """Start and stop along each axis, in elements."""
+
+
+class StoredChunks(NamedTuple):
+    """The chunks of an array that are stored.
+
+    Parameters
+    ----------
+    unit : tuple of int
+        Extent of a chunk, or shard, in elements, in the order of the array.
+    rows : iterable of numpy.ndarray
+        Their positions in the grid, some at a time: a row for each, in the order of the array.
+    """
+
+    unit: tuple[int, ...]
+    rows: Iterable[np.ndarray]
 
 
 def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[Box]:
@@ -36,7 +68,161 @@ def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[Box]:
 
 def n_boxes(shape: Sequence[int], step: Sequence[int]) -> int:
     """Count the boxes of a regular grid."""
-    return math.prod(-(-n // size) for n, size in zip(shape, step, strict=True))
+    return math.prod(_counts(shape, step))
+
+
+@dataclass(frozen=True, eq=False)
+class TouchedBoxes:
+    """The boxes of a regular grid that touch a stored chunk; all others hold the fill value only.
+
+    Parameters
+    ----------
+    shape, step : tuple of int
+        Extent of the array and of a box, in elements.
+    places : numpy.ndarray
+        The positions of the boxes in their grid, a row for each, sorted, the last axis fastest; of
+        the smallest type of integers that holds them.
+    """
+
+    shape: tuple[int, ...]
+    step: tuple[int, ...]
+    places: np.ndarray
+
+    def __iter__(self) -> Iterator[Box]:
+        """Yield the boxes, in order."""
+        for some in range(0, len(self.places), _ROWS):
+            for place in self.places[some : some + _ROWS].tolist():
+                yield self.box(place)
+
+    def box(self, place: Sequence[int]) -> Box:
+        """Return the box at a position of the grid."""
+        each = zip(place, self.shape, self.step, strict=True)
+        return tuple(slice(p * size, min((p + 1) * size, n)) for p, n, size in each)
+
+    @cached_property
+    def n_elements(self) -> int:
+        """Number of elements in the boxes."""
+        ends, sizes = (np.array(each, np.int64) for each in (self.shape, self.step))
+        own = np.minimum(sizes, ends - self.places.astype(np.int64) * sizes)
+        return int(own.prod(axis=1).sum())
+
+    def others(self) -> Iterator[Box]:
+        """Yield the other boxes, in order."""
+        counts = _counts(self.shape, self.step)
+        number = 0
+        for place in self.places.tolist():
+            own = 0
+            for at, n in zip(place, counts, strict=True):
+                own = own * n + at
+            yield from (self.box(_place(other, counts)) for other in range(number, own))
+            number = own + 1
+        for other in range(number, math.prod(counts)):
+            yield self.box(_place(other, counts))
+
+
+def touched_boxes(
+    shape: Sequence[int], steps: Sequence[Sequence[int]], sides: Iterable[StoredChunks]
+) -> TouchedBoxes:
+    """Find the boxes of a regular grid that touch a stored chunk of any of some arrays.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extent of the arrays, in elements.
+    steps : sequence of sequence of int
+        Possible extents of a box, the preferred one first. Another one is chosen if its boxes have
+        less than a quarter of the elements, as few chunks are stored.
+    sides : iterable of StoredChunks
+        For each array its chunks, whose extents need not be those of others or of the boxes.
+
+    Examples
+    --------
+    >>> one = StoredChunks((4,), [np.array([[5], [1]])])
+    >>> other = StoredChunks((10,), [np.array([[4]])])
+    >>> found = touched_boxes((50,), [(5,)], [one, other])
+    >>> found.places.ravel().tolist(), [box[0].start for box in found.others()]
+    ([0, 1, 4, 8, 9], [10, 15, 25, 30, 35])
+    """
+    each = [_Places(shape, step) for step in steps]
+    for side in sides:
+        for rows in side.rows:
+            for places in each:
+                places.add(rows, side.unit)
+    found = [TouchedBoxes(tuple(shape), tuple(p.step), p.sorted()) for p in each]
+    least = min(boxes.n_elements for boxes in found)
+    return next(boxes for boxes in found if boxes.n_elements <= _WASTE * least)
+
+
+class _Places:
+    """Collects the positions of boxes that touch chunks."""
+
+    def __init__(self, shape: Sequence[int], step: Sequence[int]) -> None:
+        self.step = step
+        self._shape, self._step = np.array(shape, np.int64), np.array(step, np.int64)
+        dtype = np.min_scalar_type(-max(_counts(shape, step), default=1))
+        self._found = np.empty((0, len(shape)), dtype)
+        self._new: list[np.ndarray] = []
+        self._n_new = 0
+
+    def add(self, rows: np.ndarray, unit: Sequence[int]) -> None:
+        """Add the boxes that touch some chunks."""
+        units = np.array(unit, np.int64)
+        begin = rows.astype(np.int64) * units
+        last = begin + np.minimum(units, self._shape - begin) - 1  # without overflow
+        low, high = begin // self._step, last // self._step
+        spans = [int(n) + 1 for n in (high - low).max(axis=0, initial=0)]
+        # most often one: chunks lie in one box
+        offsets = np.array(list(product(*map(range, spans))), np.int64)
+        n = max(1, _TOGETHER // len(offsets))
+        for i in range(0, len(rows), n):
+            places = (low[i : i + n, None] + offsets).reshape(-1, len(units))
+            limits = np.repeat(high[i : i + n], len(offsets), axis=0)
+            new = places[(places <= limits).all(axis=1)].astype(self._found.dtype)
+            self._new.append(_sorted(new))
+            self._n_new += len(self._new[-1])
+            if self._n_new > max(len(self._found), _TOGETHER):  # so that few are sorted again
+                self._found, self._new, self._n_new = self.sorted(), [], 0
+
+    def sorted(self) -> np.ndarray:
+        """Return the positions, each once."""
+        return _sorted(np.concatenate([self._found, *self._new]))
+
+
+def _sorted(rows: np.ndarray) -> np.ndarray:
+    """Sort rows, the last column fastest, and leave out those that are there twice."""
+    if not rows.shape[1]:
+        return rows[:1]
+    rows = rows[np.lexsort(rows.T[::-1])]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return rows[is_new]
+
+
+def _counts(shape: Sequence[int], step: Sequence[int]) -> list[int]:
+    return [-(-n // size) for n, size in zip(shape, step, strict=True)]
+
+
+def _place(number: int, counts: Sequence[int]) -> tuple[int, ...]:
+    """Return the position of a box from its number; numpy's knows numbers below 2**63 only."""
+    place = []
+    for n in reversed(counts):
+        number, own = divmod(number, n)
+        place.append(own)
+    return tuple(reversed(place))
+
+
+def least_box(shape: Sequence[int], unit: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
+    """Return the smallest box of whole units that a chunk fits into, so that it is read few times.
+
+    Parameters are those of :func:`box_shape`.
+
+    Examples
+    --------
+    >>> least_box((100, 100, 100), (10, 10, 64), (25, 5, 64))
+    (30, 10, 64)
+    """
+    each = zip(shape, unit, source, strict=True)
+    return tuple(max(1, min(n, -(-chunk // own) * own)) for n, own, chunk in each)
 
 
 def box_shape(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -241,18 +242,20 @@ class Plan:
     def _run_pass(
         self, job: Pass, done: Sequence[set[str]], workers: Workers, progress: Progress | None
     ) -> None:
-        wanted = tasks(job, self.stored(job.source, job.document), done, self.opened.axis_order)
-        n_bytes = {task.place: job.n_bytes(task.place, self.item_size) for task in wanted}
+        stored = self.stored(job.source, job.document)
+        wanted = partial(tasks, job, stored, done, self.opened.axis_order)
         names = [level.path.rpartition("/")[2] for level in job.levels]
         stage = "-".join(dict.fromkeys([names[0], names[-1]]))
-        n_done, total = 0, sum(n_bytes.values())
-        results = run_tasks(job, wanted, scheduler=workers.scheduler, n_workers=workers.n)
+        n_done, total = 0, 0
+        if progress is not None:  # planned twice, as a list of the tasks takes memory
+            total = sum(job.n_bytes(task.place, self.item_size) for task in wanted())
+        results = run_tasks(job, wanted(), scheduler=workers.scheduler, n_workers=workers.n)
         confirmed = monotonic()
         for place in results:
             if monotonic() - confirmed > _AGAIN and not job.compares:
                 self._confirm()
                 confirmed = monotonic()
-            n_done += n_bytes[place]
+            n_done += job.n_bytes(place, self.item_size)
             if progress is not None:
                 progress(stage, n_done, total)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -187,8 +187,8 @@ def tasks(
     stored: np.ndarray,
     done: Sequence[set[str]],
     axis_order: AxisOrder,
-) -> list[Task]:
-    """List the tasks of a pass: regions that depend on stored blocks and are not done yet.
+) -> Iterator[Task]:
+    """Yield the tasks of a pass: regions that depend on stored blocks and are not done yet.
 
     Parameters
     ----------
@@ -201,15 +201,13 @@ def tasks(
     axis_order : {"C", "F"}
         Order of the axes of arrays.
     """
-    found: list[Task] = []
     positions = stored[:, present([*range(len(job.extent))], axis_order)]
     for place, own in _regions_of(job, positions):
         there = _done_in(job, place, done, axis_order) if any(done) else None
         if there is None:
-            found.append(Task(place, own, (frozenset(),) * len(job.levels)))
+            yield Task(place, own, (frozenset(),) * len(job.levels))
         elif not there[1]:
-            found.append(Task(place, own, there[0]))
-    return found
+            yield Task(place, own, there[0])
 
 
 def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
@@ -236,7 +234,9 @@ def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...]
     order = np.lexsort(every.T[::-1])
     every, own = every[order], stored[row[order]]
     starts = np.flatnonzero((every[1:] != every[:-1]).any(axis=1)) + 1
-    for one, other in pairwise([0, *map(int, starts), len(every)] if len(every) else []):
+    if not len(every):
+        return
+    for one, other in pairwise(chain([0], map(int, starts), [len(every)])):
         yield tuple(map(int, every[one])), own[one:other]
 
 

@@ -172,10 +172,19 @@ class _Work:
         whole = tuple(end - begin for begin, end in region)
         if not self._has_stored(number, region):
             return np.full(whole, _fill_value(self.source), array.dtype)
-        made = np.empty(whole, array.dtype)
-        for part in boxes(whole, level.part):
-            places = zip(part, region, strict=True)
+        made = np.full(whole, _fill_value(self.source), array.dtype)
+        for box in boxes(whole, level.part):
+            places = zip(box, region, strict=True)
             inner = tuple((s.start + begin, s.stop + begin) for s, (begin, _) in places)
+            if not self._has_stored(number, inner):
+                continue
+            if number == 1:  # others are written, which takes whole blocks
+                inner = self._stored_part(inner)
+            part = _box(
+                tuple(
+                    (b - begin, e - begin) for (b, e), (begin, _) in zip(inner, region, strict=True)
+                )
+            )
             wanted = level.source(inner, extent)
             wider, around = wanted, None
             if number == 1 and any(job.reach):
@@ -184,16 +193,17 @@ class _Work:
                     for (begin, end), h, n in zip(wanted, job.reach, extent, strict=True)
                 )
                 around = [(b - a, d - c) for (a, d), (b, c) in zip(wider, wanted, strict=True)]
-            if self._has_stored(number, inner):
-                elements = self.make(number - 1, wider)
-                made[part] = downsample(elements, level.factors, job.method, around)
-            else:
-                made[part] = _fill_value(self.source)
+            elements = self.make(number - 1, wider)
+            made[part] = downsample(elements, level.factors, job.method, around)
         self._write(array, level, region, made)
         return made
 
     def _has_stored(self, number: int, region: Region) -> bool:
         """Whether a region of a level depends on any stored block of the source."""
+        return bool(self._depends_on(number, region).any())
+
+    def _depends_on(self, number: int, region: Region) -> np.ndarray:
+        """Tell on which of the stored blocks of the source a region of a level depends."""
         job = self.job
         shapes = [job.extent, *(level.shape for level in job.levels)]
         for k in range(number, 0, -1):
@@ -202,7 +212,18 @@ class _Work:
         first = (begin - job.reach) // job.chunk
         last = (end + job.reach - 1) // job.chunk
         stored = self.task.stored
-        return bool(((stored >= first) & (stored <= last)).all(axis=1).any())
+        found: np.ndarray = ((stored >= first) & (stored <= last)).all(axis=1)
+        return found
+
+    def _stored_part(self, region: Region) -> Region:
+        """Return the part of a region of the first level outside which all has the fill value."""
+        job = self.job
+        blocks = self.task.stored[self._depends_on(1, region)].astype(np.int64)
+        low = blocks.min(axis=0) * job.chunk - job.reach
+        high = (blocks.max(axis=0) + 1) * job.chunk + job.reach
+        factors = np.array(job.levels[0].factors)
+        ends = zip(region, (low // factors).tolist(), (-(-high // factors)).tolist(), strict=True)
+        return tuple((max(begin, first), min(end, last)) for (begin, end), first, last in ends)
 
     def _write(self, array: AnyArray, level: Made, region: Region, made: np.ndarray) -> None:
         """Write a region of whole blocks, except existing blocks; or compare it."""

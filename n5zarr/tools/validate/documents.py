@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from n5zarr.container.axes import Placed
+    from n5zarr.container.block_listing import Ask
     from n5zarr.container.node_names import Broken
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.attributes import GroupAttributes
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.validate.files import Ask
     from n5zarr.tools.validate.findings import Finding, Severity
     from n5zarr.zarr_view.dataset_view import DatasetView
 

@@ -75,8 +75,18 @@ class _Part(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """Largest decoded size of the blocks."""
-        dataset = self.dataset
-        return len(self.positions) * math.prod(dataset.block_size) * dataset.data_type.item_size
+        return len(self.positions) * _n_bytes_of_block(self.dataset)
+
+
+def _n_bytes_of_block(dataset: DatasetAttributes) -> int:
+    return math.prod(dataset.block_size) * dataset.data_type.item_size
+
+
+def _n_bytes_at_end(dataset: DatasetAttributes) -> int:
+    """Return the largest decoded size of all blocks that the end of the dataset truncates."""
+    pairs = zip(dataset.dimensions, dataset.block_size, strict=True)
+    n_inside = math.prod(n // size for n, size in pairs)
+    return (math.prod(dataset.grid) - n_inside) * _n_bytes_of_block(dataset)
 
 
 def repair_edges(  # noqa: PLR0913 - as its neighbours
@@ -120,14 +130,16 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     datasets, skipped = _writable_datasets(opened, node_path)
     counts: Counter[str] = Counter()
     work = partial(_repair_part, opened, to=to)
-    parts = [part for p, dataset in datasets.items() for part in _parts(opened, p, dataset)]
-    n_done, total = 0, sum(part.n_bytes for part in parts)
+    parts = (part for p, dataset in datasets.items() for part in _parts(opened, p, dataset))
+    n_done, total = 0, sum(map(_n_bytes_at_end, datasets.values()))
     for part, counted, problems in run_tasks(work, parts, scheduler=scheduler, n_workers=n_workers):
         counts.update(counted)
         skipped |= problems
         n_done += part.n_bytes
         if progress is not None:
             progress("repair edges", n_done, total)
+    if progress is not None and total:
+        progress("repair edges", total, total)
     return RepairedEdges(
         n_rewritten=counts["rewritten"],
         n_as_wanted=counts["as_wanted"],

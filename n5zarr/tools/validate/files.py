@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from itertools import batched
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -26,6 +26,7 @@ from n5zarr.tools.validate.findings import finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from n5zarr.container.block_listing import Ask
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Entry
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.findings import Finding, Severity
 
 __all__ = [
-    "Ask",
     "ask_quietly",
     "blocks_of",
     "check_group_files",
@@ -48,13 +48,6 @@ _LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)
 # of Zarr beside N5 (n5zarr's own, zarr-n5's), of operating systems, and of object stores
 _HARMLESS = re.compile(r"\.zattrs|\.zmetadata|\.DS_Store|\._.*|Thumbs\.db|\.nfs.*|\.n5zarr.*")
-
-
-class Ask(Protocol):
-    """Runs a flow."""
-
-    def __call__[T](self, steps: Steps[T], /) -> T:
-        """Return the result of the flow."""
 
 
 def each_or_error[T](

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import batched
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.compress import passes
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.requests import each_once
 from n5zarr.store.looking import not_found
@@ -78,10 +79,9 @@ def each_chunk(
     def tasks() -> Iterator[_Task]:
         nonlocal n_done
         for number, array in enumerate(arrays):
-            listing = store.container.nodes.grid_positions(array.source, array.view)
-            positions = iter(store.ask(listing))
             n_blocks = 0
-            while batch := list(islice(positions, _BATCH)):
+            positions = stored_positions(store.ask, array.source, array.view.dataset.grid)
+            for batch in batched(positions, _BATCH):
                 n_blocks += len(batch)
                 yield number, array.source, array.view, batch
             n_done += (array.n_chunks - n_blocks) * array.view.full_n_bytes
@@ -96,7 +96,7 @@ def each_chunk(
         yield arrays[number], chunks
 
 
-type _Task = tuple[int, str, DatasetView, list[N5Tuple]]
+type _Task = tuple[int, str, DatasetView, Sequence[N5Tuple]]
 
 
 def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:

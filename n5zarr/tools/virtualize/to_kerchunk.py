@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["JsonWriter", "ParquetWriter"]
 
 _LARGEST_RECORD = 100_000  # references in one Parquet file
+_SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing
+_MOST_STORED = 10**8  # chunks that a container may have
+
+
+def _record_size(n_chunks: int) -> int:
+    """Return how many references a file has; those that are missing take space in it, too."""
+    return _LARGEST_RECORD if n_chunks <= _MOST_STORED else _SPARSE_RECORD
 
 
 class _References:
@@ -154,7 +161,7 @@ class ParquetWriter(_References):
         self._mapper: Any = _mapper(
             out if is_url(out) else str(Path(local_path(out)).absolute()),
             storage_options=dict(options or {}),
-            record_size=max(1, min(n_chunks, _LARGEST_RECORD)),
+            record_size=max(1, min(n_chunks, _record_size(n_chunks))),
         )
 
     @override

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from n5zarr.container.block_listing import grid_position_rows
+from n5zarr.container.block_listing import grid_position_rows, stored_positions, stored_rows
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.requests import Entry
 
@@ -55,3 +55,59 @@ def test_a_block_takes_a_few_bytes() -> None:
         tracemalloc.stop()
     assert found.shape == (2601 * 23, 2)
     assert peak < 100 * len(found)  # 300 and more with a tuple and a name for each
+
+
+def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
+    """A function that runs flows, and notes which directories they list."""
+
+    def ask(steps: Any) -> Any:
+        answers: Any = None
+        try:
+            while True:
+                requests = steps.send(answers)
+                paths.extend(request.path for request in requests)
+                answers = [entries(request.path) for request in requests]
+        except StopIteration as stop:
+            return stop.value
+
+    return ask
+
+
+def test_all_blocks_of_a_wide_dataset_take_no_more_memory_than_a_batch() -> None:
+    """A million blocks: 10 000 directories of 100."""
+    grid = N5Tuple((100, 100, 100))
+    names = [Entry(str(n), is_dir=None) for n in range(100)]
+    paths: list[str] = []
+    n_blocks, last = 0, [-1]
+    tracemalloc.start()
+    try:
+        for rows in stored_rows(asked(lambda _: names, paths), "em", grid):
+            n_blocks += len(rows)
+            assert last < rows[0].tolist()
+            last = rows[-1].tolist()
+            paths[:] = [str(len(paths))]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert n_blocks == 10**6
+    assert peak < 8 * 10**6
+
+
+def test_a_part_of_the_grid_lists_its_directories_only() -> None:
+    tree = {
+        "em": ["0", "4", "9"],
+        "em/4": ["1", "3", "12"],
+        "em/4/3": ["5", "7", "8"],
+        "em/4/12": ["6"],
+        "em/9": ["3"],
+    }
+    paths: list[str] = []
+    ask = asked(lambda path: [Entry(n, is_dir=None) for n in tree.get(path, ())], paths)
+    within = [range(1, 9), range(2, 13), range(6, 8)]
+    grid = N5Tuple((13, 17, 11))
+    (rows,) = stored_rows(ask, "em", grid, within)
+    assert rows.tolist() == [[4, 3, 7], [4, 12, 6]]
+    assert sorted(paths) == ["em", "em/4", "em/4/12", "em/4/3"]
+    assert list(stored_positions(ask, "em", grid)) == [
+        (4, 3, 5), (4, 3, 7), (4, 3, 8), (4, 12, 6),
+    ]  # fmt: skip

@@ -8,12 +8,14 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import MemoryStore, WrapperStore
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.diff.arrays import compare_arrays
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 SHAPE = (7, 11, 13)
@@ -78,6 +80,60 @@ def test_values_that_are_compared_with_care(
 def test_missing_blocks_equal_the_fill_value(tmp_path: Path) -> None:
     sparse = n5zarr.create_array(tmp_path / "a.n5", shape=(7, 11), dtype="i2", chunks=(3, 4))
     assert compare_arrays(sparse, np.zeros((7, 11), "i2")) is None
+
+
+@pytest.mark.parametrize("fills", [(0, 0), (0, 4), (3, 0)])
+@pytest.mark.parametrize("max_box_bytes", [1, 60])
+def test_boxes_without_blocks_count_like_all_others(
+    tmp_path: Path, fills: tuple[int, int], max_box_bytes: int
+) -> None:
+    shape, random = (19, 17, 23), np.random.default_rng(5)
+    one, two = (np.full(shape, fill, "i4") for fill in fills)
+    for _ in range(5):
+        x, y, z = (int(random.integers(n - 2)) for n in shape)
+        one[x : x + 2, y : y + 3, z : z + 2] = two[x : x + 2, y : y + 3, z : z + 2] = 9
+    two[2:4, 11:13, 5] = -7
+    a = n5zarr.create_array(tmp_path / "a.n5/x", data=one, chunks=(3, 4, 5), fill_value=fills[0])
+    b = zarr.create_array(tmp_path / "b.zarr", shape=shape, dtype="i4", chunks=(2, 11, 3),
+                          fill_value=fills[1])  # fmt: skip
+    b[...] = two
+    n_stored = sum(1 for file in (tmp_path / "b.zarr/c").rglob("*") if file.is_file())
+    assert 0 < n_stored < b.nchunks / 2
+    where = np.argwhere(one != two)
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        c = file.create_dataset("x", shape, "i4", chunks=(2, 11, 3), fillvalue=fills[1])
+        for corner in np.argwhere(two != fills[1]).tolist():
+            c[tuple(corner)] = two[tuple(corner)]
+        for other in (b, c):
+            found = compare_arrays(a, other, max_box_bytes=max_box_bytes)
+            assert found is not None
+            assert (found.n_differing, found.n_elements) == (len(where), one.size)
+            assert [e.position for e in found.elements] == [tuple(w) for w in where[:5].tolist()]
+            assert [e.first for e in found.elements] == [one[tuple(w)] for w in where[:5]]
+            assert [e.second for e in found.elements] == [two[tuple(w)] for w in where[:5]]
+            assert found.largest == np.abs(two - one).max()
+            tolerant = compare_arrays(a, other, max_box_bytes=max_box_bytes, tolerance=5)
+            assert tolerant is not None
+            assert tolerant.n_differing == (np.abs(two - one) > 5).sum()
+
+
+def test_a_store_that_lists_no_chunks_is_read_all(tmp_path: Path) -> None:
+    """Chunks that a store makes when they are asked for need not be in its lists."""
+
+    class Silent(WrapperStore[MemoryStore]):
+        async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+            async for key in super().list_prefix(prefix):
+                if key.endswith("zarr.json"):
+                    yield key
+
+    store = Silent(MemoryStore())
+    made = zarr.create_array(store, shape=(97, 7), chunks=(1, 7), dtype="u1")
+    made[...] = 3
+    found = compare_arrays(np.zeros((97, 7), "u1"), made, max_box_bytes=7)
+    empty = n5zarr.create_array(tmp_path / "a.n5/x", shape=(97, 7), chunks=(1, 7), dtype="u1")
+    assert found == compare_arrays(empty, made, max_box_bytes=7)
+    assert found is not None
+    assert found.n_differing == 97 * 7
 
 
 def test_h5py_processes_and_progress(tmp_path: Path) -> None:

@@ -1,0 +1,293 @@
+"""Few blocks in a volume with 10^12 positions: a walk over its grid would never end.
+
+Positions of blocks, values and counts come from the lists below.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from zarr.storage import LocalStore, MemoryStore
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.errors import N5Warning
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.requests import List, Remove
+from n5zarr.tools.convert.verify import verify_copies
+from n5zarr.viewing.contrast import contrast_limits
+from n5zarr.viewing.images import find_images, open_tree
+from n5zarr.viewing.ome_store import OmeStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPE, BLOCK = (100_019, 99_991, 100_003), (7, 5, 11)  # C order, all primes
+POSITIONS = [(0, 0, 0), (7144, 9999, 4545), (7144, 9999, 4546), (14_288, 3, 9091), (9, 19_998, 2)]
+
+
+def box_of(position: tuple[int, ...], block: tuple[int, ...] = BLOCK) -> tuple[slice, ...]:
+    each = zip(position, block, SHAPE, strict=True)
+    return tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in each)
+
+
+def values_of(number: int) -> np.ndarray:
+    box = box_of(POSITIONS[number])
+    shape = [part.stop - part.start for part in box]
+    return np.random.default_rng(number).integers(1, 200, shape, "u1")
+
+
+def make(path: Path, name: str = "v/s0") -> Any:
+    """Write the blocks; those at the end of an axis are truncated."""
+    array = n5zarr.create_array(path, path=name, shape=SHAPE, chunks=BLOCK, dtype="u1")
+    for number, position in enumerate(POSITIONS):
+        array[box_of(position)] = values_of(number)
+    return array
+
+
+def blocks_in(path: Path) -> set[tuple[int, ...]]:
+    """The grid positions of the files of a dataset, C order."""
+    files = (f.relative_to(path).parts for f in path.rglob("*") if f.is_file())
+    return {tuple(map(int, parts[::-1])) for parts in files if parts[-1] != "attributes.json"}
+
+
+def assert_copied(array: Any) -> None:
+    for number, position in enumerate(POSITIONS):
+        np.testing.assert_array_equal(array[box_of(position)], values_of(number))
+    assert not array[50_000:50_020, 60_000:60_020, 70_000:70_020].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("a.zarr", {}),
+        ("a.zarr", {"to": "zarr2"}),
+        ("a.zarr", {"compression": "zstd"}),
+        ("a.zarr", {"chunks": (13, 17, 19)}),
+        ("a.zarr", {"shards": (14, 20, 33)}),
+        ("a.zarr", {"coords": True}),
+        ("a.n5", {}),
+        ("a.n5", {"compression": "raw"}),
+        ("a.n5", {"chunks": (3, 23, 5)}),
+    ],
+)
+def test_a_copy_is_made_verified_compared_and_resumed(
+    tmp_path: Path, name: str, options: dict[str, Any]
+) -> None:
+    source = make(tmp_path / "v.n5")
+    out = tmp_path / name
+    n5zarr.convert(tmp_path / "v.n5/v/s0", out / "d", verify=True, **options)
+    copy: Any = n5zarr.open(out / "d") if name == "a.n5" else zarr.open(out / "d", mode="r")
+    copy = copy if isinstance(copy, zarr.Array) else copy["s0"]
+    assert_copied(copy)
+    assert n5zarr.compare_arrays(source, copy) is None
+    again = n5zarr.convert(tmp_path / "v.n5/v/s0", out / "d", resume=True, **options)
+    assert again.verified
+
+
+def test_differences_are_counted_where_only_one_side_has_a_chunk(tmp_path: Path) -> None:
+    source = make(tmp_path / "v.n5")
+    n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr", chunks=(13, 17, 19))
+    copy: Any = zarr.open_array(tmp_path / "a.zarr", path="v/s0", mode="r+")
+    copy[100_018, 99_990, 100_002] = 255  # a chunk that the source lacks
+    copy[50_009, 49_997, 50_003] = 0 if source[50_009, 49_997, 50_003] else 250
+    changed = int(source[50_009, 49_997, 50_003])
+    (difference,) = n5zarr.compare(tmp_path / "v.n5", tmp_path / "a.zarr").differences
+    found: Any = difference.values
+    assert (found.n_differing, found.n_elements) == (2, math.prod(SHAPE))
+    assert [e.position for e in found.elements] == [
+        (50_009, 49_997, 50_003),
+        (100_018, 99_990, 100_002),
+    ]
+    assert (found.elements[1].first, found.elements[1].second) == (0, 255)
+    assert found.largest == 255
+    assert changed
+    with pytest.raises(n5zarr.N5Error, match="expected the values"):
+        n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr", resume=True, chunks=(13, 17, 19))
+
+
+def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
+    """All elements but those of the stored blocks differ by 5, and the first ones are named."""
+    source = make(tmp_path / "v.n5")
+    n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
+    document = tmp_path / "a.zarr/v/s0/zarr.json"
+    members = json.loads(document.read_text())
+    document.write_text(json.dumps(members | {"fill_value": 5}))
+    copy: Any = zarr.open_array(tmp_path / "a.zarr", path="v/s0", mode="r")
+    found: Any = n5zarr.compare_arrays(source, copy)
+    n_stored = sum(math.prod(values_of(n).shape) for n in range(len(POSITIONS)))
+    assert found.n_differing == math.prod(SHAPE) - n_stored
+    # the first block covers the first 11 elements
+    assert [e.position for e in found.elements] == [(0, 0, n) for n in range(11, 16)]
+    assert {(e.first, e.second) for e in found.elements} == {(0, 5)}
+    assert found.largest == 5
+    assert n5zarr.compare_arrays(source, copy, tolerance=5) is None
+
+
+def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> None:
+    """Verification compares one element that neither side stores."""
+    from n5zarr.tools.convert.convert import plan_copies  # noqa: PLC0415
+    from n5zarr.tools.convert.from_n5 import n5_tree  # noqa: PLC0415
+    from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
+    from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+
+    make(tmp_path / "v.n5")
+    n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
+    (copy,) = plan_copies(
+        n5_tree(tmp_path / "v.n5"),
+        open_destination(tmp_path / "a.zarr", None, None),
+        Layout(None, None, None),
+        2**20,
+    )
+    verify_copies([copy], None, 1, None)
+    other = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=BLOCK, dtype="u1", fill_value=5)
+    for number, position in enumerate(POSITIONS):
+        other[box_of(position)] = values_of(number)
+    object.__setattr__(copy.target, "array", other)
+    with pytest.raises(n5zarr.N5Error, match="expected the values"):
+        verify_copies([copy], None, 1, None)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_smaller_shape_removes_stored_blocks_only(
+    tmp_path: Path, zarr_format: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "v.n5")
+    removed: list[str] = []
+    answer = LocalFiles.answer
+
+    def counting(self: Any, request: Any, warn: Any) -> object:
+        if isinstance(request, Remove):
+            removed.append(request.key)
+        return answer(self, request, warn)
+
+    monkeypatch.setattr(LocalFiles, "answer", counting)
+    store = N5Store(tmp_path / "v.n5", zarr_format=zarr_format)  # type: ignore[arg-type]
+    array: Any = n5zarr.open(store, "r+", path="v/s0")
+    assert array.nchunks_initialized == len(POSITIONS)
+    array.resize((50_009, 99_991, 50_006))
+    kept = {p for p in POSITIONS if p[0] <= 50_008 // 7 and p[2] <= 50_005 // 11}
+    assert blocks_in(tmp_path / "v.n5/v/s0") == kept
+    assert len(removed) == len(POSITIONS) - len(kept)
+    assert array.shape == (50_009, 99_991, 50_006)
+    assert array.nchunks_initialized == len(kept)
+    array.resize(SHAPE)
+    assert not array[box_of(POSITIONS[3])].any()
+
+
+def test_tools_for_one_dataset(tmp_path: Path) -> None:
+    array = make(tmp_path / "v.n5")
+    path = tmp_path / "v.n5/v/s0"
+    data = [values_of(n) for n in range(len(POSITIONS))]
+    found = n5zarr.block_statistics(path, n_blocks=None)
+    assert (found.n_stored, found.n_read) == (5, 5)
+    assert found.n_elements == sum(d.size for d in data)
+    assert n5zarr.block_statistics(path, n_blocks=2).n_read == 2
+    assert array.info_complete()["n_blocks_stored"] == 5
+    assert n5zarr.remove_empty_blocks(path, dry_run=True).n_blocks == 5
+    assert n5zarr.validate(path).n_blocks == 5
+    assert n5zarr.virtualize(path, tmp_path / "r.json").n_referenced == 3  # others are truncated
+    box = (slice(0, 60_000), slice(0, SHAPE[1]), slice(0, SHAPE[2]))
+    assert n5zarr.download(path, tmp_path / "b.n5", box=box).n_blocks == 4
+    assert n5zarr.repair_edges(path, to="pad").n_rewritten == 2
+    n5zarr.rechunk(path, chunks=(14, 10, 22))
+    assert_copied(n5zarr.open(path))
+
+
+def test_a_pyramid_has_the_blocks_below_stored_ones(tmp_path: Path) -> None:
+    make(tmp_path / "v.n5")
+    n5zarr.build_pyramid(tmp_path / "v.n5/v", levels=1)
+    level: Any = n5zarr.open(tmp_path / "v.n5/v/s1")
+    for number, position in enumerate(POSITIONS[:3]):
+        starts = [part.start for part in box_of(position)]
+        whole = tuple(slice(s + s % 2, s + s % 2 + 4) for s in starts)
+        inner = tuple(slice(s % 2, s % 2 + 4) for s in starts)
+        expected = values_of(number)[inner].reshape(2, 2, 2, 2, 2, 2).mean((1, 3, 5))
+        at = tuple(slice(part.start // 2, part.stop // 2) for part in whole)
+        assert np.abs(level[at] - expected).max() <= 0.5
+    assert len(blocks_in(tmp_path / "v.n5/v/s1")) <= 8 * len(POSITIONS)
+
+
+def test_a_picture_shows_the_stored_blocks_of_its_slices(tmp_path: Path) -> None:
+    make(tmp_path / "v.n5")
+    store = N5Store(LocalStore(tmp_path / "v.n5"))
+    position = tuple(part.start for part in box_of(POSITIONS[1]))
+    drawn = n5zarr.thumbnail(store, position=position, size=300)
+    black = n5zarr.thumbnail(store, position=[n // 3 for n in SHAPE], size=300)
+    assert np.asarray(drawn).astype(int).sum() > np.asarray(black).astype(int).sum()
+
+
+def test_contrast_is_that_of_stored_chunks(tmp_path: Path) -> None:
+    """A sample of a few hundred chunks of the grid finds none."""
+    array = n5zarr.create_array(tmp_path / "w.n5/w", shape=SHAPE, chunks=BLOCK, dtype="u2")
+    array[box_of(POSITIONS[1])] = 300 + values_of(1).astype("u2")
+    (image,) = find_images(tmp_path / "w.n5")
+    low, high = contrast_limits(image)
+    assert 300 < low < high <= 500
+
+
+def test_ome_zarr_on_request_lists_stored_chunks(tmp_path: Path) -> None:
+    make(tmp_path / "v.n5")
+    n5zarr.set_geometry(tmp_path / "v.n5", "v/s0", names=["z", "y", "x"])
+    store = OmeStore(open_tree(tmp_path / "v.n5"))
+    group = zarr.open_group(store, mode="r")
+    keys = asyncio.run(_listed(store))
+    chunks = {tuple(map(int, k.split("/c/")[1].split("/"))) for k in keys if "/c/" in k}
+    assert chunks == set(POSITIONS)
+    assert group is not None
+
+
+async def _listed(store: OmeStore) -> list[str]:
+    return [key async for key in store.list()]
+
+
+def test_chunks_of_hdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("v", SHAPE, "u1", chunks=BLOCK, fillvalue=3)
+        for number, position in enumerate(POSITIONS):
+            made[box_of(position)] = values_of(number)
+    with pytest.warns(N5Warning, match="fill value other than 0"):
+        n5zarr.convert(tmp_path / "a.h5", tmp_path / "a.n5", verify=True)
+    copy: Any = n5zarr.open(tmp_path / "a.n5/v")
+    np.testing.assert_array_equal(copy[box_of(POSITIONS[2])], values_of(2))
+    assert copy[99, 99, 99] == 3
+
+
+def test_axes_in_another_order(tmp_path: Path) -> None:
+    """OME-Zarr has channels before space, N5 may have them anywhere."""
+    array = n5zarr.create_array(
+        tmp_path / "v.n5/v", shape=(*SHAPE[:2], 3), chunks=(7, 5, 2), dtype="u1", axes="yxc"
+    )
+    values = np.random.default_rng(1).integers(1, 200, (7, 5, 2), "u1")
+    array[50_008:50_015, 49_995:50_000, :2] = values
+    n5zarr.convert(tmp_path / "v.n5", tmp_path / "o.zarr", ome=True, verify=True)
+    (chunks,) = (tmp_path / "o.zarr").rglob("c")
+    turned: Any = zarr.open_array(chunks.parent, mode="r")
+    assert turned.shape == (3, *SHAPE[:2])
+    found = turned[:2, 50_008:50_015, 49_995:50_000]
+    np.testing.assert_array_equal(found, values.transpose(2, 0, 1))
+
+
+def test_listing_asks_once_for_each_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comparing a dataset with itself: both sides are listed."""
+    array = make(tmp_path / "v.n5")
+    asked: list[Any] = []
+    answer = LocalFiles.answer
+
+    def noting(self: Any, request: Any, warn: Any) -> object:
+        asked.append(request)
+        return answer(self, request, warn)
+
+    monkeypatch.setattr(LocalFiles, "answer", noting)
+    assert n5zarr.compare_arrays(array, array) is None
+    n_directories = 1 + len({p[2] for p in POSITIONS}) + len({p[1:] for p in POSITIONS})
+    assert sum(isinstance(request, List) for request in asked) == 2 * n_directories
