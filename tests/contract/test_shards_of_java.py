@@ -192,7 +192,7 @@ def test_no_writer_changes_a_shard(
     shard = CHUNK if is_one else SHARD
     write_shards(root / "a", VALUES, CHUNK, shard, compression=compression, **given)
     before = files(root)
-    with pytest.raises(N5BlockError, match=r"block 0/0/0: .* a shard of Java N5 4") as err:
+    with pytest.raises(N5BlockError, match=r"block \d/\d/\d: .* a shard of Java N5 4") as err:
         WRITERS[name](root)
     assert err.value.kind == "shard"
     assert before.items() <= files(root).items()  # where there was no file, blocks may be new

@@ -152,7 +152,7 @@ def test_an_image_has_the_name_of_its_group_wherever_it_is_opened(
     place: str, tmp_path: Path
 ) -> None:
     for level, n in (("s0", 8), ("s1", 4)):
-        n5zarr.create_array(tmp_path / "c.n5/g/em" / level, data=np.ones((n, n + 3), "u1"))
+        n5zarr.create_array(tmp_path / "c.n5/g/em" / level, data=np.ones((n, 3 * n), "u1"))
     assert [image.name for image in find_images(tmp_path / "c.n5" / place)] == ["em"]
     assert find_images(tmp_path / "c.n5/g/em/s1")[0].name == "s1"
 
