@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.path import join
@@ -24,7 +25,7 @@ _DIRECTORIES = 1024  # directories whose block names are in memory at once
 
 
 def grid_position_rows(path: str, grid: N5Tuple) -> Steps[np.ndarray]:
-    """List the grid positions of the blocks that exist; list every block directory.
+    """List the grid positions of the blocks that exist, by their prefix or by directories.
 
     N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
 
@@ -41,6 +42,9 @@ def grid_position_rows(path: str, grid: N5Tuple) -> Steps[np.ndarray]:
         A row for each block, N5 order, sorted; of the smallest type of integers with a sign that
         holds them, so that ten million blocks take 60 MB.
     """
+    listed = yield from blocks_by_prefix(path, grid)
+    if listed is not None:
+        return listed.rows
     names = [""]
     for _ in grid[1:]:
         listings = yield from list_each([join(path, name) for name in names])

@@ -358,7 +358,7 @@ class Nodes:
         return views
 
     def grid_positions(self, path: str, view: DatasetView) -> Steps[list[N5Tuple]]:
-        """List the grid positions of the blocks that exist, sorted; list every block directory.
+        """List the grid positions of the blocks that exist, sorted.
 
         For very many blocks, :func:`grid_position_rows` takes a tenth of the memory.
         """

@@ -23,15 +23,20 @@ from n5zarr.errors import (
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
     from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["UrlStore", "without_secrets"]
+__all__ = ["PAGE", "Page", "UrlStore", "without_secrets"]
+
+type Page = tuple[list[str], list[int] | None]
+"""Some keys of a listing, and the sizes of their values if the listing has them."""
 
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
-_PAGE = 1000  # names in one answer of a listing
+PAGE = 1000  # names in one answer of a listing
 _USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
@@ -199,7 +204,7 @@ class UrlStore(FsspecStore):
         list_some = getattr(self.fs, "_lsdir", None)
         if list_some is not None and "s3" in self.fs.protocol:
             try:
-                listed = await list_some(directory, refresh=True, max_items=_PAGE, delimiter="")
+                listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
             except self.allowed_exceptions:
                 return []
             keys = [str(entry["name"]) for entry in listed]
@@ -209,6 +214,42 @@ class UrlStore(FsspecStore):
             return await self.entries(path)
         except N5UnsupportedError:  # without listing, only nodes with a document can exist
             return []
+
+    async def keys_below(self, path: str) -> AsyncIterator[Page]:
+        """List all keys below a directory of an object store, relative to it, some at a time."""
+        directory = self._full(path).rstrip("/")
+        prefix = f"{directory}/" if directory else ""
+        try:
+            async for found in self._pages_below(directory):
+                listed = [(str(e["name"]), e.get("size")) for e in found if e.get("type") == "file"]
+                sizes = [size for _, size in listed]
+                keys = [name.removeprefix(prefix) for name, _ in listed]
+                yield keys, None if None in sizes else sizes
+        except self.allowed_exceptions:
+            return
+
+    async def _pages_below(self, directory: str) -> AsyncIterator[Sequence[dict[str, Any]]]:
+        """List all objects below a directory, as fsspec describes them."""
+        iterate = getattr(self.fs, "_iterdir", None)
+        if iterate is None or "s3" not in self.fs.protocol:
+            self._forget_listing(directory)
+            yield [*(await self.fs._find(directory, detail=True)).values()]
+            return
+        # s3fs would hold all of them, and remember the listing
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - installed: s3fs needs both
+        from s3fs.errors import translate_boto_error  # noqa: PLC0415
+
+        bucket, key, _ = self.fs.split_path(directory)
+        page: list[dict[str, Any]] = []
+        try:
+            async for entry in iterate(bucket, delimiter="", prefix=f"{key}/" if key else ""):
+                page.append(entry)
+                if len(page) == PAGE:
+                    yield page
+                    page = []
+        except ClientError as err:
+            raise translate_boto_error(err) from err
+        yield page
 
     def _forget_listing(self, directory: str) -> None:
         """Make the file system list a directory again, since other programs write, too.

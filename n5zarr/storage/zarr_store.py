@@ -20,6 +20,7 @@ from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.objects import (
     entries_of_objects,
+    keys_of_objects,
     name_of_objects,
     some_objects,
     start_of_object,
@@ -31,6 +32,7 @@ from n5zarr.storage.requests import (
     Exists,
     FileThatNames,
     Get,
+    KeysBelow,
     List,
     Put,
     Remove,
@@ -45,12 +47,14 @@ from n5zarr.storage.requests import (
     logs_requests,
 )
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import UrlStore, without_secrets
+from n5zarr.storage.url_store import PAGE, UrlStore, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from zarr.abc.store import Store
+
+    from n5zarr.storage.url_store import Page
 
 __all__ = ["ZarrStorage"]
 
@@ -262,6 +266,9 @@ class ZarrStorage(Storage):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
                 return await _entries(self._store, path, few=few) or None
+            case KeysBelow(path, take):
+                pages = _keys_below(_uncached(self._store), path)
+                return None if pages is None else [take(*page) async for page in pages]
             case Update(key, change):
                 async with self._locks.of(key):
                     return await _update(self._store, key, change)
@@ -429,3 +436,25 @@ async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]
             names = {name.strip("/") async for name in store.list_dir(path)}
             # Java leaves empty objects `path/`, which stores list with their whole path
             return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
+
+
+def _keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
+    """List the keys below a directory, relative to it; None if only directories can be listed."""
+    match store:
+        case UrlStore():
+            return None if store.is_http else store.keys_below(path)
+        case ObjectStore():
+            return keys_of_objects(store, path)
+        case _:
+            return _keys_of_store(store, path)
+
+
+async def _keys_of_store(store: Store, path: str) -> AsyncIterator[Page]:
+    prefix = f"{path}/" if path else ""
+    keys: list[str] = []
+    async for key in store.list_prefix(prefix):
+        keys.append(key.removeprefix(prefix))
+        if len(keys) == PAGE:
+            yield keys, None
+            keys = []
+    yield keys, None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.container.walk import Found, Selection, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -220,11 +221,14 @@ def _presented_type(view: DatasetView) -> str:
 
 def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
+    listed = opened.ask(blocks_by_prefix(path, view.dataset.grid))
+    if listed is not None and listed.n_bytes is not None:
+        return {"n_blocks_stored": len(listed.rows), "n_bytes_stored": listed.n_bytes}
     positions = opened.ask(opened.container.nodes.grid_positions(path, view))
     if opened.storage.has_stamps:
         stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
         n_bytes = sum(stamp[2] for stamp in stamps if stamp)
-    else:  # the listing has the sizes
+    else:  # a web server, or a store that lists no sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": len(positions), "n_bytes_stored": n_bytes}

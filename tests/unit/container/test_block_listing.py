@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from n5zarr.container.block_listing import grid_position_rows
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.format.order import N5Tuple
-from n5zarr.storage.requests import Entry
+from n5zarr.storage.requests import Entry, KeysBelow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +24,10 @@ def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> 
     requests: Any = next(steps)
     try:
         while True:
-            requests = steps.send([entries(request.path) for request in requests])
+            by_prefix = [isinstance(request, KeysBelow) for request in requests]
+            requests = steps.send(
+                [None if no else entries(r.path) for r, no in zip(requests, by_prefix, strict=True)]
+            )
     except StopIteration as stop:
         rows: np.ndarray = stop.value
         return rows
@@ -55,3 +59,17 @@ def test_a_block_takes_a_few_bytes() -> None:
         tracemalloc.stop()
     assert found.shape == (2601 * 23, 2)
     assert peak < 100 * len(found)  # 300 and more with a tuple and a name for each
+
+
+def test_blocks_are_found_among_all_keys_below_a_prefix() -> None:
+    keys = ["10/128", "9/2", "9/128", "attributes.json", "9/129", "s1/0", "01/2", "9/2/0", "9", ""]
+    steps = blocks_by_prefix("em", N5Tuple((300, 129)))
+    (request,) = next(steps)
+    assert (type(request), request.path) == (KeysBelow, "em")
+    sizes = [2**n for n in range(len(keys))]
+    pages = [request.take(keys[:2], sizes[:2]), request.take(keys[2:], sizes[2:])]
+    with pytest.raises(StopIteration) as stop:
+        steps.send([pages])
+    assert stop.value.value.rows.tolist() == [[9, 2], [9, 128], [10, 128]]
+    assert stop.value.value.n_bytes == 1 + 2 + 4
+    assert request.take(keys, None).n_bytes is None
