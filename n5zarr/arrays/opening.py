@@ -14,6 +14,7 @@ from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import node_at
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import check_group, datasets_below, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -122,7 +123,8 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
         _check_wanted(opened, node, wanted, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    found = with_fast_path(_open(opened, node, mode))
+    with asking_once():
+        found = with_fast_path(_open(opened, node, mode))
     if fill_missing:
         return found
     if not isinstance(found, zarr.Array):

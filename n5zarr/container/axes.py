@@ -68,6 +68,8 @@ class Placed:
         Messages about attributes that contradict each other or the dataset.
     coordinates : mapping of str to Placed
         One-dimensional datasets in the same group that are named like a dimension.
+    made_up : frozenset of str
+        The dimensions whose names n5zarr made up.
     """
 
     path: str
@@ -77,6 +79,7 @@ class Placed:
     geometry: Geometry | None
     problems: tuple[str, ...]
     coordinates: Mapping[str, Placed]
+    made_up: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -214,16 +217,19 @@ def read_placed(
     description : Description, optional
         BigDataViewer's XML; by default :func:`read_description` searches for it.
     """
-    above, first, bdv_view = yield from _around(nodes, path, description)
+    above, first, bdv_view = yield from _around(nodes, path, view, description)
     placed = _place(path, view, above, first, convention, bdv_view)
     if not path:
         return placed
     group = path.rpartition("/")[0]
-    named_alike = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
-    datasets = yield from nodes.datasets(named_alike)
-    named = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
+    # nobody can have stored positions under a name that was made up
+    named = [join(group, dim) for dim in placed.dims if dim not in placed.made_up]
+    datasets = yield from nodes.datasets([each for each in named if each != path])
+    beside = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
     coordinates = {  # excludes images named like an axis, which are renamed
-        c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
+        c.name: c
+        for c in beside.values()
+        if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
     }
     return replace(placed, coordinates=coordinates)
 
@@ -235,18 +241,22 @@ def read_placed_by_each(
 
     See :func:`read_placed`; the documents around the dataset are read once.
     """
-    above, first, bdv_view = yield from _around(nodes, path)
+    above, first, bdv_view = yield from _around(nodes, path, view)
     return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}
 
 
 type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, View | None]
 
 
-def _around(nodes: Nodes, path: str, description: Description | None = None) -> Steps[_Around]:
+def _around(
+    nodes: Nodes, path: str, view: DatasetView, description: Description | None = None
+) -> Steps[_Around]:
     """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
     above = yield from nodes.above(path)
     first = join(path.rpartition("/")[0], "s0")
-    beside = yield from nodes.datasets([first] if path else [])
+    beside = {path: view}
+    if path and path != first and (view.dataset.attributes or any(above)):
+        beside |= yield from nodes.datasets([first])  # else no convention says anything
     return above, beside.get(first), (yield from _bdv_view(path, description))
 
 
@@ -333,6 +343,7 @@ def _place(
         # the names that Zarr wrote take precedence over those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
+    named = zip(dims, names_given, strict=True)
     return Placed(
         path=path,
         view=view,
@@ -343,6 +354,7 @@ def _place(
         geometry=geometry,
         problems=problems,
         coordinates={},
+        made_up=frozenset(dim for dim, name in named if dim != name),
     )
 
 

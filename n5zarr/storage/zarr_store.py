@@ -16,6 +16,7 @@ from zarr.storage import FsspecStore, ObjectStore
 from n5zarr._zarr_private import on_own_loop, same_data
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.objects import (
@@ -225,6 +226,18 @@ class ZarrStorage(Storage):
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
+        known = answers.get()
+        if known is None:
+            return await self._sent_once(request, warn)
+        answered = known.known(self._store, request)
+        if answered is not None:
+            return answered[0]
+        answer = await self._sent_once(request, warn)
+        known.keep(self._store, request, answer)
+        return answer
+
+    async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Send a request for a document or a listing for all tasks that make it together."""
         match request:
             case Get(key, _, part) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
                 return await self._shared((Get, key, part), partial(self._send, request, warn))

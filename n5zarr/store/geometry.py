@@ -12,6 +12,7 @@ from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import check_group, not_found
@@ -116,10 +117,11 @@ def geometry(
     >>> [level.scale for level in found.levels]
     [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
     """
-    opened, inner = store_and_path(
-        node, path, axis_order=axis_order, storage_options=storage_options
-    )
-    placed = placed_datasets(opened, inner, convention)
+    with asking_once():
+        opened, inner = store_and_path(
+            node, path, axis_order=axis_order, storage_options=storage_options
+        )
+        placed = placed_datasets(opened, inner, convention)
     levels = tuple(map(described, placed))
     if levels[0].path == inner:
         return levels[0]

@@ -18,6 +18,7 @@ from n5zarr.format.compression import compression_to_json
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Stamp, Steps, list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
@@ -82,25 +83,26 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
-    project, opened, node_path, node = _open(store, path, storage_options)
-    description: dict[str, JSON] = {
-        "container": str(opened),
-        "path": f"/{node_path}",
-        "n5": opened.ask(read_version()),
-    }
-    if isinstance(node, DatasetView):
-        description |= {"kind": _kind(node), **_describe_array(node)}
-        description |= _describe_geometry(opened, node_path, node)
-        if size:
-            description |= _describe_size(opened, node_path, node)
-        return {**description, "attributes": dict(node.dataset.attributes)}
-    return {
-        **description,
-        "kind": _kind(node),
-        **_describe_listed(opened, node_path, limit),
-        "attributes": dict(node.attributes),
-        **({} if project is None else {"project": project.describe()}),
-    }
+    with asking_once():
+        project, opened, node_path, node = _open(store, path, storage_options)
+        description: dict[str, JSON] = {
+            "container": str(opened),
+            "path": f"/{node_path}",
+            "n5": opened.ask(read_version()),
+        }
+        if isinstance(node, DatasetView):
+            description |= {"kind": _kind(node), **_describe_array(node)}
+            description |= _describe_geometry(opened, node_path, node)
+            if size:
+                description |= _describe_size(opened, node_path, node)
+            return {**description, "attributes": dict(node.dataset.attributes)}
+        return {
+            **description,
+            "kind": _kind(node),
+            **_describe_listed(opened, node_path, limit),
+            "attributes": dict(node.attributes),
+            **({} if project is None else {"project": project.describe()}),
+        }
 
 
 def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:

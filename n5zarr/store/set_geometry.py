@@ -19,6 +19,7 @@ from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import (
     ArrayGeometry,
     described,
@@ -110,7 +111,8 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     if opened.read_only:
         message = f"{opened}: expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only")
-    placed = placed_datasets(opened, inner)
+    with asking_once():
+        placed = placed_datasets(opened, inner)
     levels = [described(level) for level in placed]
     first = levels[0]
     finest = replace(

@@ -18,6 +18,7 @@ import zarr
 from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
@@ -335,11 +336,12 @@ def open_tree(
     """Open a location as the tree of arrays and groups that OME-Zarr would have."""
     if isinstance(location, zarr.Array | zarr.Group):
         location = location.store_path
-    tree = open_source(location, 3, storage_options)
-    if tree.container is None:
-        message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
-        raise N5UnrepresentableError(message, kind="option")
-    return as_ome(tree, labels=labels)
+    with asking_once():
+        tree = open_source(location, 3, storage_options)
+        if tree.container is None:
+            message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
+            raise N5UnrepresentableError(message, kind="option")
+        return as_ome(tree, labels=labels)
 
 
 def images_of(tree: SourceTree) -> list[Image]:

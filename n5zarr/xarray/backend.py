@@ -38,6 +38,7 @@ from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.storage.url import local_path
 from n5zarr.store.location import open_container
@@ -146,11 +147,12 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
-        found = source.read()
-        if isinstance(found, Placed):
-            return source.dataset_of_one(found)
-        source.warn_of_broken(found.layout)
-        source.warn_of_levels(found.layout)
+        with asking_once():
+            found = source.read()
+            if isinstance(found, Placed):
+                return source.dataset_of_one(found)
+            source.warn_of_broken(found.layout)
+            source.warn_of_levels(found.layout)
         return source.dataset_of_group(found.layout)
 
     def open_groups_as_dict(  # type: ignore[override] # as above

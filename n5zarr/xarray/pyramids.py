@@ -10,6 +10,7 @@ import xarray as xr
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import placed_levels
 from n5zarr.store.location import open_container
 
@@ -94,10 +95,11 @@ def pyramid_levels(
     em/s1 {'z': 20, 'y': 48, 'x': 64} {'z': 40.0, 'y': 16.0, 'x': 16.0}
     em/s2 {'z': 10, 'y': 24, 'x': 32} {'z': 80.0, 'y': 32.0, 'x': 32.0}
     """
-    opened, group = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
-    )
-    return _levels(opened, group, convention)
+    with asking_once():
+        opened, group = open_container(
+            store, path, axis_order=axis_order, storage_options=storage_options
+        )
+        return _levels(opened, group, convention)
 
 
 def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
@@ -161,27 +163,28 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     >>> ds.n5.voxel_size
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
-    opened, group = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
-    )
-    levels = _levels(opened, group, convention)
-    if (resolution is None) == (level is None):
-        message = "expected either a resolution or a level, got both or neither"
-        raise N5UnrepresentableError(message, kind="option")
-    if level is not None:
-        if not 0 <= level < len(levels):
-            message = f"level: expected 0 to {len(levels) - 1}, got {level}"
-            raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
-        chosen = levels[level]
-    else:
-        chosen = _fitting(levels, resolution or {})
-    return xr.open_dataset(
-        opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
-        engine="n5",
-        group=chosen.path,
-        convention=convention,
-        **options,
-    )
+    with asking_once():
+        opened, group = open_container(
+            store, path, axis_order=axis_order, storage_options=storage_options
+        )
+        levels = _levels(opened, group, convention)
+        if (resolution is None) == (level is None):
+            message = "expected either a resolution or a level, got both or neither"
+            raise N5UnrepresentableError(message, kind="option")
+        if level is not None:
+            if not 0 <= level < len(levels):
+                message = f"level: expected 0 to {len(levels) - 1}, got {level}"
+                raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
+            chosen = levels[level]
+        else:
+            chosen = _fitting(levels, resolution or {})
+        return xr.open_dataset(
+            opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
+            engine="n5",
+            group=chosen.path,
+            convention=convention,
+            **options,
+        )
 
 
 def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:

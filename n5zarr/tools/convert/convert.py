@@ -14,6 +14,7 @@ from n5zarr.codecs.compress import check_writable
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -234,15 +235,18 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         n_workers=n_workers,
     )
     layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
-    found = _open(source, target, storage_options, coords=coords).only(patterns, excluded, level)
-    check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
-    check_places(found, target)
-    found = as_wanted(found, target, ome=ome, labels=wanted_labels)
-    check_arrays(found, target, layout)
-    is_remote = not (found.is_local and target.storage.supports_sync)
-    n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
-    n_at_once = n_workers or n_cores()
-    copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+    with asking_once():
+        found = _open(source, target, storage_options, coords=coords).only(
+            patterns, excluded, level
+        )
+        check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
+        check_places(found, target)
+        found = as_wanted(found, target, ome=ome, labels=wanted_labels)
+        check_arrays(found, target, layout)
+        is_remote = not (found.is_local and target.storage.supports_sync)
+        n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
+        n_at_once = n_workers or n_cores()
+        copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
     check_packages(copies)
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
 from n5zarr.tools.diff.sides import Side, open_side
 
@@ -136,7 +137,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     >>> [d.what for d in n5zarr.compare(f"{sample}/em/s0", f"{sample}/em/s1").differences]
     ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
-    sides = open_side(first, storage_options), open_side(second, storage_options)
+    with asking_once():
+        sides = open_side(first, storage_options), open_side(second, storage_options)
     walk = _Walk(with_attributes=attributes)
     differences = list(walk.nodes("", *sides))
     pairs = walk.pairs if values else []

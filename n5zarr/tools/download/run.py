@@ -25,6 +25,7 @@ from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import put_each, read_each, read_key
@@ -132,9 +133,10 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     """
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory, source)
-    datasets = dict(_datasets(source, node, paths, select))
-    boxes = boxes_of(source, datasets, box)
-    documents = _documents(source, datasets)
+    with asking_once():
+        datasets = dict(_datasets(source, node, paths, select))
+        boxes = boxes_of(source, datasets, box)
+        documents = _documents(source, datasets)
     _check_target(target, str(source), documents, datasets, overwrite=overwrite)
     keys = [
         join(path, block_path(position))
@@ -349,11 +351,15 @@ def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
 
 def _check_axes(source: N5Store, target: N5Store, datasets: Mapping[str, DatasetView]) -> None:
     """Warn of datasets whose axes are described by one that was not selected, such as ``s0``."""
-    for path, view in datasets.items():
-        found = [
-            store.ask(read_placed(store.container.nodes, path, view)).geometry
-            for store in (source, target)
-        ]
+    with asking_once():
+        found_by_path = {
+            path: [
+                store.ask(read_placed(store.container.nodes, path, view)).geometry
+                for store in (source, target)
+            ]
+            for path, view in datasets.items()
+        }
+    for path, found in found_by_path.items():
         if found[0] != found[1]:
             message = (
                 f"{target}: /{path}: its axes differ from those of the source, as they depend "

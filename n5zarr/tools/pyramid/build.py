@@ -16,6 +16,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Remove, RemoveTree, list_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
@@ -207,13 +208,14 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    opened, finest = _find(store, path, convention, storage_options)
-    try:
-        plan = _plan(opened, finest, factors, levels, method, chunks, compression)
-        workers = _workers(plan, scheduler, n_workers, memory)
-    except N5Error as err:
-        raise err.located(f"{opened}: {finest.path}") from err.__cause__
-    there = _levels_there(opened, finest.group)
+    with asking_once():
+        opened, finest = _find(store, path, convention, storage_options)
+        try:
+            plan = _plan(opened, finest, factors, levels, method, chunks, compression)
+            workers = _workers(plan, scheduler, n_workers, memory)
+        except N5Error as err:
+            raise err.located(f"{opened}: {finest.path}") from err.__cause__
+        there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
     is_finished = resume and not (is_interrupted or overwrite) and plan.is_finished(there)

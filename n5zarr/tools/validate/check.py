@@ -17,6 +17,7 @@ from n5zarr.container.walk import Found, Unreadable, Walk
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import list_each
 from n5zarr.store.looking import not_found
 from n5zarr.tools.jobs.run import run_tasks
@@ -186,7 +187,8 @@ class _Check:
         progress: Progress | None,
     ) -> Iterator[Finding]:
         """Check nodes, then blocks, then those blocks that the others make suspicious."""
-        self._check_nodes(self._top())
+        with asking_once():
+            self._check_nodes(self._top())
         yield from self._flush()
         total = sum(map(_n_bytes, self.datasets.values()))
         job: dict[str, JSON] = {"container": str(self.opened), "path": self.path, "deep": self.deep}

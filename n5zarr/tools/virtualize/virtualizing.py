@@ -11,6 +11,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.store.location import open_container
 from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
@@ -192,7 +193,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
     opened = opened.showing(version)
     container = url.rstrip("/") if url else url_of_container(opened)
-    members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
+    with asking_once():
+        members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
     writer = target.open(container, version, members, storage_options)
     counts = Counts(str(opened), max_inlined)
     try:
