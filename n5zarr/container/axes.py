@@ -25,7 +25,7 @@ from n5zarr.storage.requests import FileThatNames, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -261,7 +261,11 @@ def _around(
 
 
 def read_layout(
-    nodes: Nodes, path: str, group: GroupAttributes, convention: str | None = None
+    nodes: Nodes,
+    path: str,
+    group: GroupAttributes,
+    convention: str | None = None,
+    only: Collection[str] | None = None,
 ) -> Steps[Layout]:
     """Read the children of a group with the axes of its datasets.
 
@@ -275,8 +279,10 @@ def read_layout(
         The group.
     convention : str, optional
         Name of the only convention to try; all are tried by default.
+    only : collection of str, optional
+        Names of the children to read, beside the level ``s0``; all by default.
     """
-    children = yield from nodes.children(path)
+    children = yield from nodes.children(path, None if only is None else {*only, "s0"})
     above = [group.attributes, *(yield from nodes.above(path))]
     views = {name: child for name, child in children if isinstance(child, DatasetView)}
     datasets: dict[str, Placed] = {}

@@ -49,7 +49,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.options import ViewOptions
@@ -244,10 +244,19 @@ class Nodes:
             parent, _, name = parent.rpartition("/")
         return True
 
-    def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
+    def children(
+        self, path: str, only: Collection[str] | None = None
+    ) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
 
         N5 spec, "File-system specification", item 1: directories are groups.
+
+        Parameters
+        ----------
+        path : str
+            Of the group.
+        only : collection of str, optional
+            Names of the children to read; all by default.
 
         Returns
         -------
@@ -256,6 +265,9 @@ class Nodes:
         """
         entries = (yield from list_each([path]))[0]
         names, refused = names_of_nodes(path, entries)
+        if only is not None:
+            names = [name for name in names if name in only]
+            refused = [(name, broken) for name, broken in refused if name in only]
         return [*(yield from self.children_named(path, names, entries)), *refused]
 
     def children_named(

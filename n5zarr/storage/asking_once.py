@@ -24,6 +24,10 @@ __all__ = ["Answers", "answers", "asking_once"]
 _MOST = 2**14  # answers in memory at once
 
 
+class _Few:
+    """Stands for listings of which the first entries suffice."""
+
+
 class Answers:
     """The answers to requests for documents and listings, during one call."""
 
@@ -36,8 +40,8 @@ class Answers:
         match request:
             case Get(key, settled, part):
                 return not settled and part is None and key.endswith(ATTRIBUTES_JSON)
-            case List(_, few, unfinished):
-                return not few and not unfinished
+            case List():
+                return not request.unfinished
         return False
 
     def known(self, store: object, request: Request) -> tuple[object] | None:
@@ -51,8 +55,10 @@ class Answers:
                 listed = self._known.get((id(store), group, List)) if node else None
                 if isinstance(listed, Sequence) and all(entry.name != name for entry in listed):
                     return (None,)  # a document in a directory that does not exist
-            case List(path, _, False) if (id(store), path, List) in self._known:
-                return (self._known[id(store), path, List],)
+            case List(path, few) if request in self:
+                for kind in (List, _Few) if few else (List,):
+                    if (id(store), path, kind) in self._known:
+                        return (self._known[id(store), path, kind],)
         return None
 
     def keep(self, store: object, request: Request, answer: object) -> None:
@@ -60,9 +66,12 @@ class Answers:
         if isinstance(request, Put | Update | Remove | RemoveTree):
             self._known.clear()
         elif request in self and isinstance(request, Get | List):
-            key = request.key if isinstance(request, Get) else request.path
             self._stores[id(store)] = store
-            self._known[id(store), key, type(request)] = answer
+            if isinstance(request, Get):
+                self._known[id(store), request.key, Get] = answer
+            else:
+                kind = _Few if request.few else List
+                self._known[id(store), request.path, kind] = answer
             if len(self._known) > _MOST:
                 del self._known[next(iter(self._known))]
 

@@ -16,6 +16,7 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import read_each
 from n5zarr.store.location import open_container
@@ -166,7 +167,8 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     (46, 184, 7680)
     """
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
-    view = _dataset(opened, node)
+    with asking_once():
+        view = _dataset(opened, node)
     stored = opened.ask(opened.container.nodes.grid_positions(node, view))
     chosen = stored
     if n_blocks is not None and n_blocks < len(stored):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from n5zarr.codecs.compress import check_writable
+from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
@@ -236,9 +237,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     )
     layout = Layout(_sizes("chunks", chunks), _sizes("shards", shards), _compression(compression))
     with asking_once():
-        found = _open(source, target, storage_options, coords=coords).only(
-            patterns, excluded, level
-        )
+        paths = PathPatterns(patterns, excluded)
+        opened = _open(source, target, paths, storage_options, coords=coords)
+        found = opened.only(paths, level)
         check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
         check_places(found, target)
         found = as_wanted(found, target, ome=ome, labels=wanted_labels)
@@ -279,13 +280,14 @@ def convert(  # noqa: PLR0913 - one keyword for each option
 def _open(
     source: Location,
     target: Destination,
+    paths: PathPatterns,
     storage_options: Mapping[str, object] | None,
     *,
     coords: bool,
 ) -> SourceTree:
     if coords:
-        return coords_tree(source, storage_options=storage_options)
-    return open_source(source, target.zarr_format, storage_options)
+        return coords_tree(source, paths, storage_options=storage_options)
+    return open_source(source, target.zarr_format, storage_options, paths)
 
 
 class _Workers(NamedTuple):

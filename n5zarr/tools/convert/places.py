@@ -11,6 +11,7 @@ from zarr.abc.store import Store
 from zarr.storage import StorePath
 
 from n5zarr.container.options import check_option
+from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.path import join, normalize_path
@@ -47,9 +48,15 @@ type Format = Literal["zarr", "zarr2", "n5"]
 
 
 def open_source(
-    location: Location, zarr_format: ZarrFormat, storage_options: Mapping[str, object] | None
+    location: Location,
+    zarr_format: ZarrFormat,
+    storage_options: Mapping[str, object] | None,
+    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
 ) -> SourceTree:
     """Open a source; N5 by default.
+
+    In N5 and Zarr, only the nodes that ``paths`` select are read, and the groups that hold them; in
+    Zarr, groups beside them, too.
 
     Raises
     ------
@@ -60,7 +67,9 @@ def open_source(
     if xml is not None:
         project = read_project(xml)
         with named_by(project):
-            tree = n5_tree(project.container, zarr_format, storage_options=project.storage_options)
+            tree = n5_tree(
+                project.container, zarr_format, paths, storage_options=project.storage_options
+            )
         return replace(tree, project=project)
     file, inner = _file_in(location)
     if file and _is_tiff(file):
@@ -69,8 +78,8 @@ def open_source(
         return hdf5_tree(file, inner)
     found = _zarr_node(location, storage_options)
     if found is not None:
-        return zarr_tree(*found)
-    return n5_tree(location, zarr_format, storage_options=storage_options)
+        return zarr_tree(*found, paths)
+    return n5_tree(location, zarr_format, paths, storage_options=storage_options)
 
 
 def _file_in(location: Location) -> tuple[str, str]:

@@ -20,7 +20,8 @@ from zarr.storage import LocalStore
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.remote_blocks import each
 from n5zarr.container.axes import read_placed
-from n5zarr.container.walk import Walk
+from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import Selection, Walk
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Location
     from n5zarr.tools.jobs.run import Progress
@@ -133,10 +135,12 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     """
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory, source)
+    is_part = bool(paths or select or node)
     with asking_once():
         datasets = dict(_datasets(source, node, paths, select))
         boxes = boxes_of(source, datasets, box)
         documents = _documents(source, datasets)
+        axes = _axes_of(source, datasets) if is_part and not dry_run else {}
     _check_target(target, str(source), documents, datasets, overwrite=overwrite)
     keys = [
         join(path, block_path(position))
@@ -153,8 +157,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         target.ask(incomplete.remove_unfinished("", there))
         _write_documents(target, documents)
         incomplete.finish(LocalStore(target.root), "")
-        if paths or select or node:
-            _check_axes(source, target, datasets)
+        if is_part:
+            _check_axes(target, axes, _axes_of(target, datasets))
     return Downloaded(
         container=str(target),
         datasets=tuple(datasets),
@@ -234,7 +238,9 @@ def _datasets(
         found = source.node(top)
         if found is None:
             raise not_found(source, top)
-        walk = Walk(source.container.nodes, source.ask, leave_out=warn_of_links(source))
+        is_pruned = select is not None and top == node  # patterns begin there
+        selection = Selection(paths=PathPatterns([select]) if is_pruned else None)
+        walk = Walk(source.container.nodes, source.ask, selection, warn_of_links(source))
         for below, _ in walk.run(top, found):
             name = below.path.removeprefix(node).strip("/")
             is_selected = select is None or fnmatchcase(name, select)
@@ -349,18 +355,18 @@ def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
             target.ask(put_each([(key, data)]))
 
 
-def _check_axes(source: N5Store, target: N5Store, datasets: Mapping[str, DatasetView]) -> None:
+def _axes_of(store: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, Geometry | None]:
+    """Read the axes of the datasets, as a store describes them."""
+    nodes = store.container.nodes
+    return {path: store.ask(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
+
+
+def _check_axes(
+    target: N5Store, wanted: Mapping[str, Geometry | None], found: Mapping[str, Geometry | None]
+) -> None:
     """Warn of datasets whose axes are described by one that was not selected, such as ``s0``."""
-    with asking_once():
-        found_by_path = {
-            path: [
-                store.ask(read_placed(store.container.nodes, path, view)).geometry
-                for store in (source, target)
-            ]
-            for path, view in datasets.items()
-        }
-    for path, found in found_by_path.items():
-        if found[0] != found[1]:
+    for path, axes in found.items():
+        if axes != wanted[path]:
             message = (
                 f"{target}: /{path}: its axes differ from those of the source, as they depend "
                 "on other levels, or an XML beside the container, which were not downloaded"
