@@ -32,10 +32,13 @@ class StoredBlocks(NamedTuple):
         A row for each block with its grid position, N5 order, sorted.
     n_bytes : int or None
         Size of all blocks; None if the listing does not have it.
+    others : tuple of str
+        All other keys below the dataset, except those that stand for directories.
     """
 
     rows: np.ndarray
     n_bytes: int | None
+    others: tuple[str, ...]
 
 
 def blocks_by_prefix(path: str, grid: N5Tuple) -> Steps[StoredBlocks | None]:
@@ -59,6 +62,7 @@ def blocks_by_prefix(path: str, grid: N5Tuple) -> Steps[StoredBlocks | None]:
     return StoredBlocks(
         rows[np.lexsort(rows.T[::-1])] if grid else rows,
         sum(sizes) if len(sizes) == len(pages) else None,
+        tuple(key for page in pages for key in page.others),
     )
 
 
@@ -68,10 +72,18 @@ def _blocks_among(
     """Return the blocks among some keys below a dataset."""
     parsed = [parse_block_path(key, grid) for key in keys]
     rows = _rows([position for position in parsed if position is not None], grid)
+    each = zip(keys, parsed, strict=True)
+    others = tuple(key for key, position in each if position is None and not _is_marker(key))
     if sizes is None:
-        return StoredBlocks(rows, None)
+        return StoredBlocks(rows, None, others)
     found = zip(parsed, sizes, strict=True)
-    return StoredBlocks(rows, sum(size for position, size in found if position is not None))
+    n_bytes = sum(size for position, size in found if position is not None)
+    return StoredBlocks(rows, n_bytes, others)
+
+
+def _is_marker(key: str) -> bool:
+    """Whether a key stands for a directory, as Java and consoles of services create them."""
+    return not key or key.endswith("/")
 
 
 def _rows(positions: Sequence[N5Tuple], grid: N5Tuple) -> np.ndarray:

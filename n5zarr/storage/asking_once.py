@@ -6,10 +6,9 @@ above each dataset, for example. Flows do not know each other, so storage rememb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Update
@@ -33,47 +32,63 @@ class Answers:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str, type], object] = {}
+        self._names: dict[tuple[int, str], frozenset[str]] = {}  # in complete listings
         self._stores: dict[int, object] = {}  # so that no other store gets the same id
-
-    def __contains__(self, request: Request) -> bool:
-        """Whether answers to such requests are remembered."""
-        match request:
-            case Get(key, settled, part):
-                return not settled and part is None and key.endswith(ATTRIBUTES_JSON)
-            case List():
-                return not request.unfinished
-        return False
 
     def known(self, store: object, request: Request) -> tuple[object] | None:
         """Return the answer in a tuple, or None if storage has to be asked."""
         match request:
-            case Get(key) if request in self:
+            case Get(key) if _is_of_document(request):
                 if (id(store), key, Get) in self._known:
                     return (self._known[id(store), key, Get],)
                 node = key.removesuffix(ATTRIBUTES_JSON).rstrip("/")
                 group, _, name = node.rpartition("/")
-                listed = self._known.get((id(store), group, List)) if node else None
-                if isinstance(listed, Sequence) and all(entry.name != name for entry in listed):
-                    return (None,)  # a document in a directory that does not exist
-            case List(path, few) if request in self:
+                names = self._names.get((id(store), group)) if node else None
+                if names is not None and name not in names:  # there is no such directory
+                    return (None,)
+            case List(path, few):
                 for kind in (List, _Few) if few else (List,):
                     if (id(store), path, kind) in self._known:
                         return (self._known[id(store), path, kind],)
         return None
 
-    def keep(self, store: object, request: Request, answer: object) -> None:
-        """Remember an answer; a write forgets everything."""
+    def keep(self, store: object, request: Request, answer: Any, *, lists_all: bool) -> None:
+        """Remember an answer; a write forgets everything.
+
+        Parameters
+        ----------
+        store : zarr.abc.store.Store
+            The store that was asked.
+        request : Request
+            The request.
+        answer : object
+            The answer.
+        lists_all : bool
+            Whether names that a listing lacks do not exist.
+        """
         if isinstance(request, Put | Update | Remove | RemoveTree):
             self._known.clear()
-        elif request in self and isinstance(request, Get | List):
-            self._stores[id(store)] = store
-            if isinstance(request, Get):
-                self._known[id(store), request.key, Get] = answer
-            else:
-                kind = _Few if request.few else List
-                self._known[id(store), request.path, kind] = answer
-            if len(self._known) > _MOST:
-                del self._known[next(iter(self._known))]
+            self._names.clear()
+            return
+        match request:
+            case Get(key) if _is_of_document(request):
+                self._known[id(store), key, Get] = answer
+            case List(path, few):
+                self._known[id(store), path, _Few if few else List] = answer
+                if lists_all and not few:
+                    self._names[id(store), path] = frozenset(entry.name for entry in answer or ())
+            case _:
+                return
+        self._stores[id(store)] = store
+        if len(self._known) > _MOST:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._names.pop(oldest[:2], None)
+
+
+def _is_of_document(request: Get) -> bool:
+    is_whole = request.part is None and not request.settled
+    return is_whole and request.key.endswith(ATTRIBUTES_JSON)
 
 
 answers: ContextVar[Answers | None] = ContextVar("answers", default=None)

@@ -78,8 +78,8 @@ async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> lis
 
 
 def keys_of_objects(store: ObjectStore[ObstoreStore], path: str) -> AsyncIterator[Page] | None:
-    """List all keys below a path, relative to it, some at a time; None for a web server."""
-    return None if _is_http(store) else _keys_below(store, path)
+    """List all keys below a path, relative to it, some at a time; None if it is no service."""
+    return _keys_below(store, path) if type(store.store).__name__ in _SCHEMES else None
 
 
 async def _keys_below(store: ObjectStore[ObstoreStore], path: str) -> AsyncIterator[Page]:

@@ -39,6 +39,7 @@ _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
 PAGE = 1000  # names in one answer of a listing
 _USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
+_FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
 
 
@@ -79,6 +80,12 @@ class UrlStore(FsspecStore):
     def is_http(self) -> bool:
         """Whether the store is a web server: keys are URLs, and listings are pages of links."""
         return self.path.startswith(("http://", "https://")) and hasattr(self.fs, "set_session")
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether this is an object store: it has keys only, and lists them by their prefix."""
+        protocols = self.fs.protocol
+        return not _FLAT.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
 
     def __str__(self) -> str:
         return without_secrets(

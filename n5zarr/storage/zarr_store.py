@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 import zarr
 from zarr.abc.store import RangeByteRequest, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, ObjectStore
+from zarr.storage import FsspecStore, ObjectStore, WrapperStore
 
-from n5zarr._zarr_private import on_own_loop, same_data
+from n5zarr._zarr_private import LocalStore, on_own_loop, same_data, wrapped
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
@@ -233,7 +233,9 @@ class ZarrStorage(Storage):
         if answered is not None:
             return answered[0]
         answer = await self._sent_once(request, warn)
-        known.keep(self._store, request, answer)
+        store = _uncached(self._store)
+        is_page = isinstance(store, UrlStore) and store.is_http  # which may link to a part only
+        known.keep(self._store, request, answer, lists_all=not is_page)
         return answer
 
     async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -452,14 +454,20 @@ async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]
 
 
 def _keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
-    """List the keys below a directory, relative to it; None if only directories can be listed."""
+    """List the keys below a directory, relative to it; None if directories are listed singly.
+
+    Where directories exist, many stores omit those that they cannot read from such a listing.
+    """
     match store:
         case UrlStore():
-            return None if store.is_http else store.keys_below(path)
+            return store.keys_below(path) if store.is_flat else None
         case ObjectStore():
             return keys_of_objects(store, path)
-        case _:
-            return _keys_of_store(store, path)
+    inner = store
+    while isinstance(inner, WrapperStore):
+        inner = wrapped(inner)
+    is_of_directories = isinstance(inner, LocalStore | FsspecStore | ObjectStore)
+    return None if is_of_directories else _keys_of_store(store, path)
 
 
 async def _keys_of_store(store: Store, path: str) -> AsyncIterator[Page]:

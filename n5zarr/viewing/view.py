@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
@@ -121,19 +122,20 @@ def view(  # noqa: PLR0913 - as the command
     """
     check_client()
     datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
-    server = running(
-        location,
-        host,
-        port,
-        allow_hosts=allow_hosts,
-        labels=texts("labels", labels),
-        storage_options=storage_options,
-    )
-    try:
-        opened = server.app.state.opened
-        check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
-    except BaseException:
-        server.close()
-        raise
+    with asking_once():
+        server = running(
+            location,
+            host,
+            port,
+            allow_hosts=allow_hosts,
+            labels=texts("labels", labels),
+            storage_options=storage_options,
+        )
+        try:
+            opened = server.app.state.opened
+            check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
+        except BaseException:
+            server.close()
+            raise
     query = urlencode({"dataset": datasets}, doseq=True, safe="/", quote_via=quote)
     return View(server, f"{server.url}view{'?' if query else ''}{query}", height)
