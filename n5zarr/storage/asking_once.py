@@ -52,7 +52,7 @@ class Answers:
                         return (self._known[id(store), path, kind],)
         return None
 
-    def keep(self, store: object, request: Request, answer: Any, *, lists_all: bool) -> None:
+    def keep(self, store: object, request: Request, answer: Any, *, lists_all: bool) -> None:  # noqa: ANN401 - of the request
         """Remember an answer; a write forgets everything.
 
         Parameters

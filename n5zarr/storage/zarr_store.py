@@ -458,11 +458,10 @@ def _keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
 
     Where directories exist, many stores omit those that they cannot read from such a listing.
     """
-    match store:
-        case UrlStore():
-            return store.keys_below(path) if store.is_flat else None
-        case ObjectStore():
-            return keys_of_objects(store, path)
+    if isinstance(store, UrlStore):
+        return store.keys_below(path) if store.is_flat else None
+    if isinstance(store, ObjectStore):
+        return keys_of_objects(store, path)
     inner = store
     while isinstance(inner, WrapperStore):
         inner = wrapped(inner)

@@ -134,9 +134,9 @@ def _walk(
     groups: Collection[str] | None,
 ) -> None:
     names: dict[str, set[str]] = {}  # of the children of each group that are taken
-    for below in (*(arrays or ()), *(groups or ())):
-        above, _, name = below.rpartition("/")
-        names.setdefault(above, set()).add(name)
+    for taken in (*(arrays or ()), *(groups or ())):
+        group_of_it, _, name = taken.rpartition("/")
+        names.setdefault(group_of_it, set()).add(name)
     pending = [top]
     while pending:
         path = pending.pop()

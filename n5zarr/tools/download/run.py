@@ -238,8 +238,9 @@ def _datasets(
         found = source.node(top)
         if found is None:
             raise not_found(source, top)
-        is_pruned = select is not None and top == node  # patterns begin there
-        selection = Selection(paths=PathPatterns([select]) if is_pruned else None)
+        # patterns are those of paths below `node`
+        patterns = PathPatterns([select]) if select is not None and top == node else None
+        selection = Selection(paths=patterns)
         walk = Walk(source.container.nodes, source.ask, selection, warn_of_links(source))
         for below, _ in walk.run(top, found):
             name = below.path.removeprefix(node).strip("/")

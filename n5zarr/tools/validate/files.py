@@ -215,7 +215,7 @@ def _strays_among(path: str, keys: Sequence[str], grid: N5Tuple) -> Iterator[Fin
             folder = join(*names[:level])
             if is_block_name(name) and is_dir is not is_last:
                 if is_last:
-                    yield from _positions(path, [join(*names)], grid)
+                    yield _outside_grid(path, join(*names), grid)
                 continue
             if (folder, name) not in seen:
                 seen.add((folder, name))
@@ -248,12 +248,13 @@ def _block_names(entries: Sequence[Entry], *, is_last: bool) -> set[str]:
 def _positions(path: str, names: Sequence[str], grid: N5Tuple) -> Iterator[N5Tuple | Finding]:
     for name in names:
         position = parse_block_path(name, grid)
-        if position is None:
-            message = f"expected a position below {grid}, got {name.replace('/', ', ')}"
-            message += "; it is never read: remove it, or correct dimensions"
-            yield finding("outside-grid", path, message, file=join(path, name))
-        else:
-            yield position
+        yield _outside_grid(path, name, grid) if position is None else position
+
+
+def _outside_grid(path: str, name: str, grid: N5Tuple) -> Finding:
+    message = f"expected a position below {grid}, got {name.replace('/', ', ')}"
+    message += "; it is never read: remove it, or correct dimensions"
+    return finding("outside-grid", path, message, file=join(path, name))
 
 
 def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[Finding]:
