@@ -50,6 +50,8 @@ class Answers:
                 for kind in (List, _Few) if few else (List,):
                     if (id(store), path, kind) in self._known:
                         return (self._known[id(store), path, kind],)
+            case _:
+                pass
         return None
 
     def keep(self, store: object, request: Request, answer: Any, *, lists_all: bool) -> None:  # noqa: ANN401 - of the request

@@ -229,9 +229,9 @@ class UrlStore(FsspecStore):
         try:
             async for found in self._pages_below(directory):
                 listed = [(str(e["name"]), e.get("size")) for e in found if e.get("type") == "file"]
-                sizes = [size for _, size in listed]
+                sizes = [size for _, size in listed if size is not None]
                 keys = [name.removeprefix(prefix) for name, _ in listed]
-                yield keys, None if None in sizes else sizes
+                yield keys, sizes if len(sizes) == len(keys) else None
         except self.allowed_exceptions:
             return
 
@@ -243,7 +243,9 @@ class UrlStore(FsspecStore):
             yield [*(await self.fs._find(directory, detail=True)).values()]
             return
         # s3fs would hold all of them, and remember the listing
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - installed: s3fs needs both
+        from botocore.exceptions import (  # type: ignore[import-untyped] # noqa: PLC0415 - of s3fs
+            ClientError,
+        )
         from s3fs.errors import translate_boto_error  # noqa: PLC0415
 
         bucket, key, _ = self.fs.split_path(directory)
