@@ -6,7 +6,7 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from zipfile import BadZipFile
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
+    from n5zarr.storage.place import Backend
+
 __all__ = [
-    "Backend",
     "is_chain",
     "is_of_one_key",
     "is_url",
@@ -36,8 +37,6 @@ __all__ = [
     "store_of_url",
     "tolerant",
 ]
-
-type Backend = Literal["fsspec", "obstore"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")

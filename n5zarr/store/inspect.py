@@ -23,7 +23,7 @@ from n5zarr.storage.requests import Stamp, Steps, list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
 from n5zarr.store.info import Info, count_kinds, read_version
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = [
@@ -52,6 +52,7 @@ def describe(
     size: bool = True,
     limit: int | None = None,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> dict[str, JSON]:
     """Describe one node.
 
@@ -66,8 +67,8 @@ def describe(
     limit : int, optional
         How many children of a group to read and name at most; of a larger group, only the number of
         all is known (``n_children``), and the first names. All are read by default.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -83,6 +84,7 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
+    store = located(store, storage_options, backend)
     with asking_once():
         project, opened, node_path, node = _open(store, path, storage_options)
         description: dict[str, JSON] = {
@@ -144,7 +146,7 @@ def _open(
     with named_by(project):
         place = store
         if project is not None:
-            place, storage_options = project.container, project.storage_options
+            place, storage_options = project.place, project.storage_options
         opened, node_path = open_container(place, path, storage_options=storage_options)
         return project, opened, node_path, _existing_node(opened, node_path)
 
@@ -251,6 +253,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     limit: int | None = None,
     match: str = "",
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> dict[str, JSON]:
     """Describe a node and everything below it.
 
@@ -268,8 +271,8 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
         How many nodes of each group to describe; all by default. The others are not read.
     match : str, optional
         Pattern of the paths below the node, see :class:`~n5zarr.container.walk.Selection`.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -286,6 +289,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     N5Error
         The node itself is broken or not supported.
     """
+    store = located(store, storage_options, backend)
     nodes = describe_each(
         store, path, size=size, depth=depth, limit=limit, match=match,
         storage_options=storage_options,
@@ -323,6 +327,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
     skip: int = 0,
     geometry: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Iterator[Described]:
     """Describe a node and everything below it, one by one, while the container is being read.
 
@@ -346,6 +351,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         in place of nodes that are left out. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
+    store = located(store, storage_options, backend)
     project, opened, node_path, node = _open(store, path, storage_options)
     walk = Walk(opened.container.nodes, opened.ask, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):

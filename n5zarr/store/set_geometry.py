@@ -34,6 +34,7 @@ from n5zarr.store.levels import (
     is_level,
     levels_in,
 )
+from n5zarr.store.location import located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["set_geometry"]
@@ -61,6 +62,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     convention: str = "auto",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> ArrayGeometry:
     """Write names, units, scale and translation of the axes of a dataset, or of a pyramid.
 
@@ -69,7 +71,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 
     Parameters
     ----------
-    node, path, axis_order, storage_options : optional
+    node, path, axis_order, storage_options, backend : optional
         As for :func:`n5zarr.geometry`. For a group, all levels are written.
     names : sequence of str, optional
         Names of the axes, in the order of the array.
@@ -105,6 +107,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     >>> found.names, found.scale, array.store.node("em").dataset.attributes["resolution"]
     (('y', 'x'), (0.5, 0.25), [0.25, 0.5])
     """
+    node = located(node, storage_options, backend)
     opened, inner = store_and_path(
         node, path, axis_order=axis_order, storage_options=storage_options
     )

@@ -15,9 +15,10 @@ import zarr
 from n5zarr.container.axes import read_description, read_placed
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_views import Levels, View, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -41,7 +42,7 @@ _NAMES |= {"tile_x", "tile_y", "tile_z"}
 _EXPECTED = "groups setup0, setup1, ..."
 
 
-def open_bdv(
+def open_bdv(  # noqa: PLR0913 - as its neighbours
     store: Location,
     *,
     path: str = "",
@@ -49,6 +50,7 @@ def open_bdv(
     registrations: bool = True,
     axis_order: AxisOrder = "C",
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
 ) -> xr.DataTree:
     """Open BigDataViewer or BigStitcher data, with setups and time points stacked for each level.
 
@@ -66,8 +68,8 @@ def open_bdv(
         the voxel size of their setup.
     axis_order : {"C", "F"}, optional
         Order of the spatial dimensions, ``z, y, x`` or ``x, y, z``.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -101,10 +103,12 @@ def open_bdv(
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
     options: Mapping[str, object] | None = storage_options
+    if xml is None or is_url(store):
+        store = located(store, options, backend)
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
     project = None if file is None else read_project(file)
     if project is not None and xml is None:
-        store, options = project.container, project.storage_options
+        store, options = project.place, project.storage_options
     with named_by(project if xml is None else None):
         opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
         found = opened.ask(read_description(group)) if project is None else project.description

@@ -16,6 +16,7 @@ from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.location import located
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -40,7 +41,7 @@ from n5zarr.tools.jobs.run import n_cores, run_tasks
 if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.tools.convert.target import Destination
@@ -140,7 +141,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     verify: bool = False,
     dry_run: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     destination_options: Mapping[str, object] | None = None,
+    destination_backend: Backend = "fsspec",
     max_memory: int = _MAX_MEMORY,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
@@ -189,8 +192,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     verify, dry_run : bool, optional
         Compare all values before the documents are written; return what a run would do, and write
         nothing.
-    storage_options, destination_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend, destination_options, destination_backend : optional
+        Options for the URL of the source, and the library that reads it: as for
+        :class:`~n5zarr.N5Store`; those for the URL of the destination.
     max_memory : int, optional
         Bytes of elements that all workers together may hold.
     scheduler, n_workers, progress : optional
@@ -220,7 +224,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
+    source = located(source, storage_options, backend)
     began = time.monotonic()
+    destination = located(destination, destination_options, destination_backend)
     target = open_destination(destination, to, destination_options)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)

@@ -37,7 +37,8 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
     storage : Storage
         The keys behind it.
     paths : PathPatterns
-        Nodes to read, with the groups that hold them and their neighbours.
+        Nodes to read, with the groups that hold them, and with their neighbours if a pattern has
+        wildcards.
 
     Raises
     ------
@@ -74,7 +75,12 @@ def _selected(
     group: zarr.Group, path: str, paths: PathPatterns
 ) -> Iterator[tuple[str, AnyArray | zarr.Group]]:
     """Yield the selected nodes below a group, and the groups that may hold some."""
-    for name, node in group.members():
+    named = paths.named_in(path)
+    if named is None:
+        members: Iterable[tuple[str, Any]] = group.members()
+    else:
+        members = [(name, node) for name in named if (node := group.get(name)) is not None]
+    for name, node in members:
         below = join(path, name)
         if paths.may_hold(below):
             yield below, node

@@ -31,7 +31,7 @@ from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import put_each, read_each, read_key
 from n5zarr.storage.url import is_url
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.download.boxes import block_positions, boxes_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress
 
 __all__ = ["Downloaded", "download"]
@@ -89,6 +89,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     dry_run: bool = False,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     progress: Progress | None = None,
 ) -> Downloaded:
     """Copy a part of a container into a local directory, with documents and blocks unchanged.
@@ -115,8 +116,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         Count the blocks to load, and write nothing.
     overwrite : bool, optional
         Remove the datasets from the directory first.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     progress : callable, optional
         Called with ``"download"``, the bytes done, and an estimate of the total.
 
@@ -133,6 +134,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         The box does not fit, no dataset is selected, the directory holds other files or a part of
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
+    store = located(store, storage_options, backend)
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory, source)
     is_part = bool(paths or select or node)

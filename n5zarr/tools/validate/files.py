@@ -124,7 +124,7 @@ def open_to_check(
     project = read_project(file)
     with named_by(project):
         return open_container(
-            project.container, path, storage_options=project.storage_options, read_only=read_only
+            project.place, path, storage_options=project.storage_options, read_only=read_only
         )
 
 

@@ -75,7 +75,7 @@ class Opened:
         xml = xml_file(location, storage_options)
         self.project: Project | None = None if xml is None else read_project(xml)
         if self.project is not None:
-            location, storage_options = self.project.container, self.project.storage_options
+            location, storage_options = self.project.place, self.project.storage_options
         with named_by(self.project):
             opened, self.path = open_container(
                 location, storage_options=storage_options, read_only=True
