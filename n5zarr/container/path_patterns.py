@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["PathPatterns"]
 
 _WILD = re.compile(r"[*?\[]")
-_TOKEN = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)  # a set, or one character
+_PART = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)  # a set, or one character
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,13 @@ def _matches(patterns: Sequence[str], path: str) -> bool:
 
 def _reaches(pattern: str, path: str) -> bool:
     """Whether a pattern may match nodes below a path: whether a match can begin with it."""
-    tokens = _TOKEN.findall(pattern.strip("/"))
-    reached = {0}  # numbers of the tokens that may come next
+    parts = _PART.findall(pattern.strip("/"))
+    reached = {0}  # numbers of the parts that may come next
     for char in f"{path}/" if path else "":
-        for n, token in enumerate(tokens):
-            if n in reached and token == "*":  # which may match nothing
+        for n, part in enumerate(parts):
+            if n in reached and part == "*":  # which may match nothing
                 reached.add(n + 1)
-        stays = {n for n in reached if n < len(tokens) and tokens[n] == "*"}
-        goes_on = {n + 1 for n in reached if n < len(tokens) and fnmatchcase(char, tokens[n])}
+        stays = {n for n in reached if n < len(parts) and parts[n] == "*"}
+        goes_on = {n + 1 for n in reached if n < len(parts) and fnmatchcase(char, parts[n])}
         reached = stays | (goes_on - {n + 1 for n in stays})
-    return any(n < len(tokens) for n in reached)
+    return any(n < len(parts) for n in reached)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from n5zarr.format.grid import parse_block_path
+from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.storage.requests import KeysBelow
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def _blocks_among(
     """Return the blocks among some keys below a dataset."""
     parsed = [parse_block_path(key, grid) for key in keys]
     rows = _rows([position for position in parsed if position is not None], grid)
-    each = zip(keys, parsed, strict=True)
-    others = tuple(key for key, position in each if position is None and not _is_marker(key))
+    each = zip(keys, sizes or [None] * len(keys), parsed, strict=True)
+    others = tuple(k for k, size, p in each if p is None and not _is_marker(k, size, grid))
     if sizes is None:
         return StoredBlocks(rows, None, others)
     found = zip(parsed, sizes, strict=True)
@@ -81,9 +81,15 @@ def _blocks_among(
     return StoredBlocks(rows, n_bytes, others)
 
 
-def _is_marker(key: str) -> bool:
-    """Whether a key stands for a directory, as Java and consoles of services create them."""
-    return not key or key.endswith("/")
+def _is_marker(key: str, size: int | None, grid: N5Tuple) -> bool:
+    """Whether a key stands for a directory, as Java and consoles of services create them.
+
+    obstore omits the slash at the end.
+    """
+    if not key or key.endswith("/"):
+        return True
+    names = key.split("/")
+    return size == 0 and len(names) < len(grid) and all(map(is_block_name, names))
 
 
 def _rows(positions: Sequence[N5Tuple], grid: N5Tuple) -> np.ndarray:

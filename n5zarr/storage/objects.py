@@ -86,9 +86,19 @@ async def _keys_below(store: ObjectStore[ObstoreStore], path: str) -> AsyncItera
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     prefix = f"{path}/" if path else ""
+    before: dict[str, int] = {}  # the last key, which may be the marker of a directory
     async for batch in obstore.list(store.store, prefix=path or None, chunk_size=PAGE):
-        keys = [meta["path"].removeprefix(prefix) for meta in batch]
-        yield keys, [meta["size"] for meta in batch]
+        found = before
+        for meta in batch:
+            key, last = meta["path"].removeprefix(prefix), next(reversed(found), None)
+            # obstore lists Java's `0/` as `0`, right before what is in the directory
+            if last is not None and not found[last] and key.startswith(f"{last}/"):
+                del found[last]
+            if meta["path"] != path:
+                found[key] = meta["size"]
+        before = dict([found.popitem()]) if found else {}
+        yield [*found], [*found.values()]
+    yield [*before], [*before.values()]
 
 
 async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:

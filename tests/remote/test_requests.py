@@ -111,7 +111,10 @@ TABLE: dict[str, tuple[Callable[[Counted, str], object], tuple[int | None, ...]]
     "describe": (lambda c, url: describe(url, size=False, **c.options), (2, 6, 6, 10)),
     "describe_tree": (lambda c, url: describe_tree(url, size=True, **c.options), (2, 2, 8, 28)),
     "open_dataset": (lambda c, url: xr.open_dataset(url, engine="n5", **c.options), (2, 6, 6, 10)),
-    "open_datatree": (lambda c, url: xr.open_datatree(url, engine="n5", **c.options), (2, 6, 6, 23)),
+    "open_datatree": (
+        lambda c, url: xr.open_datatree(url, engine="n5", **c.options),
+        (2, 6, 6, 23),
+    ),
     "geometry": (lambda c, url: n5zarr.geometry(url, **c.options), (2, 6, 6, None)),
     "pyramid_levels": (lambda c, url: n5zarr.pyramid_levels(url, **c.options), (None, 6, 6, None)),
     "open_level": (lambda c, url: n5zarr.open_level(url, level=1, **c.options), (None, 6, 6, None)),
@@ -161,15 +164,14 @@ def test_each_key_is_asked_for_once(
 def test_blocks_are_listed_together(counted: Counted, backend: Any) -> None:
     options: Any = {"storage_options": obstore_options(counted.proxy.url), "backend": backend}
     options = counted.options if backend == "fsspec" else options
-    n_documents = 1
     asked = counted.of(lambda: n5zarr.block_statistics(f"{URL}/em/s0", n_blocks=0, **options))
-    assert asked.total() == n_documents + 1
-    for place, n_blocks, n_bytes in (("plain", 18, None), ("em/s0", 27, None)):
+    assert asked.total() == 2  # the document, and one listing
+    for place, n_blocks in (("plain", 18), ("em/s0", 27)):
         found: Any = describe(f"{URL}/{place}", **options)
         files = [p for p in (counted.local / place).rglob("*") if p.is_file()]
         stored = [p for p in files if p.name != "attributes.json"]
         assert found["n_blocks_stored"] == len(stored) == n_blocks
-        assert found["n_bytes_stored"] == sum(p.stat().st_size for p in stored), n_bytes
+        assert found["n_bytes_stored"] == sum(p.stat().st_size for p in stored)
 
 
 SELECTED = {
@@ -221,7 +223,7 @@ def test_other_conversions_of_a_part_read_no_other_part(
     given = {"select": ["em/s1"], **options, **counted.options}
     asked = counted.of(lambda: n5zarr.convert(URL, tmp_path / "o.zarr", dry_run=True, **given))
     assert max(asked.values()) == 1
-    assert not [key for key in asked if "deep/a" in key or "bare/g" in key]
+    assert not [key for key in asked if "deep/a/" in key or "bare/g" in key]
 
 
 def test_a_conversion_of_what_is_not_there_says_so(counted: Counted, tmp_path: Path) -> None:
@@ -267,7 +269,9 @@ def test_stored_coordinates_are_found_beside_a_dataset(counted: Counted, tmp_pat
     upload(counted.proxy.url, "uneven", tmp_path / "u.n5")
     found: list[xr.Dataset] = []
     asked = counted.of(
-        lambda: found.append(xr.open_dataset("s3://uneven/u.n5/g/v", engine="n5", **counted.options))
+        lambda: found.append(
+            xr.open_dataset("s3://uneven/u.n5/g/v", engine="n5", **counted.options)
+        )
     )
     assert found[0]["r"].values.tolist() == [0.0, 1.0, 7.0]
     assert not [key for key in asked if "dim_" in key]

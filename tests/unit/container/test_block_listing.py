@@ -72,4 +72,8 @@ def test_blocks_are_found_among_all_keys_below_a_prefix() -> None:
         steps.send([pages])
     assert stop.value.value.rows.tolist() == [[9, 2], [9, 128], [10, 128]]
     assert stop.value.value.n_bytes == 1 + 2 + 4
-    assert request.take(keys, None).n_bytes is None
+    page = request.take(keys, None)
+    assert page.n_bytes is None
+    assert page.others == ("attributes.json", "9/129", "s1/0", "01/2", "9/2/0", "9")
+    # some libraries list the marker of a directory without its slash
+    assert request.take(["9/", "9", "8", "0.__lock"], [0, 0, 1, 0]).others == ("8", "0.__lock")
