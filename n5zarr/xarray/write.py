@@ -21,6 +21,7 @@ from n5zarr.conventions.model import level_of
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located, open_container
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.sources import check_not_read
@@ -137,18 +138,19 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     targets = _targets(data, path)
     _check_chunks(chunks, targets)
     if region is not None or append_dim is not None:
-        plans = [
-            plan_update(
-                opened,
-                target.path,
-                target.data,
-                region=region,
-                append_dim=append_dim,
-                is_only_writer=mode == "a",
-            )
-            for target in targets
-            if target.data.variables
-        ]
+        with asking_once():
+            plans = [
+                plan_update(
+                    opened,
+                    target.path,
+                    target.data,
+                    region=region,
+                    append_dim=append_dim,
+                    is_only_writer=mode == "a",
+                )
+                for target in targets
+                if target.data.variables
+            ]
         return join_delayed([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
     if mode in (None, "w-") and opened.node(path) is not None:
@@ -162,8 +164,9 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     )
     if isinstance(data, xr.DataTree) and len(targets) > 1:
         targets = writer.choose_levels(targets, removed)
-    for target in targets:  # check everything before anything changes
-        writer.plan(target, mode, removed)
+    with asking_once():
+        for target in targets:  # check everything before anything changes
+            writer.plan(target, mode, removed)
     _remove(opened, removed, targets)
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])

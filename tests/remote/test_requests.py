@@ -275,3 +275,24 @@ def test_stored_coordinates_are_found_beside_a_dataset(counted: Counted, tmp_pat
     )
     assert found[0]["r"].values.tolist() == [0.0, 1.0, 7.0]
     assert not [key for key in asked if "dim_" in key]
+
+
+def test_the_plan_of_a_change_reads_each_document_and_listing_once(counted: Counted) -> None:
+    first = xr.Dataset(
+        {"v": (("q", "r"), np.ones((2, 3)))}, {"q": [0.0, 5.0], "r": [0.0, 1.0, 7.0]}
+    )
+    url, options = "s3://counted/w.n5/changed", counted.options
+    n5zarr.to_n5(first, url, **options)
+    more = first.assign_coords(q=[10.0, 15.0])
+    asked = documents_and_listings(
+        counted.of(lambda: n5zarr.to_n5(more, url, append_dim="q", **options))
+    )
+    # to plan, to open what grows, and twice to change its document
+    assert max(asked.values()) <= 4, asked
+    part = first.isel(q=[0]).drop_vars(["q", "r"])
+    region = {"q": slice(0, 1)}
+    asked = documents_and_listings(
+        counted.of(lambda: n5zarr.to_n5(part, url, region=region, **options))
+    )
+    assert max(asked.values()) <= 2, asked
+    assert sum(n for key, n in asked.items() if key.startswith("LIST")) == 1
