@@ -72,7 +72,8 @@ def _blocks_among(
     """Return the blocks among some keys below a dataset."""
     parsed = [parse_block_path(key, grid) for key in keys]
     rows = _rows([position for position in parsed if position is not None], grid)
-    each = zip(keys, sizes or [None] * len(keys), parsed, strict=True)
+    known: Sequence[int | None] = sizes or [None] * len(keys)
+    each = zip(keys, known, parsed, strict=True)
     others = tuple(k for k, size, p in each if p is None and not _is_marker(k, size, grid))
     if sizes is None:
         return StoredBlocks(rows, None, others)

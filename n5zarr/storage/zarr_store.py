@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 import zarr
 from zarr.abc.store import RangeByteRequest, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, ObjectStore, WrapperStore
+from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_private import LocalStore, on_own_loop, same_data, wrapped
+from n5zarr._zarr_private import on_own_loop, same_data
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
@@ -21,12 +21,12 @@ from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.objects import (
     entries_of_objects,
-    keys_of_objects,
     name_of_objects,
     some_objects,
     start_of_object,
     update_object,
 )
+from n5zarr.storage.prefixes import keys_below
 from n5zarr.storage.requests import (
     Ends,
     Entry,
@@ -48,14 +48,13 @@ from n5zarr.storage.requests import (
     logs_requests,
 )
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import PAGE, UrlStore, without_secrets
+from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from zarr.abc.store import Store
 
-    from n5zarr.storage.url_store import Page
 
 __all__ = ["ZarrStorage"]
 
@@ -226,15 +225,13 @@ class ZarrStorage(Storage):
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
-        known = answers.get()
-        if known is None:
+        if (known := answers.get()) is None:
             return await self._sent_once(request, warn)
-        answered = known.known(self._store, request)
-        if answered is not None:
+        if (answered := known.known(self._store, request)) is not None:
             return answered[0]
         answer = await self._sent_once(request, warn)
-        store = _uncached(self._store)
-        is_page = isinstance(store, UrlStore) and store.is_http  # which may link to a part only
+        # the page of a web server may link to a part only
+        is_page = getattr(_uncached(self._store), "is_http", False)
         known.keep(self._store, request, answer, lists_all=not is_page)
         return answer
 
@@ -282,7 +279,7 @@ class ZarrStorage(Storage):
             case List(path, few):  # a zarr store has no empty directories
                 return await _entries(self._store, path, few=few) or None
             case KeysBelow(path, take):
-                pages = _keys_below(_uncached(self._store), path)
+                pages = keys_below(_uncached(self._store), path)
                 return None if pages is None else [take(*page) async for page in pages]
             case Update(key, change):
                 async with self._locks.of(key):
@@ -451,30 +448,3 @@ async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]
             names = {name.strip("/") async for name in store.list_dir(path)}
             # Java leaves empty objects `path/`, which stores list with their whole path
             return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
-
-
-def _keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
-    """List the keys below a directory, relative to it; None if directories are listed singly.
-
-    Where directories exist, many stores omit those that they cannot read from such a listing.
-    """
-    if isinstance(store, UrlStore):
-        return store.keys_below(path) if store.is_flat else None
-    if isinstance(store, ObjectStore):
-        return keys_of_objects(store, path)
-    inner = store
-    while isinstance(inner, WrapperStore):
-        inner = wrapped(inner)
-    is_of_directories = isinstance(inner, LocalStore | FsspecStore | ObjectStore)
-    return None if is_of_directories else _keys_of_store(store, path)
-
-
-async def _keys_of_store(store: Store, path: str) -> AsyncIterator[Page]:
-    prefix = f"{path}/" if path else ""
-    keys: list[str] = []
-    async for key in store.list_prefix(prefix):
-        keys.append(key.removeprefix(prefix))
-        if len(keys) == PAGE:
-            yield keys, None
-            keys = []
-    yield keys, None

@@ -77,7 +77,8 @@ def test_tools_read_with_obstore(
     em, s1 = f"{url}/em", f"{url}/em/s1"
     expected: Any = n5zarr.open_array(local, path="em/s1")[...]
     np.testing.assert_array_equal(n5zarr.open_array(s1, **options)[...], expected)
-    np.testing.assert_array_equal(n5zarr.open_group(em, **options)["s1"][...], expected)
+    group: Any = n5zarr.open_group(em, **options)
+    np.testing.assert_array_equal(group["s1"][...], expected)
     for found in (
         xr.open_dataset(s1, engine="n5", **options),
         xr.open_datatree(em, engine="n5", **options)["s1"].to_dataset(),

@@ -64,7 +64,7 @@ def test_a_block_takes_a_few_bytes() -> None:
 def test_blocks_are_found_among_all_keys_below_a_prefix() -> None:
     keys = ["10/128", "9/2", "9/128", "attributes.json", "9/129", "s1/0", "01/2", "9/2/0", "9", ""]
     steps = blocks_by_prefix("em", N5Tuple((300, 129)))
-    (request,) = next(steps)
+    request: Any = next(steps)[0]
     assert (type(request), request.path) == (KeysBelow, "em")
     sizes = [2**n for n in range(len(keys))]
     pages = [request.take(keys[:2], sizes[:2]), request.take(keys[2:], sizes[2:])]
