@@ -84,7 +84,6 @@ LONG_FUNCTIONS = {
 LATE_IMPORTS = {
     ("n5zarr.__main__", "n5zarr.cli.app"): "typer is an extra: its absence is one plain line",
     ("n5zarr.cli.nwb", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
-    ("n5zarr.xarray.bdv_engine", "n5zarr.xarray.bdv"): "dask takes half a second to import",
 }
 # Modules outside of storage that ask for the class of a store. An entry goes when it is not needed.
 ASKS_FOR_LOCAL_STORE: set[str] = set()

@@ -310,6 +310,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "xml=None",
         "registrations=True",
         "axis_order='C'",
+        "chunks='auto'",
         "storage_options=None",
         "backend='fsspec'",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from n5zarr.store.bdv_views import ranges
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +25,7 @@ def project_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
         return
     yield "XML", project["xml"]
     timepoints = project["timepoints"]
-    yield "time points", "not understood" if timepoints is None else _listed(timepoints)
+    yield "time points", "not understood" if timepoints is None else ranges(timepoints)
     missing = [f"setup {v['setup']} at {v['timepoint']}" for v in project["missing_views"]]
     yield "missing views", ", ".join(missing) or "none"
     lists = [f"{label} ({n} lists)" for label, n in project["interest_points"].items()]
@@ -39,20 +41,3 @@ def project_rows(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _names(setup: dict[str, Any]) -> str:
     names = [f"{key} {name}" for key, name in setup["names"].items()]
     return ", ".join([setup["name"], *names] if setup["name"] else names)
-
-
-def _listed(numbers: list[int]) -> str:
-    """Return numbers, shortened where they follow each other.
-
-    Examples
-    --------
-    >>> _listed([0, 1, 2, 3, 40, 50])
-    '0-3, 40, 50'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -410,7 +410,7 @@ def read_description(path: str) -> Steps[Description | None]:
 
     def location(data: bytes) -> str | None:
         description = parse_xml(data)
-        return None if description is None else str(description.location)
+        return None if description is None else join(*description.loader[:2])
 
     (xml,) = yield [FileThatNames(path, "*.xml", location)]
     return None if xml is None else parse_xml(xml)

@@ -11,12 +11,12 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from posixpath import join
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
 
+from n5zarr.conventions.bdv_loader import Loader, parse_loader
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -185,8 +185,8 @@ class Description:
 
     Parameters
     ----------
-    location : str
-        Path of the N5 container, relative to the XML.
+    loader : Loader
+        Names the N5 container.
     setups : mapping of int to Setup
         Setups by number.
     registrations : mapping of (int, int) to tuple of float
@@ -195,13 +195,16 @@ class Description:
         Sorted numbers of the time points; None if they cannot be parsed.
     missing : frozenset of (int, int)
         Setups and time points of the views that were not recorded.
+    name : str
+        Name of the file, for messages.
     """
 
-    location: str
+    loader: Loader
     setups: Mapping[int, Setup]
     registrations: Mapping[tuple[int, int], tuple[float, ...]]
     timepoints: tuple[int, ...] | None
     missing: frozenset[tuple[int, int]]
+    name: str = "the XML"
 
     def view(self, setup: int, timepoint: int) -> View:
         """Return voxel size, unit and registration of a setup at a time point."""
@@ -239,11 +242,9 @@ def parse_xml(xml: bytes) -> Description | None:
     root = parsed_xml(xml)
     if isinstance(root, str):
         return None
-    # top level only: BigStitcher's loader of split views contains another loader with other setups
-    location = (root.findtext("SequenceDescription/ImageLoader/n5") or "").strip()
-    if not location:
+    loader = parse_loader(root)
+    if isinstance(loader, str):
         return None
-    base = (root.findtext("BasePath") or "").strip()
     listed = {
         attributes.get("name"): {_whole(e.findtext("id")): e for e in attributes}
         for attributes in root.iterfind(".//Attributes")
@@ -255,7 +256,7 @@ def parse_xml(xml: bytes) -> Description | None:
             setups[number] = _setup(element, listed)
     views = {_view(e): _registration(e) for e in root.iterfind(".//ViewRegistration")}
     return Description(
-        location=location if base in ("", ".") or ":" in location else join(base, location),
+        loader=loader,
         setups=setups,
         registrations={view: rows for view, rows in views.items() if view is not None},
         timepoints=_timepoints(root.find(".//Timepoints")),
@@ -275,13 +276,14 @@ def parsed_xml(xml: bytes) -> ElementTree.Element | str:
 
 
 def problem_of(xml: bytes) -> str | None:
-    """Describe why XML is not BigDataViewer's; None if it is, whatever its image loader."""
+    """Describe why XML is not BigDataViewer's for N5; None if it is."""
     root = parsed_xml(xml)
     if isinstance(root, str):
         return root
     if root.tag != "SpimData":
         return f"the root element {root.tag}, not SpimData without a namespace"
-    return None
+    loader = parse_loader(root)
+    return loader if isinstance(loader, str) else None
 
 
 type _Listed = Mapping[str | None, Mapping[int | None, ElementTree.Element]]

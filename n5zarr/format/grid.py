@@ -21,6 +21,7 @@ __all__ = [
     "blocks_cut_anew",
     "grid_shape",
     "is_block_name",
+    "join_blocks",
     "parse_block_path",
 ]
 
@@ -179,6 +180,47 @@ def automatic_block_size(
     exact = [round(low * r) / r for r in ratio]
     best = max((f for f in (low, *exact) if math.prod(size(f)) <= n_elements), default=low)
     return size(best)
+
+
+def join_blocks(
+    shape: Sequence[int], block: Sequence[int], *, n_elements: int = 0, most: int
+) -> tuple[int, ...]:
+    """Join neighbouring blocks to chunks, the shortest axis first.
+
+    Axes along which a block has one element, such as time, come last.
+
+    Parameters
+    ----------
+    shape, block : sequence of int
+        Extent of the array and of a block, in elements, any order.
+    n_elements : int, optional
+        Blocks are joined while a chunk has no more elements than this.
+    most : int
+        Blocks are joined, to larger chunks too, while there are more chunks than this.
+
+    Returns
+    -------
+    tuple of int
+        Extent of a chunk in elements: multiples of the blocks, in the order of ``shape``.
+
+    Examples
+    --------
+    >>> join_blocks((1000, 2000, 3000), (64, 128, 128), n_elements=2**23, most=1000)
+    (256, 256, 128)
+    >>> join_blocks((1000, 2000, 3000), (64, 128, 128), most=100)
+    (512, 512, 256)
+    """
+    found = list(block)
+    while True:
+        split = [i for i, n in enumerate(shape) if found[i] < n]
+        if not split:
+            return tuple(found)
+        shortest = min(split, key=lambda i: (found[i] == 1, found[i]))
+        is_full = 2 * math.prod(map(min, found, shape)) > n_elements
+        n_chunks = math.prod(-(-n // size) for n, size in zip(shape, found, strict=True))
+        if is_full and n_chunks <= most:
+            return tuple(found)
+        found[shortest] *= 2
 
 
 def block_path(grid_position: N5Tuple) -> str:

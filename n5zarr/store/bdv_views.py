@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.storage.not_found import NotFoundError
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from n5zarr.container.memory import Node
     from n5zarr.conventions.bdv import Description
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["Levels", "View", "described_views", "find_views", "moves"]
+__all__ = ["Levels", "View", "described_views", "find_views", "moves", "ranges"]
 
 
 class View(NamedTuple):
@@ -61,29 +63,87 @@ def find_views(opened: N5Store, group: str) -> dict[int, Levels]:
 
 
 def described_views(
-    opened: N5Store, views: dict[int, Levels], description: Description
+    opened: N5Store, group: str, views: dict[int, Levels], description: Description
 ) -> dict[int, Levels]:
-    """Return the views that the XML describes and does not list as missing; warn of others."""
-    timepoints = description.timepoints
+    """Return the views that the XML describes and does not list as missing; warn of differences.
+
+    Raises
+    ------
+    FileNotFoundError
+        The XML describes no view that the container holds.
+    """
     found = {(s, t) for s, levels in views.items() for v in levels.values() for t in v}
-    others = {
-        "setup": {s for s, _ in found if description.setups and s not in description.setups},
-        "timepoint": {t for _, t in found} - set(timepoints) if timepoints is not None else set(),
-    }
-    for name, numbers in others.items():
-        if numbers:
-            listed = ", ".join(f"{name}{number}" for number in sorted(numbers))
-            message = f"{opened}: omitted, as they are not in the XML: {listed}"
+    setups, timepoints = set(description.setups), set(description.timepoints or ())
+    n_missing = (Counter(each) for each in zip(*description.missing, strict=True))
+    of_setup, of_timepoint = n_missing if description.missing else (Counter(), Counter())
+    differing = [
+        _Difference(
+            "setup",
+            setups,
+            {s for s, _ in found},
+            {s for s in setups if not timepoints or of_setup[s] < len(timepoints)},
+        ),
+        _Difference(
+            "timepoint",
+            timepoints,
+            {t for _, t in found},
+            {t for t in timepoints if not setups or of_timepoint[t] < len(setups)},
+        ),
+    ]
+    others = [each.listed and each.found - each.listed for each in differing]
+    kept = {(s, t) for s, t in found if s not in others[0] and t not in others[1]}
+    kept -= description.missing
+    if not kept:
+        message = f"{opened}: /{group}: expected views that {description.name} describes, got none"
+        raise NotFoundError("; ".join([message, *(each.both() for each in differing)]))
+    for each in differing:
+        if problem := each.problem():
+            message = f"{opened}: /{group}: {description.name}: {each.both()}: {problem}"
             warnings.warn(message, N5Warning, stacklevel=4)
-    kept = {
-        (s, t) for s, t in found if s not in others["setup"] and t not in others["timepoint"]
-    } - description.missing
     described: dict[int, Levels] = {}
     for setup, levels in views.items():
         left = {k: {t: v for t, v in by.items() if (setup, t) in kept} for k, by in levels.items()}
         if any(left.values()):
             described[setup] = {level: by_time for level, by_time in left.items() if by_time}
     return described
+
+
+class _Difference(NamedTuple):
+    """The setups or time points that the XML lists, those found, and those expected."""
+
+    name: str
+    listed: set[int]
+    found: set[int]
+    expected: set[int]
+
+    def both(self) -> str:
+        """Say what the XML lists, and what the container holds."""
+        listed, held = (ranges(numbers) or "none" for numbers in (self.listed, self.found))
+        return f"{self.name}s: the XML lists {listed}, the container holds {held}"
+
+    def problem(self) -> str:
+        """Say what differs; empty if nothing does, or if the XML lists none."""
+        omitted, empty = self.found - self.listed, self.expected - self.found
+        parts = [f"omitted: {ranges(omitted)}"] if omitted else []
+        parts += [f"without data: {ranges(empty)}"] if empty else []
+        return "; ".join(parts) if self.listed else ""
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers, sorted, shortened where they follow each other.
+
+    Examples
+    --------
+    >>> ranges([0, 1, 2, 3, 50, 40])
+    '0-3, 40, 50'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def moves(description: Description | None, setup: int, timepoints: Sequence[int]) -> bool:

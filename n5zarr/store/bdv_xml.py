@@ -7,6 +7,7 @@ import posixpath
 import re
 import stat
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from n5zarr.conventions.bdv import Description
+    from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Project", "XmlFile", "named_by", "read_project", "read_settings", "xml_file"]
 
+# options of s3fs that say who asks
+_CREDENTIALS = {"anon", "key", "secret", "token", "username", "password", "profile", "session"}
 _NAME = re.compile(r"\.xml(~[0-9]+)?\Z", re.IGNORECASE)  # BigStitcher keeps dataset.xml~1, ...
 
 
@@ -117,12 +121,29 @@ class XmlFile(NamedTuple):
         inner = posixpath.normpath("/" + f"{path}/{location}".lstrip("/"))
         return host + (inner.lstrip("/") if _is_memory(host) else inner) + query
 
-    def options_for(self, place: str) -> Mapping[str, object] | None:
-        """Return the options for a location in the XML; None for a host that the XML chose."""
-        is_remote = is_url(self.directory)
-        if is_remote and _host(place) != _host(self.directory):
+    def options_for(self, place: str, endpoint: str = "") -> Mapping[str, object] | None:
+        """Return the options for a location in the XML; None for a host that a server chose.
+
+        Parameters
+        ----------
+        place : str
+            Path or URL of the location.
+        endpoint : str, optional
+            Address of the service that the XML names for it.
+        """
+        if not is_url(self.directory):
+            return self.storage_options
+        if _host(place) != _host(self.directory) or endpoint not in ("", self._endpoint):
             return None
         return self.storage_options
+
+    @property
+    def _endpoint(self) -> object:
+        """The service of S3 that the user named."""
+        given = self.storage_options or {}
+        client = given.get("client_kwargs")
+        of_client = client.get("endpoint_url") if isinstance(client, dict) else None
+        return given.get("endpoint_url") or of_client
 
     def place_for(self, place: str) -> Location:
         """Return a location in the XML, with the library and the options that read it."""
@@ -186,7 +207,9 @@ class Project(NamedTuple):
     file : XmlFile
         The file.
     container : str
-        Path or URL of its container.
+        Path or URL of its container, or of the group of the setups in it.
+    storage_options : mapping or None
+        Options of fsspec for the container.
     description : Description
         Its content.
     labels : mapping of str to int
@@ -195,18 +218,20 @@ class Project(NamedTuple):
 
     file: XmlFile
     container: str
+    storage_options: Mapping[str, object] | None
     description: Description
     labels: Mapping[str, int]
 
     @property
-    def storage_options(self) -> Mapping[str, object] | None:
-        """The options for the container."""
-        return self.file.options_for(self.container)
-
-    @property
     def place(self) -> Location:
-        """The container, with the library and the options that read it."""
-        return self.file.place_for(self.container)
+        """The container, with the options and the library that read it.
+
+        Options that the XML gives are fsspec's.
+        """
+        is_as_file = is_url(self.container) and self.storage_options is self.file.storage_options
+        return located(
+            self.container, self.storage_options, self.file.backend if is_as_file else "fsspec"
+        )
 
     def describe(self) -> dict[str, JSON]:
         """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""
@@ -272,18 +297,36 @@ def read_project(file: XmlFile) -> Project:
     description = parse_xml(xml)
     if description is None:
         problem = problem_of(xml)
-        if problem is None:
-            loader = re.search(rb"<ImageLoader[^>]*\bformat=[\"']([^\"']*)", xml)
-            problem = f"the format {loader.group(1).decode(errors='replace')}" if loader else "none"
-            is_hdf5 = loader is not None and loader.group(1) == b"bdv.hdf5"
-            problem += "; save the project as N5 with BigStitcher" if is_hdf5 else ""
         message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, got {problem}"
         raise N5UnrepresentableError(message, kind="option")
-    container = file.beside(description.location)
-    if container == file.beside(file.name):
-        message = f"{file}: expected the path of a container in the element n5, got the XML itself"
+    loader = description.loader
+    place = file.beside(loader.location)
+    if place == file.beside(file.name):
+        message = f"{file}: expected the path of a container in the ImageLoader, got the XML itself"
         raise N5UnrepresentableError(message, kind="option")
-    return Project(file, container, description, labels_in(xml))
+    options = file.options_for(place, loader.endpoint)
+    if place.startswith("s3://") and (loader.endpoint or loader.region):
+        options = _for_s3(loader, options or {})
+    return Project(
+        file=file,
+        container=f"{place}|n5:{loader.group}" if loader.group else place,
+        storage_options=options,
+        description=replace(description, name=str(file)),
+        labels=labels_in(xml),
+    )
+
+
+def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:
+    """Return options of fsspec for a service of S3; those of the user come first.
+
+    Without the user's say no credentials are sent to a service that the XML chose.
+    """
+    named = {"endpoint_url": loader.endpoint, "region_name": loader.region}
+    own = given.get("client_kwargs")
+    client = {key: value for key, value in named.items() if value and key not in given}
+    client |= own if isinstance(own, dict) else {}
+    anonymous = {} if _CREDENTIALS & given.keys() else {"anon": True}
+    return {**anonymous, **given, "client_kwargs": client}
 
 
 def read_settings(project: Project) -> Mapping[int, SetupSettings]:

@@ -17,6 +17,7 @@ import zarr
 
 from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located
@@ -143,20 +144,10 @@ class Level:
 
         make: Any = dask.array.from_array
         meta = np.empty((0,) * len(self.shape), self.dtype)
-        chunks = _larger(self.shape, self.chunks, _MOST_CHUNKS)
+        chunks = join_blocks(self.shape, self.chunks, most=_MOST_CHUNKS)
         readable = _Readable(self.values, self.dtype)
         made: dask.array.Array = make(readable, chunks, meta=meta, fancy=False)
         return made
-
-
-def _larger(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple[int, ...]:
-    """Return chunks that are larger, along their shortest axes, so that there are not too many."""
-    found = list(chunks)
-    while math.prod(-(-n // size) for n, size in zip(shape, found, strict=True)) > most:
-        split = [i for i, n in enumerate(shape) if found[i] < n]
-        shortest = min(split, key=lambda i: (found[i] == 1, found[i]))  # no channels or times
-        found[shortest] *= 2
-    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

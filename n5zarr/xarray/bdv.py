@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from uuid import uuid4
 
-import dask.array as da
 import numpy as np
 import xarray as xr
-import zarr
+from xarray.core import indexing
 
 from n5zarr.container.axes import read_description, read_placed
 from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_views import Levels, View, described_views, find_views, moves
@@ -21,10 +24,11 @@ from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
 from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
+from n5zarr.xarray.stacked_views import StackedViews
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
@@ -34,21 +38,26 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
-__all__ = ["open_bdv"]
+__all__ = ["Laziness", "ViewsPlace", "open_bdv", "views_tree"]
 
 # names of coordinates and variables in the tree
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
 _NAMES |= {"tile_x", "tile_y", "tile_z"}
 _EXPECTED = "groups setup0, setup1, ..."
+_MOST_CHUNKS = 20_000  # of dask, in an array: some milliseconds for each selection
+
+type Chunks = int | Mapping[Any, Any] | Literal["auto"] | None
+"""Chunks of dask: none, those of ``chunks=`` of :func:`xarray.open_dataset`, or joined blocks."""
 
 
-def open_bdv(  # noqa: PLR0913 - as its neighbours
+def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     store: Location,
     *,
     path: str = "",
     xml: str | os.PathLike[str] | None = None,
     registrations: bool = True,
     axis_order: AxisOrder = "C",
+    chunks: Chunks = "auto",
     storage_options: StorageOptions | None = None,
     backend: Backend = "fsspec",
 ) -> xr.DataTree:
@@ -68,16 +77,21 @@ def open_bdv(  # noqa: PLR0913 - as its neighbours
         the voxel size of their setup.
     axis_order : {"C", "F"}, optional
         Order of the spatial dimensions, ``z, y, x`` or ``x, y, z``.
+    chunks : "auto", int, mapping or None, optional
+        Chunks of dask. ``"auto"`` joins blocks up to dask's ``array.chunk-size`` of 128 MiB, and
+        further if there would be over 20000 chunks. Others are those of
+        :func:`xarray.open_dataset`: ``{}`` is a chunk for each block, None no dask.
     storage_options, backend : optional
-        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`. They
+        precede those that the XML gives for S3.
 
     Returns
     -------
     DataTree
         A node ``s0``, ``s1``, ... for each level, with a variable ``data`` with the dimensions
-        ``setup``, ``timepoint`` and those of space, which dask reads in whole blocks. If size, type
-        or positions of the setups differ, the nodes are ``setup0/s0`` and so on, without dimension
-        ``setup``; if registrations differ between time points, ``setup0/timepoint0/s0``.
+        ``setup``, ``timepoint`` and those of space. If size, type or positions of the setups
+        differ, the nodes are ``setup0/s0`` and so on, without dimension ``setup``; if registrations
+        differ between time points, ``setup0/timepoint0/s0``.
 
         Names in the XML are coordinates of ``setup``, each with an index: ``setup_name``,
         ``channel``, ``angle``, ``tile``, ``illumination``. ``tile_x``, ``tile_y``, ``tile_z`` are
@@ -92,7 +106,7 @@ def open_bdv(  # noqa: PLR0913 - as its neighbours
     Raises
     ------
     FileNotFoundError
-        There are no setups, or no such XML.
+        There are no setups, or no such XML, or it describes no view that the container holds.
     N5UnrepresentableError
         Time points of a setup differ in size, or the XML is not for N5 (``kind="option"``).
 
@@ -102,36 +116,89 @@ def open_bdv(  # noqa: PLR0913 - as its neighbours
     >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
-    options: Mapping[str, object] | None = storage_options
     if xml is None or is_url(store):
-        store = located(store, options, backend)
+        store = located(store, storage_options, backend)
+    place = ViewsPlace(store, path, xml, axis_order, storage_options)
+    return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
+
+
+class ViewsPlace(NamedTuple):
+    """The arguments of :func:`open_bdv` that say where the views are, and in which order."""
+
+    store: Location
+    path: str
+    xml: str | os.PathLike[str] | None
+    axis_order: AxisOrder
+    storage_options: StorageOptions | None
+
+
+class Laziness(NamedTuple):
+    """How arrays are lazy: the chunks of dask, or none, and whether to keep what was loaded."""
+
+    chunks: Chunks
+    cache: bool
+
+    def array(self, views: StackedViews) -> object:
+        """Return the array of views for a variable."""
+        lazy = indexing.LazilyIndexedArray(views)
+        if self.chunks is not None or not self.cache:
+            return lazy
+        cached: Any = indexing.MemoryCachedArray(lazy)  # type: ignore[no-untyped-call] # xarray's
+        return indexing.CopyOnWriteArray(cached)
+
+    def chunked(self, data: xr.Variable) -> xr.Variable:
+        """Convert a lazy variable to dask's, as xarray does with the argument of an engine."""
+        if self.chunks is None:
+            return data
+        blocks: Mapping[str, int] = data.encoding["preferred_chunks"]
+        if self.chunks == "auto":
+            import dask  # noqa: PLC0415 - slow, and the engine does not need it
+            from dask.utils import parse_bytes  # noqa: PLC0415
+
+            sizes = tuple(blocks.values())
+            limit = parse_bytes(dask.config.get("array.chunk-size")) // data.dtype.itemsize
+            of_view = join_blocks(data.shape[-3:], sizes[-3:], n_elements=limit, most=sys.maxsize)
+            joined = join_blocks(data.shape, (*sizes[:-3], *of_view), most=_MOST_CHUNKS)
+            wanted: Mapping[str, Any] = dict(zip(blocks, joined, strict=True))
+        elif isinstance(self.chunks, int):
+            wanted = dict.fromkeys(blocks, self.chunks)
+        else:
+            wanted = {dim: self.chunks.get(dim, size) for dim, size in blocks.items()}
+        # equal names would mean equal elements, which may have changed since
+        return data.chunk(wanted, name=f"views-{uuid4().hex}")
+
+
+_OF_ENGINE = Laziness(None, cache=False)  # xarray makes chunks, and keeps what was loaded
+
+
+def views_tree(
+    place: ViewsPlace, laziness: Laziness = _OF_ENGINE, *, registrations: bool = True
+) -> xr.DataTree:
+    """Open views as :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
+    store, path, xml, axis_order, given = place
+    options: Mapping[str, object] | None = given
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
     project = None if file is None else read_project(file)
     if project is not None and xml is None:
         store, options = project.place, project.storage_options
     with named_by(project if xml is None else None):
         opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
-        found = opened.ask(read_description(group)) if project is None else project.description
-        return _open_views(opened, group, found, registrations=registrations)
-
-
-def _open_views(
-    opened: N5Store, group: str, description: Description | None, *, registrations: bool
-) -> xr.DataTree:
-    """Open the setups of a group."""
-    if opened.node(group) is None:
-        raise not_found(opened, group, _EXPECTED)
-    views = find_views(opened, group)
-    if description is not None:
-        views = described_views(opened, views, description)
-        _warn_of_names(opened, description)
-        if not registrations:
-            description = replace(description, registrations={})
-    if not views:
-        raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")
-    placements = _placements(opened, views, description)
-    _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
-    return _tree(placements, description)
+        if opened.node(group) is None:
+            raise not_found(opened, group, _EXPECTED)
+        views = find_views(opened, group)
+        if not views:
+            raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")
+        description = (
+            opened.ask(read_description(group)) if project is None else project.description
+        )
+        if description is not None:
+            views = described_views(opened, group, views, description)
+            _warn_of_names(opened, description)
+            if not registrations:
+                description = replace(description, registrations={})
+        placements = _placements(opened, views, description)
+        _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
+        return _tree(placements, description, laziness)
 
 
 class _Stack:
@@ -169,18 +236,6 @@ class _Stack:
         """The registration, if coordinates cannot express it."""
         attributes = self.placed.attributes
         return {key: attributes[key] for key in ("registration",) if key in attributes}
-
-    def array(self, timepoints: list[int]) -> da.Array:
-        dataset = self.placed.view
-        dtype = dataset.kind.dtype
-        missing = da.zeros(dataset.shape, dtype=dtype, chunks=dataset.chunk_shape)
-        arrays = [
-            _lazy(zarr.open_array(self.opened, path=self.views[t].path, mode="r"))
-            if t in self.views
-            else missing
-            for t in timepoints
-        ]
-        return _stacked(arrays)
 
     @property
     def coords(self) -> dict[str, xr.Variable]:
@@ -236,13 +291,17 @@ def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
         warnings.warn(f"{opened}: {where}: {problem}", N5Warning, stacklevel=4)
 
 
-def _tree(placements: list[_Placement], description: Description | None) -> xr.DataTree:
+def _tree(
+    placements: list[_Placement], description: Description | None, laziness: Laziness
+) -> xr.DataTree:
     """Stack all setups if their keys are equal; else make nodes for each."""
     first = placements[0]
     if all(placement.stacking_key == first.stacking_key for placement in placements):
         setups = _setup_coords([placement.setup for placement in placements], description)
         datasets = {
-            level: _dataset([p.levels[level] for p in placements], first.timepoints, setups)
+            level: _dataset(
+                [p.levels[level] for p in placements], first.timepoints, setups, laziness
+            )
             for level in first.levels
         }
     else:
@@ -252,46 +311,46 @@ def _tree(placements: list[_Placement], description: Description | None) -> xr.D
             # repeat the names here: nodes inherit no scalars
             datasets[f"setup{placement.setup}"] = xr.Dataset(coords=setups).isel(setup=0)
             datasets |= {
-                f"{placement.name}/{level}": _dataset([stack], placement.timepoints, setups).isel(
-                    setup=0
+                f"{placement.name}/{level}": _dataset(
+                    [stack], placement.timepoints, setups, laziness, is_one=True
                 )
                 for level, stack in placement.levels.items()
             }
     return xr.DataTree.from_dict(datasets)
 
 
-# dask has types for classes, not for functions
-def _lazy(array: object) -> da.Array:
-    lazy: da.Array = da.from_zarr(array)  # type: ignore[no-untyped-call]
-    return lazy
-
-
-def _stacked(arrays: list[da.Array]) -> da.Array:
-    stacked: da.Array = da.stack(arrays)  # type: ignore[no-untyped-call]
-    return stacked
-
-
 def _dataset(
-    stacks: list[_Stack], timepoints: list[int], setups: Mapping[str, xr.Variable]
+    stacks: list[_Stack],
+    timepoints: list[int],
+    setups: Mapping[str, xr.Variable],
+    laziness: Laziness,
+    *,
+    is_one: bool = False,
 ) -> xr.Dataset:
+    """Make the Dataset of a level; of one setup without the dimension of setups."""
     first = stacks[0]
-    arrays = _stacked([stack.array(timepoints) for stack in stacks])
+    views = StackedViews(first.opened, [[s.views.get(t) for t in timepoints] for s in stacks])
     dims = ("setup", "timepoint", *first.placed.dims)
-    data = xr.Variable(dims, arrays, first.attributes)
     present = [[t in stack.views for t in timepoints] for stack in stacks]
-    coords = {
+    variables = {
         **setups,
-        "timepoint": np.array(timepoints),
-        "present": (("setup", "timepoint"), present),
+        "timepoint": xr.Variable(("timepoint",), np.array(timepoints)),
+        "present": xr.Variable(("setup", "timepoint"), np.array(present)),
         **first.coords,
+        "data": xr.Variable(dims, laziness.array(views), first.attributes),
     }
-    dataset = xr.Dataset({"data": data}, coords=coords)
+    if is_one:  # before dask has a chunk for each part of the data
+        variables = {name: v.isel(setup=0, missing_dims="ignore") for name, v in variables.items()}
+    blocks = dict(zip(dims, (1, 1, *first.placed.view.chunk_shape), strict=True))
+    for variable in variables.values():  # for chunks={} of xarray's functions
+        own = {dim: size for dim, size in blocks.items() if dim in variable.dims}
+        variable.encoding["preferred_chunks"] = own
+    data = variables.pop("data")
+    data.encoding["chunks"] = tuple(data.encoding["preferred_chunks"].values())
+    dataset = xr.Dataset({"data": laziness.chunked(data)}, coords=variables)
     for name, coord in setups.items():
-        if coord.dtype.kind == "U":
+        if coord.dtype.kind == "U" and not is_one:
             dataset = dataset.set_xindex(name)
-    for variable in dataset.variables.values():  # for chunks={} of xarray's functions
-        blocks = {dim: sizes for dim, sizes in data.chunksizes.items() if dim in variable.dims}
-        variable.encoding["preferred_chunks"] = blocks
     return dataset
 
 

@@ -10,6 +10,7 @@ from n5zarr.errors import N5Warning
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_xml import xml_file
+from n5zarr.xarray.bdv import ViewsPlace, views_tree
 
 if TYPE_CHECKING:
     import os
@@ -62,9 +63,7 @@ def open_described(
     file = xml_file(location, storage_options)
     if file is None:
         return None
-    from n5zarr.xarray.bdv import open_bdv  # noqa: PLC0415 - dask is slow to import
-
-    tree = open_bdv(location, axis_order=axis_order, storage_options=storage_options)
+    tree = views_tree(ViewsPlace(location, "", None, axis_order, storage_options))
     nodes = {node.path.strip("/"): node for node in tree.subtree}
     path = normalize_path(group or "")
     if path not in nodes:

@@ -11,11 +11,13 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.n5_store import N5Store
+from n5zarr.xarray.stacked_views import StackedViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import xarray as xr
+    from zarr.storage import StorePath
 
 __all__ = ["check_not_read"]
 
@@ -31,20 +33,20 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
     removed = places_behind(opened.storage, path)
     for ds in data:
         for name, variable in ds.variables.items():
-            for array in _arrays(variable):
-                store = array.store
+            for place in _places(variable):
+                store = place.store
                 storage = store.storage if isinstance(store, N5Store) else open_storage(store)
-                if overlap(places_behind(storage, array.path), removed) is not None:
+                if overlap(places_behind(storage, place.path), removed) is not None:
                     message = (
                         f"mode='w' would remove the unread source of {name!r}, {storage}: "
-                        f"/{array.path}; load() the data first, or write to another place"
+                        f"/{place.path}; load() the data first, or write to another place"
                     )
                     where = f"{opened}: {path or '/'}"
                     raise N5UnrepresentableError(message, kind="option", where=where)
 
 
-def _arrays(variable: xr.Variable) -> Iterator[zarr.Array[Any]]:
-    """Yield the Zarr arrays behind a variable, including one of dask."""
+def _places(variable: xr.Variable) -> Iterator[StorePath]:
+    """Yield the locations of the Zarr arrays behind a variable, including one of dask."""
     held = getattr(variable, "_data", None)
     graph = getattr(held, "__dask_graph__", None)
     if graph is None:
@@ -63,10 +65,14 @@ def _inputs(layer: Any) -> Iterable[Any]:  # noqa: ANN401 - dask has no types
     return [*getattr(task, "args", ()), *(literal for literal, _ in getattr(layer, "indices", ()))]
 
 
-def _behind(held: object) -> Iterator[zarr.Array[Any]]:
-    """Yield the Zarr array inside xarray's adapters."""
-    while not isinstance(held, ZarrArrayWrapper | zarr.Array) and hasattr(held, "array"):
+def _behind(held: object) -> Iterator[StorePath]:
+    """Yield the locations of the Zarr arrays inside xarray's adapters."""
+    while not isinstance(held, ZarrArrayWrapper | StackedViews | zarr.Array) and hasattr(
+        held, "array"
+    ):
         held = held.array
+    if isinstance(held, StackedViews):
+        yield from held.places()
     found = getattr(held, "_array", None) if isinstance(held, ZarrArrayWrapper) else held
     if isinstance(found, zarr.Array):
-        yield found
+        yield found.store_path

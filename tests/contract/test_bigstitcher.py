@@ -103,9 +103,9 @@ def test_setups_that_are_alike_are_selected_by_name(xml: Path) -> None:
     container = alike(xml)
     with pytest.warns(n5zarr.N5Warning, match="omitted") as warned:
         tree: Any = n5zarr.open_bdv(container / "dataset.xml", registrations=False)
-    assert [str(w.message).partition(": ")[2] for w in warned] == [
-        "omitted, as they are not in the XML: setup1, setup4, setup7",
-        "omitted, as they are not in the XML: timepoint8",
+    assert [str(w.message).partition("dataset.xml: ")[2] for w in warned] == [
+        "setups: the XML lists 0, 3, the container holds 0-1, 3-4, 7: omitted: 1, 4, 7",
+        "timepoints: the XML lists 0, 2, 5, the container holds 0, 2, 5, 8: omitted: 8",
     ]
     data = tree["s0/data"]
     assert data.dims == ("setup", "timepoint", "z", "y", "x")
@@ -377,12 +377,163 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
     assert n5zarr.read_interest_points(backup).lists.empty
 
 
+# ------------------------------------------------------------------------------------ loaders
+
+
+@pytest.mark.parametrize(
+    ("name", "loader"),
+    [
+        ("my data+#1.n5", 'bdv.n5" version="1.0"><n5 type="relative">my data+#1.n5'),
+        ("100%25.n5", 'bdv.n5" version="1.0"><n5 type="relative">100%25.n5'),
+        # XmlHelpers.loadPathURI since version 1.1: relative paths are parts of a URI
+        ("my data+#1.n5", 'bdv.n5" version="1.1"><n5 type="relative">my%20data+%231.n5'),
+        ("my data.n5", 'bdv.n5" version="1.1"><n5 type="absolute">file:{folder}/my%20data.n5'),
+        ("100%25.n5", 'bdv.n5" version="1.1"><n5 type="absolute">{folder}/100%25.n5'),
+        # Mastodon XmlIoN5UniverseImgLoader: XmlHelpers.loadPath, of files
+        ("100%25.n5", 'bdv.n5.universe" version="1.0"><Url type="relative">100%25.n5'),
+        ("a.n5", 'bdv.n5.universe"><Url type="absolute">{folder}/a.n5'),
+        ("a.n5", 'bdv.n5.universe"><Url>file://{folder}/a.n5'),
+    ],
+)
+def test_loaders_name_the_container(tmp_path: Path, name: str, loader: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    (tmp_path / "dataset.n5").rename(tmp_path / name)
+    tag = "Url" if "<Url" in loader else "n5"
+    with_loader(xml, f'<ImageLoader format="{loader}</{tag}></ImageLoader>'.format(folder=tmp_path))
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(setup=0, timepoint=2), project.elements(0, 2, 0))
+
+
+@pytest.mark.parametrize("group", ["images/bdv", "/images/bdv/"])
+def test_mastodons_loader_names_a_group(tmp_path: Path, group: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    inner = tmp_path / "dataset.n5" / "images" / "bdv"
+    inner.mkdir(parents=True)
+    (tmp_path / "dataset.n5" / "setup0").rename(inner / "setup0")
+    url = '<Url type="relative">dataset.n5</Url>'
+    loader = f'<ImageLoader format="bdv.n5.universe">{url}<Dataset>{group}</Dataset></ImageLoader>'
+    with_loader(xml, loader)
+    values = project.elements(0, 2, 1)
+    for tree in (n5zarr.open_bdv(xml), xr.open_datatree(xml, engine="n5")):
+        found: Any = tree["s1/data"]
+        np.testing.assert_array_equal(found.sel(setup=0, timepoint=2), values)
+        assert found["channel"].values.tolist() == ["GFP"]
+    # the XML is found beside the container, too
+    at_group: Any = n5zarr.open_bdv(inner)["s1/data"]
+    assert at_group["channel"].values.tolist() == ["GFP"]
+    printed = CliRunner().invoke(app, ["tree", str(xml)]).output
+    assert "setup0  left green" in printed
+    n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
+    converted: Any = n5zarr.napari_layers(str(xml))
+    assert [options["name"] for _, options, _ in converted] == ["dataset.xml: left_green"]
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [
+        (
+            'bdv.ome.zarr"><zarr>a.zarr</zarr>',
+            "the format bdv.ome.zarr; n5zarr reads bdv.n5, bdv.n",
+        ),
+        ('bdv.hdf5"><hdf5>a.h5</hdf5>', "bdv.hdf5; save the project as N5 with BigStitcher; n5za"),
+        ('bdv.n5.s3"><Key>a.n5</Key>', "the format bdv.n5.s3 without the element BucketName"),
+        ('bdv.n5.universe"><Dataset>a</Dataset>', "bdv.n5.universe without the element Url"),
+        (
+            'bdv.n5.s3"><Key>a</Key><BucketName>b</BucketName><ServiceEndpoint>/a</ServiceEndpoint>',
+            "a ServiceEndpoint that is no web address, '/a'",
+        ),
+    ],
+)
+def test_loaders_that_cannot_be_read_are_named(tmp_path: Path, loader: str, message: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    with_loader(xml, f'<ImageLoader format="{loader}</ImageLoader>')
+    with pytest.raises(n5zarr.N5Error, match=re.escape(message)) as raised:
+        n5zarr.open_bdv(xml)
+    assert str(xml) in str(raised.value)
+
+
+def with_loader(xml: Path, loader: str) -> None:
+    before, _, rest = xml.read_text().partition("<ImageLoader")
+    xml.write_text(before + loader + rest.partition("</ImageLoader>")[2])
+
+
+# ------------------------------------------------------- views that the container does not hold
+
+
+@pytest.mark.parametrize(
+    ("pattern", "numbers", "expected"),
+    [
+        ("0-3", [0], ("timepoints: the XML lists 0-3, the container holds 0, 2, 5, 8: "
+                     "omitted: 5, 8; without data: 1, 3")),
+        ("0,2,5,8", [0, 9], "setups: the XML lists 0, 9, the container holds 0: without data: 9"),
+    ],
+)  # fmt: skip
+def test_an_xml_of_other_views_is_told(
+    tmp_path: Path, pattern: str, numbers: list[int], expected: str
+) -> None:
+    xml = other_views(tmp_path, pattern, numbers)
+    with pytest.warns(n5zarr.N5Warning, match=re.escape(f"{xml}: {expected}")):
+        data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(setup=0, timepoint=2), project.elements(0, 2, 0))
+    if pattern == "0-3":
+        assert data["present"].values.tolist() == [[True, False, True, False]]
+        assert not data.sel(timepoint=3).any()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "numbers", "expected"),
+    [
+        ("3,4", [0], ("setups: the XML lists 0, the container holds 0; "
+                     "timepoints: the XML lists 3-4, the container holds 0, 2, 5, 8")),
+        ("0,2,5,8", [9], ("setups: the XML lists 9, the container holds 0; "
+                         "timepoints: the XML lists 0, 2, 5, 8, the container holds 0, 2, 5, 8")),
+    ],
+)  # fmt: skip
+def test_an_xml_without_any_view_of_the_container_is_an_error(
+    tmp_path: Path, pattern: str, numbers: list[int], expected: str
+) -> None:
+    xml = other_views(tmp_path, pattern, numbers)
+    message = re.escape(f"{xml} describes, got none; {expected}")
+    with pytest.raises(FileNotFoundError, match=message) as raised:
+        n5zarr.open_bdv(xml)
+    assert str(tmp_path / "dataset.n5") in str(raised.value)
+    with pytest.raises(FileNotFoundError, match=message):
+        xr.open_datatree(xml, engine="n5")
+    with pytest.raises(FileNotFoundError, match=message):
+        n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
+    with pytest.raises(FileNotFoundError, match="the XML lists"):  # found beside the container
+        n5zarr.open_bdv(tmp_path / "dataset.n5")
+
+
+def test_views_that_the_xml_calls_missing_are_not_missed(tmp_path: Path) -> None:
+    xml = other_views(tmp_path, "0-2", [0, 9])
+    nine = [(9, t) for t in (0, 1, 2)]
+    missing = "".join(f'<MissingView timepoint="{t}" setup="{s}" />' for s, t in [*nine, (0, 1)])
+    xml.write_text(xml.read_text().replace("<MissingViews>", f"<MissingViews>{missing}"))
+    with pytest.warns(n5zarr.N5Warning) as warned:
+        n5zarr.open_bdv(xml)
+    assert [str(w.message).partition("dataset.xml: ")[2] for w in warned] == [
+        "timepoints: the XML lists 0-2, the container holds 0, 2, 5, 8: omitted: 5, 8"
+    ]
+
+
+def other_views(folder: Path, pattern: str, numbers: list[int]) -> Path:
+    """Write a project of setup 0, with XML of other time points and setups."""
+    xml = project.write_project(folder, [0])
+    known = dict.fromkeys(numbers, SETUPS[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(project, "SETUPS", known)
+        text = project.project_xml(numbers=numbers)
+    xml.write_text(text.replace(project.PATTERN, pattern))
+    return xml
+
+
 def test_missing_views_cost_little(tmp_path: Path) -> None:
     xml = project.write_project(tmp_path, [0])
     xml.write_text(xml.read_text().replace(project.PATTERN, "0-3999"))
-    data: Any = n5zarr.open_bdv(xml)["s0/data"]
-    # missing views share one array of zeros, instead of one each with its own layers of the graph
-    assert len(data.data.dask.layers) < 100
+    with pytest.warns(n5zarr.N5Warning, match="without data: 1, 3-4, 6-7, 9-3999"):
+        data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    assert len(data.data.dask.layers) < 10
     assert data.sizes["timepoint"] == 4000
     assert not data.sel(timepoint=3999).any()
     np.testing.assert_array_equal(data.sel(timepoint=8)[0], project.elements(0, 8, 0))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_description, read_placed
 from n5zarr.conventions.model import Axis
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.store.bdv_views import described_views, find_views, moves
@@ -96,15 +97,22 @@ def plan_bdv(
     Raises
     ------
     N5UnrepresentableError
-        The datasets of a setup have no three dimensions (``kind="option"``).
+        The datasets of a setup have no three dimensions, or the XML describes none of the chosen
+        ones (``kind="option"``).
+    FileNotFoundError
+        The XML describes no view that the container holds.
     """
-    views = _wanted(find_views(opened, group), group, only)
-    if not views:
+    views = find_views(opened, group)
+    if not _wanted(views, group, only):
         return None
     if description is None:
         description = opened.ask(read_description(group))
     if description is not None:
-        views = described_views(opened, views, description)
+        views = described_views(opened, group, views, description)
+    views = _wanted(views, group, only)
+    if not views:
+        message = f"{opened}: /{group}: the XML describes none of the chosen views"
+        raise N5UnrepresentableError(message, kind="option")
     names = _names({s: _name_of(description, s) for s in views})
     arrays: list[ArrayPlan] = []
     groups: dict[str, Mapping[str, JSON]] = {}

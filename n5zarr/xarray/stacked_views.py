@@ -1,0 +1,124 @@
+"""Present views of BigDataViewer as one lazy array of xarray, with axes of setups and times."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, override
+
+import numpy as np
+from xarray.backends import BackendArray
+from xarray.core import indexing
+from zarr.storage import StorePath
+
+from n5zarr.arrays.array import with_fast_path
+from n5zarr.arrays.nodes import as_zarr
+from n5zarr.xarray.lazy_array import LazyArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from n5zarr.store.bdv_views import View
+    from n5zarr.store.n5_store import N5Store
+
+__all__ = ["StackedViews"]
+
+type _Key = tuple[Any, ...]
+type _Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class StackedViews(BackendArray):
+    """Views of equal shape and data type; nothing is read, and no array opened, before it is asked.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    views : sequence of sequence of View or None
+        The views by setup and time point; None stands for one without data, filled with 0.
+    """
+
+    def __init__(self, opened: N5Store, views: Sequence[Sequence[View | None]]) -> None:
+        self.opened = opened
+        self.views = [list(of_setup) for of_setup in views]
+        first = next(view for view in self._existing())
+        self.shape = (len(self.views), len(self.views[0]), *first.dataset.shape)
+        self.dtype = first.dataset.kind.dtype
+
+    def _existing(self) -> Iterator[View]:
+        return (view for of_setup in self.views for view in of_setup if view is not None)
+
+    def places(self) -> Iterator[StorePath]:
+        """Yield the locations of the datasets."""
+        return (StorePath(self.opened, view.path) for view in self._existing())
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> _Array:
+        """Read a selection."""
+        is_of_points = isinstance(key, indexing.VectorizedIndexer)
+        return self._points(key.tuple) if is_of_points else self._box(key.tuple)
+
+    @override
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> _Array:
+        return await asyncio.to_thread(self.__getitem__, key)
+
+    def _read(self, setup: int, timepoint: int, key: indexing.ExplicitIndexer) -> _Array | None:
+        """Read a selection of a view; None if it has no data."""
+        view = self.views[setup][timepoint]
+        if view is None:
+            return None
+        array: Any = with_fast_path(as_zarr(self.opened, view.path, view.dataset))
+        return np.asarray(LazyArray(array)[key])
+
+    def _box(self, key: _Key) -> _Array:
+        """Read a selection of integers, slices and arrays, each of which selects along its axis."""
+        setups, timepoints = (np.arange(n)[k] for n, k in zip(self.shape, key[:2], strict=False))
+        inner = key[2:]
+        is_basic = not any(isinstance(k, np.ndarray) for k in inner)
+        of_view = indexing.BasicIndexer(inner) if is_basic else indexing.OuterIndexer(inner)
+        shape = (*setups.shape, *timepoints.shape, *_extent(inner, self.shape[2:]))
+        pairs = [(s, t) for s in setups.flat for t in timepoints.flat]
+        if len(pairs) == 1:  # no copy of large data
+            read = self._read(*pairs[0], of_view)
+            return np.zeros(shape, self.dtype) if read is None else read.reshape(shape)
+        found = np.zeros(shape, self.dtype)
+        by_view = found.reshape(len(pairs), *shape[setups.ndim + timepoints.ndim :])
+        for i, pair in enumerate(pairs):
+            read = self._read(*pair, of_view)
+            if read is not None:
+                by_view[i] = read
+        return found
+
+    def _points(self, key: _Key) -> _Array:
+        """Read the points of arrays that belong together; axes of slices follow in the result."""
+        sliced = [axis for axis in (0, 1) if isinstance(key[axis], slice)]
+        # make setups and time points arrays, too: each slice is a further axis of the points
+        arrays: dict[int, _Array] = {
+            axis: k[(..., *[None] * len(sliced))]
+            for axis, k in enumerate(key)
+            if not isinstance(k, slice)
+        }
+        for i, axis in enumerate(sliced):
+            numbers = np.arange(self.shape[axis])[key[axis]]
+            arrays[axis] = numbers.reshape(-1, *[1] * (len(sliced) - 1 - i))
+        of_points = dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
+        setups, timepoints = of_points[0], of_points[1]
+        slices = [k if isinstance(k, slice) else 0 for k in key[2:]]
+        found = np.zeros((*setups.shape, *_extent(slices, self.shape[2:])), self.dtype)
+        for setup, timepoint in np.unique([setups.ravel(), timepoints.ravel()], axis=1).T:
+            chosen = (setups == setup) & (timepoints == timepoint)
+            inner = tuple(
+                k if isinstance(k, slice) else of_points[axis][chosen]
+                for axis, k in enumerate(key[2:], 2)
+            )
+            read = self._read(setup, timepoint, indexing.VectorizedIndexer(inner))
+            if read is not None:
+                found[chosen] = read
+        return found
+
+
+def _extent(key: Sequence[Any], shape: Sequence[int]) -> list[int]:
+    """Return the extent of a selection along each axis that no integer selects."""
+    return [
+        len(range(n)[k]) if isinstance(k, slice) else np.size(k)
+        for k, n in zip(key, shape, strict=True)
+        if not isinstance(k, int | np.integer)
+    ]

@@ -1,0 +1,162 @@
+"""BigDataViewer's XML that names a container on S3: MoBIE's loader ``bdv.n5.s3``, Mastodon's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from bioio import BioImage
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.store.bdv_xml import XmlFile, read_project
+from n5zarr.viewing.bioio import Reader
+from n5zarr.viewing.serve.opened import Opened
+from tests.command import CliRunner
+from tests.contract import bigstitcher as project
+from tests.remote import servers
+from tests.remote.conftest import client, fsspec_options, upload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEY = "0.6.3/images/remote/prospr 1.n5"  # its folders are those of MoBIE's platybrowser-project
+NUMBERS = (0, 1, 3)
+
+
+@pytest.fixture(scope="module")
+def bucket(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("project")
+    project.write_project(folder, NUMBERS)
+    upload(s3_server, "platybrowser", folder / "dataset.n5")
+    s3 = client(s3_server)
+    for item in s3.list_objects_v2(Bucket="platybrowser")["Contents"]:
+        copied = item["Key"].replace("dataset.n5", KEY)
+        source = {"Bucket": "platybrowser", "Key": item["Key"]}
+        s3.copy_object(Bucket="platybrowser", Key=copied, CopySource=source, ACL="public-read")
+    s3.put_bucket_acl(Bucket="platybrowser", ACL="public-read")
+    return "platybrowser"
+
+
+@pytest.fixture
+def proxy(s3_server: str) -> Iterator[servers.Proxy]:
+    with servers.Proxy(s3_server).running() as proxy:
+        yield proxy
+
+
+def s3_loader(endpoint: str, bucket: str, more: str = "") -> str:
+    """Write the element as MoBIE does, of version 0.1 or of none."""
+    return f"""<ImageLoader format="bdv.n5.s3"{' version="0.1"' if more else ""}>
+      <Key>{KEY}</Key>
+      <SigningRegion>us-west-2</SigningRegion>
+      <ServiceEndpoint>{endpoint}</ServiceEndpoint>
+      <BucketName>{bucket}</BucketName>{more}
+    </ImageLoader>"""
+
+
+def written(folder: Path, loader: str) -> Path:
+    text = project.project_xml(numbers=NUMBERS)
+    before, _, rest = text.partition("<ImageLoader")
+    after = rest.partition("</ImageLoader>")[2]
+    xml = folder / "remote.xml"
+    xml.write_text(before + loader + after)
+    return xml
+
+
+@pytest.fixture
+def xml(tmp_path: Path, bucket: str, proxy: servers.Proxy) -> Path:
+    more = "<Authentication>Anonymous</Authentication>"
+    return written(tmp_path, s3_loader(proxy.url, bucket, more))
+
+
+def authorizations(proxy: servers.Proxy) -> list[str]:
+    """Collect the signatures of requests from now on."""
+    seen: list[str] = []
+
+    def note(headers: Any) -> bool:
+        seen.append(headers.get("Authorization", ""))
+        return False
+
+    proxy.refused = note
+    return seen
+
+
+def test_the_views_are_opened_without_an_account(xml: Path, proxy: servers.Proxy) -> None:
+    signatures = authorizations(proxy)
+    tree: Any = n5zarr.open_bdv(xml)
+    for number in NUMBERS:
+        data = tree[f"setup{number}/s1/data"].sel(timepoint=2)
+        np.testing.assert_array_equal(data, project.elements(number, 2, 1))
+        assert data["channel"] == project.CHANNELS[project.SETUPS[number].channel]
+    assert signatures
+    assert not any(signatures)
+
+
+def test_everything_takes_it(xml: Path, tmp_path: Path) -> None:
+    values = project.elements(3, 8, 0)
+    one = xr.open_dataset(xml, engine="n5", group="setup3/s0")
+    np.testing.assert_array_equal(one["data"].sel(timepoint=8), values)
+    opened: Any = xr.open_datatree(xml, chunks={})  # the engine is guessed
+    np.testing.assert_array_equal(opened["setup3/s0/data"].sel(timepoint=8), values)
+    for command in (["tree"], ["info"], ["info", "--json"]):
+        result = CliRunner().invoke(app, [command[0], str(xml), *command[1:]])
+        assert result.exit_code == 0, result.output
+        assert "left green" in result.output
+    n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
+    found: Any = zarr.open_array(tmp_path / "o.zarr", path="left_red/s0", mode="r")
+    np.testing.assert_array_equal(found[3], values)
+    layers = {options["name"]: data for data, options, _ in n5zarr.napari_layers(str(xml))}
+    np.testing.assert_array_equal(layers["remote.xml: left_red"][0][3], values)
+    image = BioImage(str(xml), reader=Reader)
+    image.set_scene("left_red")
+    np.testing.assert_array_equal(image.get_image_data("ZYX", T=3), values)
+    served: Any = Opened(str(xml)).tree()
+    assert set(served.groups) >= {"left_red", "left_green", "right_green"}
+    assert n5zarr.validate(str(xml)).ok
+
+
+def test_the_user_may_have_an_account_and_another_service(
+    tmp_path: Path, bucket: str, proxy: servers.Proxy
+) -> None:
+    nowhere = "http://127.0.0.1:9"
+    xml = written(tmp_path, s3_loader(nowhere, bucket))
+    signatures = authorizations(proxy)
+    options = fsspec_options(proxy.url)
+    tree: Any = n5zarr.open_bdv(xml, storage_options=options)
+    np.testing.assert_array_equal(
+        tree["setup0/s0/data"].sel(timepoint=0), project.elements(0, 0, 0)
+    )
+    assert signatures
+    assert all("Credential=a/" in signature for signature in signatures)
+
+
+def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str) -> None:
+    client(s3_server).create_bucket(Bucket="foreign")
+    body = project.project_xml().replace('"bdv.n5"', '"bdv.n5.s3"')
+    elements = "<Key>a.n5</Key><BucketName>foreign</BucketName>"
+    elements += "<ServiceEndpoint>https://elsewhere.example</ServiceEndpoint>"
+    body = body.replace('<n5 type="relative">dataset.n5</n5>', elements)
+    client(s3_server).put_object(Bucket="foreign", Key="d.xml", Body=body.encode())
+    file = XmlFile.at("s3://foreign/d.xml", fsspec_options(s3_server))
+    found = read_project(file)
+    assert found.container == "s3://foreign/a.n5"
+    assert found.storage_options == {
+        "anon": True,
+        "client_kwargs": {"endpoint_url": "https://elsewhere.example"},
+    }
+
+
+def test_mastodons_loader(tmp_path: Path, bucket: str, s3_server: str) -> None:
+    """Mastodon XmlIoN5UniverseImgLoader: a URL as it is, and a group of the setups."""
+    url = f"s3://{bucket}"
+    loader = '<ImageLoader format="bdv.n5.universe" version="1.0">'
+    loader += f"<Url>{url}/{KEY}</Url><Dataset>/</Dataset></ImageLoader>"
+    xml = written(tmp_path, loader)
+    options = fsspec_options(s3_server)
+    tree: Any = n5zarr.open_bdv(xml, storage_options=options)
+    values = project.elements(1, 5, 0)
+    np.testing.assert_array_equal(tree["setup1/s0/data"].sel(timepoint=5), values)
