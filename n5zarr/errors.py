@@ -12,7 +12,8 @@
 
 Each branch stands for one way out: repair the data, use another tool, change the request, install
 a package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
-pass through untouched; a missing key is ``None``, never an error.
+pass through untouched; a missing key is ``None``, never an error. Only a key that a server forbids
+to read becomes a ``PermissionError`` that names it and says what to do.
 
 A message reads ``<where>: <what>: expected ..., got ...``. The pure packages describe the
 problem. The store knows the place, and sets :attr:`N5Error.where` as the error passes.
@@ -55,7 +56,7 @@ type Kind = Literal[
     "read-only",  # an attempt to write where only reading is possible
     "dependency",  # an optional package is not installed
     "listing",  # a server that does not list directories
-    "changed",  # an array was replaced while it was open
+    "changed",  # an array was replaced or removed while it was open
     "differs",  # a copy is not equal to its source
     "foreign",  # the location holds another format than N5
     "file",  # a link that leads nowhere, a pipe or a device where a file should be

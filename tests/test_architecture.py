@@ -56,7 +56,7 @@ LONG_FUNCTIONS = {
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 84,
-    "n5zarr.store.set_geometry.set_geometry": 84,
+    "n5zarr.store.set_geometry.set_geometry": 85,
     "n5zarr.tools.convert.convert.convert": 159,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
     "n5zarr.tools.rechunk.rechunk": 94,

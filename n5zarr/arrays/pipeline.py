@@ -160,6 +160,25 @@ class N5CodecPipeline(CodecPipeline):
         drop_axes: tuple[int, ...] = (),
     ) -> tuple[GetResult, ...]:
         batch = list(batch_info)
+        results = await self._read(batch, out, drop_axes)
+        if batch and not any(result["status"] == PRESENT["status"] for result in results):
+            await self._check_there(batch)
+        return results
+
+    async def _check_there(self, batch: Sequence[BatchItem]) -> None:
+        """Raise if a dataset is gone of which no block was found.
+
+        Storage with stamps has told so before; elsewhere only a request for the document does, so
+        it is not made if there are blocks.
+        """
+        store: N5Store = batch[0][0].store
+        if not is_local(store):
+            path = self._path_of(batch[0])
+            await store.run(dataset_at(store, path, self.metadata.zarr_format, anew=True))
+
+    async def _read(
+        self, batch: Sequence[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...]
+    ) -> tuple[GetResult, ...]:
         dataset = await self._dataset(batch, out)
         if dataset is None:
             return await self._read_carefully(batch, out, drop_axes)
@@ -254,7 +273,7 @@ class N5CodecPipeline(CodecPipeline):
             _log.debug("%s: left to zarr's codecs: other memory than numpy's", store_path)
             return None
         store: N5Store = store_path.store
-        path = "/".join(store_path.path.split("/")[: -self.n_names])
+        path = self._path_of(batch[0])
         if to_write and store.read_only:
             return None
         find = partial(dataset_at, store, path, self.metadata.zarr_format)
@@ -269,6 +288,10 @@ class N5CodecPipeline(CodecPipeline):
             return dataset
         _log.debug("%s: left to zarr's codecs: blocks hold other elements", store_path)
         return None
+
+    def _path_of(self, item: BatchItem) -> str:
+        """Return the path of the array of a chunk."""
+        return "/".join(item[0].path.split("/")[: -self.n_names])
 
 
 _METHODS = ("get", "get_sync", "set", "set_sync", "delete", "delete_sync")

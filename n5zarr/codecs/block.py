@@ -20,7 +20,6 @@ import numpy as np
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.codecs.compress import compress, decompress, decompress_all
-from n5zarr.codecs.label_multiset import arg_max_labels
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
@@ -36,7 +35,6 @@ __all__ = [
     "Block",
     "check_header",
     "decode_full",
-    "decode_labels",
     "decode_numeric",
     "decode_strings",
     "encode_parts",
@@ -177,15 +175,18 @@ def decode_numeric(
     """
     header = BlockHeader.from_bytes(data)
     check_header(header, ndim, data_type)
-    check_count(header)
+    check_count(header, data_type)
     elements = _payload(data, header, data_type.item_size, compression)
     return np.frombuffer(elements, data_type.dtype).reshape(to_c(header.block_shape))
 
 
-def check_count(header: BlockHeader) -> None:
+def check_count(header: BlockHeader, data_type: DataType) -> None:
     """Raise unless the number of elements in a header matches its extent.
 
     N5 spec, "File-system specification", item 9 (varlength).
+
+    Paintera takes a dataset for label multisets if the finest level of its group says so; imglib2,
+    and n5zarr, only if the dataset itself does. So the error tells how to say it.
     """
     n_box = math.prod(header.block_shape)
     if header.n_payload_elements != n_box:
@@ -193,6 +194,11 @@ def check_count(header: BlockHeader) -> None:
             f"block header: expected {n_box} elements for the box {header.block_shape}, got "
             f"{header.n_payload_elements} (varlength); n5zarr.read_block reads it"
         )
+        if data_type is DataType.UINT8 and header.n_payload_elements > n_box:
+            message += (
+                "; if these are Paintera's label multisets, set the attribute isLabelMultiset of "
+                "this dataset to true"
+            )
         raise N5BlockError(message, kind="varlength")
 
 
@@ -213,25 +219,6 @@ def decode_strings(data: memoryview, ndim: int, compression: Compression) -> np.
     check_header(header, ndim, DataType.STRING)
     strings = _strings(data, header, compression)
     return np.array(strings, object).reshape(to_c(header.block_shape))
-
-
-def decode_labels(data: memoryview, ndim: int, compression: Compression) -> np.ndarray:
-    """Decode a block of label multisets into the most frequent label of each voxel.
-
-    Returns
-    -------
-    numpy.ndarray
-        Extent as in the header, big-endian uint64, shape in C order.
-
-    Raises
-    ------
-    N5BlockError
-        Header or payload do not fit the dataset.
-    """
-    header = BlockHeader.from_bytes(data)
-    check_header(header, ndim, DataType.UINT8)
-    payload = _payload(data, header, 1, compression)
-    return arg_max_labels(payload, math.prod(header.block_shape)).reshape(to_c(header.block_shape))
 
 
 def decode_full(

@@ -59,6 +59,13 @@ class BloscCodec(Codec[Blosc]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Blosc) -> BufferLike:
         """Decompress the buffer with the parameters in its header."""
+        return memoryview(self._unpacked(payload, n_bytes))[:n_bytes]
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Blosc) -> tuple[int, int]:
+        """Count what the buffer holds."""
+        return len(self._unpacked(payload, n_bytes)), _read_header(payload)[2]
+
+    def _unpacked(self, payload: memoryview, n_bytes: int) -> bytes:
         flags, nbytes, cbytes = _read_header(payload)
         if nbytes > max_unpacked(n_bytes) or nbytes > _MAX_RATIO * cbytes:
             raise damaged(f"expected a blosc buffer of {n_bytes} bytes, got one of {nbytes}")
@@ -71,7 +78,7 @@ class BloscCodec(Codec[Blosc]):
             unpacked: bytes = library.decompress(buffer)
         except (RuntimeError, ValueError) as err:
             raise damaged(f"expected a blosc buffer: {err}") from err
-        return memoryview(unpacked)[:n_bytes]
+        return unpacked
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Blosc) -> int | None:
         """Compare the lengths in the header; None for a buffer that numcodecs cannot decompress."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ __all__ = [
     "BufferLike",
     "Decompressor",
     "Scratch",
+    "Streams",
     "check_drained",
     "damaged",
     "max_unpacked",
@@ -51,6 +52,24 @@ class Decompressor(Protocol):
 
     def decompress(self, data: BufferLike, max_length: int = -1, /) -> bytes:
         """Decompress at most ``max_length`` bytes of ``data`` and the rest of earlier data."""
+
+
+class Streams(NamedTuple):
+    """What :func:`read_streams` found.
+
+    Parameters
+    ----------
+    data : bytes
+        The first bytes of the streams.
+    n_decoded : int
+        Number of bytes to which the streams decode, at least the length of ``data``.
+    end : int
+        Number of bytes of the payload up to the end of the last stream used.
+    """
+
+    data: bytes
+    n_decoded: int
+    end: int
 
 
 class Scratch:
@@ -104,7 +123,7 @@ def read_streams(
     payload: memoryview,
     n_bytes: int,
     goes_on: Callable[[memoryview], bool] = bool,
-) -> bytes:
+) -> Streams:
     """Read concatenated streams until they yield ``n_bytes``, and to the end of the last one used.
 
     Takes time in proportion to the payload and the result, whatever the number of streams.
@@ -122,8 +141,8 @@ def read_streams(
 
     Returns
     -------
-    bytes
-        At most ``n_bytes``.
+    Streams
+        With at most ``n_bytes`` of data.
 
     Raises
     ------
@@ -152,4 +171,5 @@ def read_streams(
                 check_drained(n_bytes, n_surplus)
         position -= len(stream.unused_data)
         if not goes_on(payload[position:]) or missing == 0:
-            return b"".join(parts)
+            data = b"".join(parts)
+            return Streams(data, len(data) + n_surplus, position)

@@ -16,7 +16,7 @@ from n5zarr.format.compression import Bzip2
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"BZh"
@@ -32,12 +32,11 @@ class Bzip2Codec(Codec[Bzip2]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> BufferLike:
         """Decompress streams until there are ``n_bytes``."""
-        try:
-            return read_streams(bz2.BZ2Decompressor, payload, n_bytes)
-        except (OSError, EOFError, ValueError) as err:
-            if hasattr(err, "kind"):
-                raise
-            raise damaged(f"expected a bzip2 stream: {err}") from err
+        return _read(payload, n_bytes).data
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> tuple[int, int]:
+        """Count what the streams hold."""
+        return _read(payload, n_bytes)[1:]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> int | None:
         """Check magic and end mark; the stream has no size to compare."""
@@ -71,6 +70,15 @@ class Bzip2Codec(Codec[Bzip2]):
         if codec != "bz2":
             return None
         return {"type": "bzip2", "blockSize": configuration.get("level", 9)}
+
+
+def _read(payload: memoryview, n_bytes: int) -> Streams:
+    try:
+        return read_streams(bz2.BZ2Decompressor, payload, n_bytes)
+    except (OSError, EOFError, ValueError) as err:
+        if hasattr(err, "kind"):
+            raise
+        raise damaged(f"expected a bzip2 stream: {err}") from err
 
 
 def _has_end_mark(payload: memoryview) -> bool:

@@ -16,7 +16,7 @@ from n5zarr.codecs.lz4 import Lz4Codec
 from n5zarr.codecs.raw import RawCodec
 from n5zarr.codecs.xz import XzCodec
 from n5zarr.codecs.zstd import ZstdCodec
-from n5zarr.errors import N5AttributesError
+from n5zarr.errors import N5AttributesError, N5BlockError
 from n5zarr.format.compression import Raw, parse_compression
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "detects_incomplete",
     "is_bounded",
     "judges_ends",
+    "measure",
     "numcodec",
     "passes",
     "seems_usable",
@@ -122,12 +123,43 @@ def decompress(payload: memoryview, n_bytes: int, compression: Compression) -> B
     """
     if n_bytes == 0:
         return b""
-    if len(payload) == 0:
-        raise damaged(f"expected {n_bytes} bytes of {compression.type}, got an empty payload")
+    _check_not_empty(payload, n_bytes, compression)
     data = _CODECS[compression.type].decompress(payload, n_bytes, compression)
     if len(data) != n_bytes:
-        raise damaged(f"expected {n_bytes} bytes, got {len(data)} (incomplete write?)")
+        raise _incomplete(n_bytes, len(data))
     return data
+
+
+def _check_not_empty(payload: memoryview, n_bytes: int, compression: Compression) -> None:
+    if len(payload) == 0:
+        raise damaged(f"expected {n_bytes} bytes of {compression.type}, got an empty payload")
+
+
+def _incomplete(n_bytes: int, n_decoded: int) -> N5BlockError:
+    return damaged(f"expected {n_bytes} bytes, got {n_decoded} (incomplete write?)")
+
+
+def measure(payload: memoryview, n_bytes: int, compression: Compression) -> tuple[int, int]:
+    """Decode a payload, and count the bytes that readers ignore, too.
+
+    Parameters
+    ----------
+    payload, n_bytes, compression
+        As for :func:`decompress`; ``n_bytes`` at least 1.
+
+    Returns
+    -------
+    n_decoded, n_used : int
+        Number of bytes to which the streams decode that hold the first ``n_bytes``, and number of
+        bytes of the payload up to their end.
+
+    Raises as :func:`decompress`.
+    """
+    _check_not_empty(payload, n_bytes, compression)
+    n_decoded, n_used = _CODECS[compression.type].measure(payload, n_bytes, compression)
+    if n_decoded < n_bytes:
+        raise _incomplete(n_bytes, n_decoded)
+    return n_decoded, n_used
 
 
 def decompress_reused(

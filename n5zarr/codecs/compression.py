@@ -44,6 +44,17 @@ class Codec[C](Protocol):
         Raises N5BlockError if the payload is damaged. Never allocates much more than ``n_bytes``.
         """
 
+    def measure(self, payload: memoryview, n_bytes: int, compression: C) -> tuple[int, int]:
+        """Decode a payload as `decompress` does, and count the bytes that it ignores, too.
+
+        Returns
+        -------
+        n_decoded, n_used : int
+            Number of bytes to which the streams decode that hold the first ``n_bytes``, and number
+            of bytes of the payload up to their end.
+        """
+        return len(self.decompress(payload, n_bytes, compression)), len(payload)
+
     def decompress_into(
         self, payload: memoryview, n_bytes: int, memory: Scratch
     ) -> memoryview | None:

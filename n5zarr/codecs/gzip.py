@@ -29,7 +29,7 @@ from n5zarr.format.compression import Gzip
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\x1f\x8b\x08"
@@ -77,10 +77,15 @@ class GzipCodec(Codec[Gzip]):
                 inflated = bytearray()
             if len(inflated) == n_bytes:
                 return inflated
-        try:
-            return _inflate(payload, n_bytes, use_zlib=use_zlib)
-        except zlib.error as err:
-            raise damaged(f"expected a {'zlib' if use_zlib else 'gzip'} stream: {err}") from err
+        return _inflate(payload, n_bytes, use_zlib=use_zlib).data
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Gzip) -> tuple[int, int]:
+        """Count what the members hold; libdeflate suffices if only one can be there."""
+        is_single = not compression.use_zlib and bytes(payload).find(_MAGIC, 1) < 0
+        fits = is_single and _end_of_member(payload, n_bytes) is not None
+        if fits and self.decodes(payload, n_bytes, compression):
+            return n_bytes, len(payload)
+        return _inflate(payload, n_bytes, use_zlib=compression.use_zlib)[1:]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Gzip) -> int | None:
         """Check the header and, for gzip, the length of the data at the end."""
@@ -205,10 +210,13 @@ def _another_member(rest: memoryview) -> bool:
     return bool(rest)
 
 
-def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> BufferLike:
+def _inflate(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> Streams:
     """Inflate member by member, with Java's rules for the bytes after the last one."""
     goes_on = (lambda _: False) if use_zlib else _another_member
-    return read_streams(partial(_Inflater, use_zlib=use_zlib), payload, n_bytes, goes_on)
+    try:
+        return read_streams(partial(_Inflater, use_zlib=use_zlib), payload, n_bytes, goes_on)
+    except zlib.error as err:
+        raise damaged(f"expected a {'zlib' if use_zlib else 'gzip'} stream: {err}") from err
 
 
 def _end_of_member(payload: memoryview, n_bytes: int) -> int | None:

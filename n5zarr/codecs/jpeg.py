@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
+_END_MARK = b"\xff\xd9"
+
 
 class JpegCodec(Codec[Jpeg]):
     """JPEG, which is decoded to raw chunks."""
@@ -29,21 +31,12 @@ class JpegCodec(Codec[Jpeg]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Jpeg) -> BufferLike:
         """Decode the image into its pixels, row by row."""
-        try:
-            from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - optional
-        except ImportError as err:
-            raise N5MissingDependencyError("pillow", "jpeg compression", "jpeg") from err
-        try:
-            with Image.open(io.BytesIO(payload), formats=["JPEG"]) as image:
-                width, height = image.size
-                if image.mode != "L" or width * height > 2 * n_bytes:
-                    got = f"{width} x {height} pixels of mode {image.mode}"
-                    raise damaged(f"expected a grayscale JPEG of {n_bytes} pixels, got {got}")
-                return memoryview(image.tobytes())[:n_bytes]
-        except UnidentifiedImageError as err:
-            raise damaged(f"expected a JPEG image, got {bytes(payload[:8])!r}...") from err
-        except (OSError, SyntaxError, Image.DecompressionBombError) as err:
-            raise damaged(f"expected a JPEG image: {err}") from err
+        return memoryview(_pixels(payload, n_bytes))[:n_bytes]
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Jpeg) -> tuple[int, int]:
+        """Count the pixels, and the bytes up to the last end mark."""
+        image, mark, _ = bytes(payload).rpartition(_END_MARK)
+        return len(_pixels(payload, n_bytes)), len(image + mark) or len(payload)
 
     def store(self, data: BufferLike, compression: Jpeg) -> BufferLike:
         """Return the data; the array is presented uncompressed."""
@@ -60,6 +53,26 @@ class JpegCodec(Codec[Jpeg]):
     def passes(self, compression: Jpeg) -> bool:
         """Return False: no chunk is a JPEG image."""
         return False
+
+
+def _pixels(payload: memoryview, n_bytes: int) -> bytes:
+    """Decode the image, unless it is far larger than ``n_bytes``."""
+    try:
+        from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - optional
+    except ImportError as err:
+        raise N5MissingDependencyError("pillow", "jpeg compression", "jpeg") from err
+    try:
+        with Image.open(io.BytesIO(payload), formats=["JPEG"]) as image:
+            width, height = image.size
+            if image.mode != "L" or width * height > 2 * n_bytes:
+                got = f"{width} x {height} pixels of mode {image.mode}"
+                raise damaged(f"expected a grayscale JPEG of {n_bytes} pixels, got {got}")
+            pixels: bytes = image.tobytes()
+            return pixels
+    except UnidentifiedImageError as err:
+        raise damaged(f"expected a JPEG image, got {bytes(payload[:8])!r}...") from err
+    except (OSError, SyntaxError, Image.DecompressionBombError) as err:
+        raise damaged(f"expected a JPEG image: {err}") from err
 
 
 def _read_only() -> N5UnsupportedError:

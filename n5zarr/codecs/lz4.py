@@ -18,11 +18,12 @@ after the other. Zarr: ``numcodecs.lz4``; its bytes differ from Java's, so no pa
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import check_drained, damaged
 from n5zarr.codecs.compression import Codec
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import N5BlockError, N5MissingDependencyError
 from n5zarr.format.compression import Lz4
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _SEED, _CHECKSUM_MASK = 0x9747B28C, 0x0FFFFFFF
 _MIN_LEVEL_BITS = 10
 _MIN_PIECE, _MAX_PIECE = 64, 2**25  # Java: limits of blockSize
 _MAX_RATIO = 255  # no LZ4 block expands further
+_MIN_DRAINED = 2**16  # bytes of surplus that are decompressed at a time
 
 
 class Lz4Codec(Codec[Lz4]):
@@ -82,6 +84,19 @@ class Lz4Codec(Codec[Lz4]):
             raise damaged(
                 "expected LZ4Block frames, an LZ4 frame or an LZ4 block, got neither"
             ) from err
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Lz4) -> tuple[int, int]:
+        """Count what Java's stream or an LZ4 frame holds; the other formats hold no surplus."""
+        n_decoded, n_used = len(self.decompress(payload, n_bytes, compression)), len(payload)
+        with suppress(N5BlockError, RuntimeError):  # readers do not meet damage after the elements
+            if payload[:8] == _MAGIC:
+                n_decoded = 0
+                for piece in _java_frames(payload):
+                    n_decoded += piece.n_bytes
+                    n_used = piece.end
+            elif payload[:4] == _LZ4_FRAME_MAGIC:
+                return _measure_frame(payload, n_bytes)
+        return n_decoded, n_used
 
     def store(self, data: BufferLike, compression: Lz4) -> BufferLike:
         """Wrap in numcodecs' framing, as one run of literals."""
@@ -128,10 +143,28 @@ def _join(pieces: Iterator[BufferLike], n_bytes: int) -> BufferLike:
     return memoryview(data)[:n_bytes]
 
 
-def _java_pieces(
-    payload: memoryview, block: ModuleType, xxhash: ModuleType
-) -> Iterator[BufferLike]:
-    """Yield the pieces of an ``LZ4Block`` stream, decompressed and checked."""
+def _measure_frame(payload: memoryview, n_bytes: int) -> tuple[int, int]:
+    """Count the bytes that an LZ4 frame decodes to, and its own."""
+    stream = _libraries()[1].LZ4FrameDecompressor()
+    n_decoded = len(stream.decompress(payload, max_length=n_bytes))
+    while not (stream.eof or stream.needs_input):
+        n_decoded += len(stream.decompress(b"", max_length=_MIN_DRAINED))
+        check_drained(n_bytes, n_decoded - n_bytes)
+    return n_decoded, len(payload) - len(stream.unused_data or b"")
+
+
+class _Frame(NamedTuple):
+    """One frame of an ``LZ4Block`` stream, as stored; the end mark has no bytes."""
+
+    stored: memoryview
+    method: int
+    n_bytes: int  # uncompressed
+    checksum: int
+    end: int  # in the payload
+
+
+def _java_frames(payload: memoryview) -> Iterator[_Frame]:
+    """Yield the frames of an ``LZ4Block`` stream, up to the end mark."""
     start = 0
     while len(payload) - start >= _FRAME.size:
         magic, token, n_stored, n_piece, checksum = _FRAME.unpack_from(payload, start)
@@ -140,12 +173,22 @@ def _java_pieces(
         start += n_stored
         if magic != _MAGIC or token & 0xF0 not in (_RAW, _LZ4) or len(stored) < n_stored:
             raise damaged("expected an LZ4Block frame, got a damaged or truncated one")
-        if n_piece == 0:
-            return
         if n_piece > 1 << (_MIN_LEVEL_BITS + (token & 15)):
             raise damaged(f"LZ4Block frame: got {n_piece} bytes, more than its level allows")
-        piece = _piece(stored, n_piece, token & 0xF0, block)
-        if xxhash.xxh32_intdigest(piece, _SEED) & _CHECKSUM_MASK != checksum:
+        yield _Frame(stored, token & 0xF0, n_piece, checksum, start)
+        if n_piece == 0:
+            return
+
+
+def _java_pieces(
+    payload: memoryview, block: ModuleType, xxhash: ModuleType
+) -> Iterator[BufferLike]:
+    """Yield the pieces of an ``LZ4Block`` stream, decompressed and checked."""
+    for frame in _java_frames(payload):
+        if frame.n_bytes == 0:
+            return
+        piece = _piece(frame.stored, frame.n_bytes, frame.method, block)
+        if xxhash.xxh32_intdigest(piece, _SEED) & _CHECKSUM_MASK != frame.checksum:
             raise damaged("LZ4Block frame: the checksum does not match")
         yield piece
 

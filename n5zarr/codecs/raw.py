@@ -41,6 +41,11 @@ class RawCodec(Codec[Raw]):
         _check(payload, n_bytes)
         return payload[:n_bytes]
 
+    def measure(self, payload: memoryview, n_bytes: int, compression: Raw) -> tuple[int, int]:
+        """Return the length of the payload."""
+        _check(payload, n_bytes)
+        return len(payload), len(payload)
+
     def usable(self, payload: memoryview, n_bytes: int, compression: Raw) -> int | None:
         """Return ``n_bytes`` unless the payload is shorter."""
         _check(payload, n_bytes)

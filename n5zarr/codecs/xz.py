@@ -19,7 +19,7 @@ from n5zarr.format.compression import Lzma, Xz
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\xfd7zXZ\x00"
@@ -40,12 +40,11 @@ class XzCodec(Codec[Xz | Lzma]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> BufferLike:
         """Decompress the first ``n_bytes``."""
-        form = lzma.FORMAT_XZ if compression.type == "xz" else lzma.FORMAT_AUTO
-        new = partial(lzma.LZMADecompressor, form, memlimit=_MEMORY)
-        try:
-            return read_streams(new, payload, n_bytes)
-        except lzma.LZMAError as err:
-            raise damaged(f"expected an {compression.type} stream: {str(err).lower()}") from err
+        return _read(payload, n_bytes, compression).data
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> tuple[int, int]:
+        """Count what the streams hold."""
+        return _read(payload, n_bytes, compression)[1:]
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> int | None:
         """Check magic and footer, and compare ``n_bytes`` with the size in the index."""
@@ -111,6 +110,15 @@ class XzCodec(Codec[Xz | Lzma]):
             return None
         preset = configuration.get("preset")
         return {"type": "xz", "preset": 6 if preset is None else preset}
+
+
+def _read(payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> Streams:
+    form = lzma.FORMAT_XZ if compression.type == "xz" else lzma.FORMAT_AUTO
+    new = partial(lzma.LZMADecompressor, form, memlimit=_MEMORY)
+    try:
+        return read_streams(new, payload, n_bytes)
+    except lzma.LZMAError as err:
+        raise damaged(f"expected an {compression.type} stream: {str(err).lower()}") from err
 
 
 def _read_varint(data: Iterator[int]) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
 
-from n5zarr.codecs.buffers import damaged, max_unpacked, read_streams
+from n5zarr.codecs.buffers import Streams, damaged, max_unpacked, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
@@ -55,17 +55,12 @@ class ZstdCodec(Codec[Zstd]):
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Zstd) -> BufferLike:
         """Decompress as many frames as hold ``n_bytes``."""
-        end, parts, is_known = _needed(payload, n_bytes)
-        if not parts:
-            return b""
-        try:
-            if not is_known:  # a few bytes may expand without limit
-                streams = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
-                return read_streams(zstd.ZstdDecompressor, streams, n_bytes)
-            unpacked: bytes = library.decompress(payload[:end])
-        except (RuntimeError, ValueError, zstd.ZstdError) as err:
-            raise damaged(f"expected zstd frames: {str(err).lower()}") from err
-        return memoryview(unpacked)[:n_bytes]
+        return memoryview(_unpacked(payload, n_bytes).data)[:n_bytes]
+
+    def measure(self, payload: memoryview, n_bytes: int, compression: Zstd) -> tuple[int, int]:
+        """Count what the frames hold; skippable frames after them are part of the payload."""
+        _, n_decoded, end = _unpacked(payload, n_bytes)
+        return n_decoded, _after_skippable(payload, end)
 
     def usable(self, payload: memoryview, n_bytes: int, compression: Zstd) -> int | None:
         """Compare the content size if the frame announces it; exclude bytes after the frame."""
@@ -148,6 +143,22 @@ def _end_of_only_frame(payload: memoryview, n_bytes: int) -> int | None:
     return frames[0].end
 
 
+def _unpacked(payload: memoryview, n_bytes: int) -> Streams:
+    """Decompress the frames that hold ``n_bytes``."""
+    end, parts, is_known = _needed(payload, n_bytes)
+    if not parts:
+        return Streams(b"", 0, end)
+    try:
+        if not is_known:  # a few bytes may expand without limit
+            streams = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+            read = read_streams(zstd.ZstdDecompressor, streams, n_bytes)
+            return read._replace(end=end - len(streams) + read.end)
+        unpacked: bytes = library.decompress(payload[:end])
+    except (RuntimeError, ValueError, zstd.ZstdError) as err:
+        raise damaged(f"expected zstd frames: {str(err).lower()}") from err
+    return Streams(unpacked, len(unpacked), end)
+
+
 def _needed(payload: memoryview, n_bytes: int) -> tuple[int, list[memoryview], bool]:
     """Return the end of the frames that hold ``n_bytes``, the non-empty ones, if all have a size.
 
@@ -172,17 +183,20 @@ def _needed(payload: memoryview, n_bytes: int) -> tuple[int, list[memoryview], b
 
 def _frames(payload: memoryview) -> Iterator[_Frame]:
     """Yield the frames, as read from their headers without decompressing; stop at other data."""
-    start = 0
+    start = _after_skippable(payload, 0)
     while start + 8 < len(payload):
-        magic = int.from_bytes(payload[start : start + 4], "little")
-        if magic & ~15 == _SKIPPABLE:
-            start += 8 + int.from_bytes(payload[start + 4 : start + 8], "little")
-        elif magic == _MAGIC:
-            frame = _frame(payload, start + 4)
-            yield frame
-            start = frame.end
-        else:
+        if int.from_bytes(payload[start : start + 4], "little") != _MAGIC:
             return
+        frame = _frame(payload, start + 4)
+        yield frame
+        start = _after_skippable(payload, frame.end)
+
+
+def _after_skippable(payload: memoryview, start: int) -> int:
+    """Return the end of the skippable frames at ``start``; RFC 8878, section 3.1.2."""
+    while int.from_bytes(payload[start : start + 4], "little") & ~15 == _SKIPPABLE:
+        start += 8 + int.from_bytes(payload[start + 4 : start + 8], "little")
+    return start
 
 
 def _frame(payload: memoryview, start: int) -> _Frame:

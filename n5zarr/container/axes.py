@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.conventions.bdv import parse_xml, setup_of, view_of, write_setup
+from n5zarr.conventions.bdv import setup_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.model import LEVELS_KEYS, Node
+from n5zarr.conventions.levels import counted
+from n5zarr.conventions.listed import first_listed, listed_levels
+from n5zarr.conventions.model import LEVELS_KEYS, Node, level_of
+from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import is_name, join
-from n5zarr.storage.requests import FileThatNames, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -33,12 +36,13 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.model import Axis, Geometry, View
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.requests import Steps
 
 __all__ = [
     "Layout",
     "Placed",
+    "placed_by_shape",
     "positions",
-    "read_description",
     "read_layout",
     "read_placed",
     "read_placed_by_each",
@@ -253,11 +257,18 @@ def _around(
 ) -> Steps[_Around]:
     """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
     above = yield from nodes.above(path)
-    first = join(path.rpartition("/")[0], "s0")
+    group, _, name = path.rpartition("/")
+    first = join(group, _name_of_first(path, above))
     beside = {path: view}
-    if path and path != first and (view.dataset.attributes or any(above)):
-        beside |= yield from nodes.datasets([first])  # else no convention says anything
-    return above, beside.get(first), (yield from _bdv_view(path, description))
+    says_something = view.dataset.attributes or any(above) or level_of(name) is not None
+    if path and path != first and says_something:  # else no convention needs another level
+        beside |= yield from nodes.datasets([first])
+    return above, beside.get(first), (yield from bdv_view_of(path, description))
+
+
+def _name_of_first(path: str, above: Sequence[Mapping[str, JSON]]) -> str:
+    """Return the name of the finest level beside a dataset: the listed one, or ``s0``."""
+    return first_listed(path.split("/"), above) or "s0"
 
 
 def read_layout(
@@ -280,16 +291,23 @@ def read_layout(
     convention : str, optional
         Name of the only convention to try; all are tried by default.
     only : collection of str, optional
-        Names of the children to read, beside the level ``s0``; all by default.
+        Names of the children to read, beside the levels; all by default.
     """
-    children = yield from nodes.children(path, None if only is None else {*only, "s0"})
+    listed = listed_levels(group.attributes)
+
+    def is_wanted(name: str) -> bool:
+        return only is None or name in only or name in listed or level_of(name) is not None
+
+    children = yield from nodes.children(path, is_wanted)
     above = [group.attributes, *(yield from nodes.above(path))]
     views = {name: child for name, child in children if isinstance(child, DatasetView)}
     datasets: dict[str, Placed] = {}
     for name, view in views.items():
         inner = join(path, name)
-        bdv_view = yield from _bdv_view(inner)
-        datasets[name] = _place(inner, view, above, views.get("s0"), convention, bdv_view)
+        bdv_view = yield from bdv_view_of(inner)
+        first = views.get(_name_of_first(inner, above))
+        datasets[name] = _place(inner, view, above, first, convention, bdv_view)
+    datasets |= _first_of_counted(datasets, above)
     named_like_dim = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
     for name, placed in datasets.items():
         candidates = {d: named_like_dim[d] for d in placed.dims if d in named_like_dim}
@@ -299,7 +317,7 @@ def read_layout(
             if d != name and c.is_coordinate_of(d, placed.sizes[d])
         }
         datasets[name] = replace(placed, coordinates=fitting)
-    has_geometry = any(d.geometry and d.geometry.convention != "names" for d in datasets.values())
+    has_geometry = any(d.geometry and d.geometry.is_stated for d in datasets.values())
     return Layout(
         path=path,
         attributes=_own_attributes(path, group.attributes, has_geometry=has_geometry),
@@ -307,6 +325,25 @@ def read_layout(
         groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
         broken=tuple(child for _, child in children if isinstance(child, Broken)),
     )
+
+
+def _first_of_counted(
+    datasets: Mapping[str, Placed], above: Sequence[Mapping[str, JSON]]
+) -> dict[str, Placed]:
+    """Place finest levels without a position whose elements other levels count."""
+    found = {}
+    for placed in datasets.values():
+        axes = None if placed.geometry is None else counted(placed.geometry)
+        if axes is None:
+            continue
+        first = datasets.get(_name_of_first(placed.path, above))
+        if first is None or first.view.ndim != placed.view.ndim:
+            continue
+        if first.geometry is None or first.geometry.names_only:
+            found[first.path.rpartition("/")[2]] = _with_axes(
+                first.path, first.view, axes, first.problems
+            )
+    return found
 
 
 def _own_attributes(
@@ -338,14 +375,22 @@ def _place(
         ancestors=above,
         first_level=None if first is None else first.dataset.dimensions,
         first_attributes={} if first is None else first.dataset.attributes,
+        first_name=first_listed(names, above),
+        is_like_first=first is None or first.dataset.data_type == view.dataset.data_type,
         view=bdv_view,
         given_names=_given_names(view),
     )
-    geometry, problems = find_geometry(node, convention)
+    return _with_axes(path, view, *find_geometry(node, convention))
+
+
+def _with_axes(
+    path: str, view: DatasetView, geometry: Geometry | None, problems: tuple[str, ...]
+) -> Placed:
+    """Name and place the dimensions of a dataset by the axes of a convention."""
     axes = () if geometry is None else present(geometry.axes, view.axis_order)
     placed = () if geometry is None else present(geometry.is_placed, view.axis_order)
     names_given: Sequence[str | None] = [axis.name for axis in axes]
-    if geometry is None or geometry.convention == "names":
+    if geometry is None or geometry.names_only:
         # the names that Zarr wrote take precedence over those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
@@ -362,6 +407,20 @@ def _place(
         coordinates={},
         made_up=frozenset(dim for dim, name in named if dim != name),
     )
+
+
+def placed_by_shape(placed: Placed, other: Placed) -> Placed | None:
+    """Place a level by the ratio of its shape to that of another one; None if it is no level."""
+    names = None if placed.geometry is None else [axis.name for axis in placed.geometry.axes]
+    geometry = by_shapes(
+        from_presented(placed.view.shape, placed.view.axis_order),
+        from_presented(other.view.shape, other.view.axis_order),
+        None if other.geometry is None else other.geometry.axes,
+        names,
+    )
+    if geometry is None:
+        return None
+    return _with_axes(placed.path, placed.view, geometry, placed.problems)
 
 
 def _given_names(view: DatasetView) -> tuple[str, ...] | None:
@@ -384,33 +443,3 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
         is_usable = name is not None and name not in distinct and is_name(name)
         distinct.append(name if name is not None and is_usable else f"dim_{i}")
     return tuple(distinct)
-
-
-def _bdv_view(path: str, description: Description | None = None) -> Steps[View | None]:
-    """Read setup and time point of a level from BigDataViewer's XML; None for other datasets."""
-    names = tuple(path.split("/"))
-    numbers = view_of(names)
-    if numbers is None:
-        return None
-    if description is None:
-        description = yield from read_description("/".join(names[:-3]))
-    return None if description is None else description.view(*numbers)
-
-
-def read_description(path: str) -> Steps[Description | None]:
-    """Read BigDataViewer's XML: in the group of the setups, or in a directory above it.
-
-    The search ends in the directory that holds the container.
-
-    Parameters
-    ----------
-    path : str
-        Path of the group of the setups.
-    """
-
-    def location(data: bytes) -> str | None:
-        description = parse_xml(data)
-        return None if description is None else join(*description.loader[:2])
-
-    (xml,) = yield [FileThatNames(path, "*.xml", location)]
-    return None if xml is None else parse_xml(xml)

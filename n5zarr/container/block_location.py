@@ -70,11 +70,6 @@ class BlockLocation(NamedTuple):
         return block_extent(dataset.dimensions, dataset.block_size, self.grid_position)
 
     @property
-    def chunk_extent(self) -> N5Tuple | None:
-        """Extent of the chunk in elements, N5 order; None if all chunks have the block size."""
-        return self.extent if self.view.truncated else None
-
-    @property
     def is_full(self) -> bool:
         """Whether the whole block is inside the dataset."""
         return self.extent == self.view.dataset.block_size

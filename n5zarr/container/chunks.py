@@ -23,6 +23,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Update, Warn, Work
 from n5zarr.zarr_view.chunks import (
+    chunk_extent,
     chunk_slice,
     decode_chunk,
     encode_chunk,
@@ -112,7 +113,7 @@ class Chunks:
         path : str
             Path of the node.
         expected : node, optional
-            The known node; a dataset must still have the same elements and blocks.
+            The known node; a dataset must still be there, with the same elements and blocks.
 
         Raises
         ------
@@ -139,9 +140,11 @@ class Chunks:
             raise
 
     def _check_same(self, path: str, known: Node | None, node: Node | None) -> None:
-        """Raise if a dataset has other elements or blocks than when it was last read."""
-        if not isinstance(known, DatasetView) or not isinstance(node, DatasetView):
+        """Raise if a dataset is gone, or has other elements or blocks than when last read."""
+        if not isinstance(known, DatasetView):
             return
+        if not isinstance(node, DatasetView):
+            raise _gone(node)
         before, now = known.dataset, node.dataset
         if (before.type_name, before.block_size) == (now.type_name, now.block_size):
             return
@@ -151,6 +154,20 @@ class Chunks:
             f"{now.block_size}; open it again"
         )
         raise N5Error(message, kind="changed")
+
+    def open_dataset(self, path: str, *, anew: bool) -> Steps[DatasetView]:
+        """Read the dataset of an open array; on storage without stamps, only if it is unknown.
+
+        Raises
+        ------
+        N5Error
+            There is no dataset, or it has other elements or blocks than when it was last read
+            (``kind="changed"``).
+        """
+        view = yield from self.dataset_anew(path) if anew else self.dataset(path)
+        if view is None:
+            raise _gone(self.memory.node(path))
+        return view
 
     # ------------------------------------------------------------------ reading
 
@@ -203,7 +220,7 @@ class Chunks:
         try:
             if not location.has_expected_size(block):
                 yield from self._warn_of_size(block, location)
-            part = chunk_slice(block, location.view, location.chunk_extent)
+            part = chunk_slice(block, location.view, location.grid_position)
             if part is not None and (
                 is_copied or (yield from self._is_bounded(block[part], location))
             ):
@@ -221,7 +238,7 @@ class Chunks:
         view, dataset = location.view, location.view.dataset
         if not view.passes_payloads:
             return True
-        extent = location.chunk_extent or dataset.block_size
+        extent = chunk_extent(view, location.grid_position)
         n_bytes = math.prod(extent) * dataset.data_type.item_size
         known = is_bounded(chunk, n_bytes, dataset.compression)
         if known is not None:
@@ -243,15 +260,20 @@ class Chunks:
 
     def _make_chunk(self, block: memoryview, location: BlockLocation) -> BufferLike:
         """Make a chunk that is not a part of its block."""
-        codecs = location.view.transcoded
+        view, position = location.view, location.grid_position
+        codecs = view.transcoded
         if codecs is None:
-            return make_chunk(block, location.view, location.chunk_extent)
+            return make_chunk(block, view, position)
         if '"sharding_indexed"' not in codecs:
-            return codec_chain.encode(decode_chunk(block, location.view), codecs)
+            return codec_chain.encode(
+                decode_chunk(block, location.view, location.grid_position), codecs
+            )
         stored, last = bytes(block), self.memory.last_shard
         if last is not None and last[:2] == (location.key, stored):
             return last[2]
-        shard = codec_chain.encode(decode_chunk(block, location.view), codecs)
+        shard = codec_chain.encode(
+            decode_chunk(block, location.view, location.grid_position), codecs
+        )
         self.memory.last_shard = location.key, stored, shard
         return shard
 
@@ -271,7 +293,7 @@ class Chunks:
 
     def _check(self, block: memoryview, location: BlockLocation) -> None:
         try:
-            stored_chunk(block, location.view)
+            stored_chunk(block, location.view, location.grid_position)
         except N5Error as err:
             raise err.located(
                 self.block_name(location.path, location.grid_position)
@@ -385,3 +407,13 @@ class Chunks:
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""
         return f"{self.name}: {path or '/'}: block {block_path(grid_position)}"
+
+
+def _gone(node: Node | None) -> N5Error:
+    """Make the error of an open array whose dataset is no longer there."""
+    found = "nothing" if node is None else "a group"
+    message = (
+        f"expected the dataset of an open array, got {found}: it has been removed or renamed "
+        "since the array was opened; open it again where it is now"
+    )
+    return N5Error(message, kind="changed")

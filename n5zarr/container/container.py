@@ -209,6 +209,8 @@ class Container:
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read a dataset if its blocks hold the elements of the Zarr array unchanged.
 
+        Raises N5Error as :meth:`Chunks.open_dataset`.
+
         Parameters
         ----------
         path : str
@@ -223,12 +225,10 @@ class Container:
         str, DatasetView or None
             Path of the dataset, and view; None if its blocks hold other elements.
         """
-        steps = self.chunks.dataset_anew if anew else self.chunks.dataset
-        view = yield from self._locating(steps(path), path)
-        if view is not None and view.zarr_format != zarr_format:
-            view = in_format(view, zarr_format)
+        view = yield from self._locating(self.chunks.open_dataset(path, anew=anew), path)
+        view = view if view.zarr_format == zarr_format else in_format(view, zarr_format)
         # the fast path takes regular grids
-        return None if view is None or not view.holds_elements or view.truncated else (path, view)
+        return (path, view) if view.holds_elements and not view.truncated else None
 
     # ------------------------------------------------------------------ listing
 

@@ -49,7 +49,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.options import ViewOptions
@@ -245,7 +245,7 @@ class Nodes:
         return True
 
     def children(
-        self, path: str, only: Collection[str] | None = None
+        self, path: str, wanted: Callable[[str], bool] = lambda _: True
     ) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
 
@@ -255,8 +255,8 @@ class Nodes:
         ----------
         path : str
             Of the group.
-        only : collection of str, optional
-            Names of the children to read; all by default.
+        wanted : callable, optional
+            Takes the name of a child, and returns whether to read it; all by default.
 
         Returns
         -------
@@ -265,10 +265,8 @@ class Nodes:
         """
         entries = (yield from list_each([path]))[0]
         names, refused = names_of_nodes(path, entries)
-        if only is not None:
-            names = [name for name in names if name in only]
-            refused = [(name, broken) for name, broken in refused if name in only]
-        return [*(yield from self.children_named(path, names, entries)), *refused]
+        found = yield from self.children_named(path, [*filter(wanted, names)], entries)
+        return [*found, *((name, broken) for name, broken in refused if wanted(name))]
 
     def children_named(
         self, path: str, names: Sequence[str], entries: Sequence[Entry], *, keep: bool = False

@@ -356,11 +356,11 @@ def remove_document(key: MetadataKey) -> Steps[None]:
     path = join(key.path, ATTRIBUTES_JSON)
     match key.name:
         case ".zattrs":
-            change = Change(attributes={})
+            change = Change(attributes={}, is_root=not key.path)
         case ".zarray":
-            change = Change(members=None)
+            change = Change(members=None, is_root=not key.path)
         case ".zmetadata":
-            change = Change(consolidated=False)
+            change = Change(consolidated=False, is_root=not key.path)
         case _:
             yield [Remove(path, prune=True)]
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.listed import entries_of
 from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, mapping, numbers
 
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ def read(node: Node) -> Geometry | None:
 
 def read_group(node: Node) -> Geometry | None:
     """Read the dataset's entry in ``multiscales``, here an object, of the group above."""
-    for group in node.ancestors[:1]:
-        datasets = mapping(group.get("multiscales")).get("datasets")
-        for entry in datasets if isinstance(datasets, list) else ():
-            if mapping(entry).get("path") == node.path[-1]:
-                return _read(node, mapping(mapping(entry).get("spatialTransform")))
+    for _, entry in entries_of(node.path, node.ancestors[:1]):
+        if "spatialTransform" in entry:
+            return _read(node, mapping(entry["spatialTransform"]))
     return None
 
 

@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, Node, axes_of, mapping, numbers_at, texts_at
+from n5zarr.conventions.listed import entries_of
+from n5zarr.conventions.model import (
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    mapping,
+    numbers_at,
+    texts_at,
+)
 from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:
@@ -31,14 +40,9 @@ def read(node: Node) -> Geometry | None:
 
 def read_group(node: Node) -> Geometry | None:
     """Read the dataset's entry in ``multiscales`` of a group above; None if it is missing."""
-    for depth, group in enumerate(node.ancestors, 1):
-        path = "/".join(node.path[-depth:])
-        images = group.get("multiscales")
-        for image in images if isinstance(images, list) else ():
-            datasets = mapping(image).get("datasets")
-            for entry in map(mapping, datasets if isinstance(datasets, list) else ()):
-                if entry.get("path") == path and "transform" in entry:
-                    return _read(node, mapping(entry["transform"]))
+    for _, entry in entries_of(node.path, node.ancestors):
+        if "transform" in entry:
+            return _read(node, mapping(entry["transform"]))
     return None
 
 
@@ -46,6 +50,9 @@ def _read(node: Node, transform: Mapping[str, JSON]) -> Geometry | None:
     names = texts_at(transform, "axes", node.ndim, "transform.")
     scale = numbers_at(transform, "scale", node.ndim, "transform.")
     if names is None or scale is None:
+        if {"scale", "translate"} & transform.keys():
+            missing = "axes" if names is None else "scale"
+            raise MisfitError(f"transform: expected axes and scale, got no {missing}")
         return None
     translation = numbers_at(transform, "translate", node.ndim, "transform.") or (0.0,) * node.ndim
     units = texts_at(transform, "units", node.ndim, "transform.") or ("",) * node.ndim

@@ -1,9 +1,10 @@
 """Find the convention that a dataset follows: try each, in n5-universe's order.
 
 First COSEM, n5-viewer and canonical on the dataset itself; then the conventions that n5-universe
-lacks or reads from groups; then ImageJ, which n5-universe does not try by default; last names of
-axes alone. COSEM on groups and render come before n5-viewer, because their levels have n5-viewer's
-``pixelResolution`` too.
+lacks or reads from groups; then ImageJ, which n5-universe does not try by default, and ilastik;
+then factors alone, which n5-universe's generic parser reads last; then names of axes alone, and
+last shapes, of levels without any description. COSEM on groups and render come before n5-viewer,
+because their levels have n5-viewer's ``pixelResolution`` too.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ from n5zarr.conventions import (
     bdv,
     canonical,
     cosem,
+    factors,
     funlib,
+    ilastik,
     imagej,
     n5viewer,
     neuroglancer,
     ngff,
     paintera,
     render,
+    shapes,
 )
-from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
+from n5zarr.conventions.listed import entries_in, entries_of, images_in, path_of
+from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of, level_of
+from n5zarr.conventions.model import factors as factors_of
 from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
@@ -44,7 +50,23 @@ __all__ = [
 def _names_only(node: Node) -> Geometry | None:
     if node.names is None:
         return None
-    return Geometry(convention="names", axes=axes_of(node.ndim, names=node.names))
+    return Geometry(convention="names", axes=axes_of(node.ndim, names=node.names), names_only=True)
+
+
+def _by_factors(node: Node) -> Geometry | None:
+    by = factors_of(node)
+    return None if by is None else factors.read(node, by, _of_first(node))
+
+
+def _by_shapes(node: Node) -> Geometry | None:
+    return None if node.first is None else shapes.read(node, _of_first(node))
+
+
+def _of_first(node: Node) -> Geometry | None:
+    """Find the axes of the finest level, of which the dataset is another one."""
+    if node.first is None or node.first.ndim != node.ndim:
+        return None
+    return find_geometry(node.first).geometry
 
 
 CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
@@ -55,23 +77,33 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("canonical", canonical.read),
     ("bdv", bdv.read),
     ("ngff", ngff.read),
+    ("ngff", ngff.read_dataset),
     ("canonical", canonical.read_group),
     ("funlib", funlib.read),
     ("neuroglancer", neuroglancer.read),
     ("paintera", paintera.read),
     ("paintera", paintera.read_group),
+    ("funlib", funlib.read_group),
     ("imagej", imagej.read),
+    ("ilastik", ilastik.read),
+    ("factors", _by_factors),
     ("names", _names_only),
+    ("shapes", _by_shapes),
 )
 _KEYS = {
     key
-    for module in (bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render)
+    for module in (
+        bdv, canonical, cosem, factors, funlib, n5viewer, neuroglancer, ngff, paintera, render,
+    )
     for key in module.KEYS
-}
+}  # fmt: skip
 # keys that describe axes, with any value, if the dataset follows the convention
-_OWN_KEYS = {"funlib": funlib.KEYS, "imagej": imagej.KEYS}
+_OWN_KEYS = {"funlib": funlib.KEYS, "ilastik": ilastik.KEYS, "imagej": imagej.KEYS}
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
-_OF_ANY_LENGTH = {"pixelResolution", "downsamplingFactors", "affineTransform", "scales"}
+_OF_ANY_LENGTH = {
+    "affineTransform", "coordinateTransformations", "downsamplingFactors", "pixelResolution",
+    "scales",
+}  # fmt: skip
 
 
 class GeometryAndProblems(NamedTuple):
@@ -106,6 +138,8 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
     except MisfitError as err:  # a later convention would read only a part of the attributes
         problems.append(str(err))
         geometry = _names_only(node)
+    if not problems and convention is None and (geometry is None or not geometry.is_stated):
+        problems += _unlisted(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
         if geometry.rest:
@@ -114,6 +148,19 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
                 "the attribute 'registration' has the matrix that maps them to the world"
             )
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
+
+
+def _unlisted(node: Node) -> list[str]:
+    """Say that ``multiscales`` of the group describes levels, but not this one."""
+    group = node.ancestors[0] if node.ancestors else {}
+    entries = [e for image in images_in(group) for e in entries_in(image)]
+    if node.level is None or not entries or any(entries_of(node.path, node.ancestors)):
+        return []
+    listed = [str(path_of(entry)) for entry in entries]
+    if any(level_of(path) is not None for path in listed):
+        return []  # a level that was added later
+    got = ", ".join(listed[:8])
+    return [f"multiscales of the group: expected an entry for {node.path[-1]}, got {got}"]
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
@@ -153,9 +200,9 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     geometry : Geometry or None
         The axes that these attributes describe, if any.
     """
-    if geometry is None or geometry.convention == "names":
-        return dict(attributes)
-    own = _OWN_KEYS.get(geometry.convention, ())
+    own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
+    if geometry is None or not geometry.is_stated:
+        return {key: value for key, value in attributes.items() if key not in own}
     return {
         key: value
         for key, value in attributes.items()

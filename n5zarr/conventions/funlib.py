@@ -3,7 +3,8 @@
 funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
 other than space end in ``^``, and the other lists omit these axes. The offset is that of the corner
 of the first voxel, the same for all levels of a pyramid. So the centre of the first voxel of a
-level is half a voxel further, less half a voxel of full resolution.
+level is half a voxel further, less half a voxel of full resolution. A level without ``voxel_size``
+has that of ``s0``, or of the group above, times its factors or the ratio of the shapes.
 """
 
 from __future__ import annotations
@@ -11,38 +12,86 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, numbers, texts
-from n5zarr.format.order import to_n5
+from n5zarr.conventions.model import (
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    brief,
+    numbers,
+    texts,
+)
+from n5zarr.conventions.offset import unit_in
+from n5zarr.conventions.shapes import factors_to_first
+from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read"]
+__all__ = ["KEYS", "read", "read_group"]
 
 KEYS = ("voxel_size", "offset", "axis_names", "units")
 
 
 def read(node: Node) -> Geometry | None:
     """Read ``voxel_size``, ``offset``, ``units`` and names; None without ``voxel_size``."""
-    size = node.attributes.get("voxel_size")
-    if not isinstance(size, list):
+    if not isinstance(node.attributes.get("voxel_size"), list):
         return None
-    names = texts(node.attributes.get("axis_names"), node.ndim)
-    n = min(len(size), node.ndim)
-    is_space = [False] * (node.ndim - n) + [True] * n
-    if names is not None:
-        is_space = ["^" not in name for name in names]
+    is_space = _is_space(node, node.attributes)
     scale, offset = _placed(node.attributes, is_space)
-    units = node.attributes.get("units")
-    listed = _spread("units", units, texts, is_space, "") if isinstance(units, list) else ()
+    translation = _translation(node, scale, offset, is_space)
+    return _geometry(node, node.attributes, is_space, scale, translation)
+
+
+def read_group(node: Node) -> Geometry | None:
+    """Read ``voxel_size`` of ``s0`` or the group above, of full resolution; None if missing."""
+    beside = [] if node.first is None else [node.first.attributes]
+    given = [a for a in (*beside, *node.ancestors[:1]) if isinstance(a.get("voxel_size"), list)]
+    if not given or len(node.dimensions) < len(given[0]["voxel_size"]):  # type: ignore[arg-type]
+        return None
+    attributes = {**given[0], **{k: v for k, v in node.attributes.items() if k in KEYS}}
+    by = factors_to_first(node)
+    if by is None:
+        message = f"voxel_size of full resolution: expected factors of {node.path[-1]}, got none"
+        raise MisfitError(message)
+    is_space = _is_space(node, attributes)
+    base, offset = _placed(attributes, is_space)
+    scale = [b * f for b, f in zip(base, to_c(by), strict=True)]
+    translation = [o + (s - b) / 2 for o, s, b in zip(offset, scale, base, strict=True)]
+    return _geometry(node, attributes, is_space, scale, translation)
+
+
+def _is_space(node: Node, attributes: Mapping[str, JSON]) -> list[bool]:
+    """Whether each axis is one of space, C order."""
+    names = texts(attributes.get("axis_names"), node.ndim)
+    if names is not None:
+        return ["^" not in name for name in names]
+    size = attributes["voxel_size"]
+    n = min(len(size) if isinstance(size, list) else 0, node.ndim)
+    return [False] * (node.ndim - n) + [True] * n
+
+
+def _geometry(
+    node: Node,
+    attributes: Mapping[str, JSON],
+    is_space: Sequence[bool],
+    scale: Sequence[float],
+    translation: Sequence[float],
+) -> Geometry:
+    names = texts(attributes.get("axis_names"), node.ndim)
+    units = attributes.get("units")
+    if isinstance(units, list):
+        listed = _spread("units", units, texts, is_space, "")
+    else:
+        listed = [unit_in(attributes) or "" if space else "" for space in is_space]
     axes = axes_of(
         node.ndim,
         names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
         scale=to_n5(scale),
-        translation=to_n5(_translation(node, scale, offset, is_space)),
-        units=to_n5(listed) or None,
+        translation=to_n5(translation),
+        units=to_n5(listed),
     )
     return Geometry(convention="funlib", axes=axes)
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import derived_names
@@ -95,11 +95,19 @@ class Geometry:
     rest : tuple of tuple of float, optional
         Rotation and shear, which positions along axes cannot express: the rows of the matrix that
         maps the positions, followed by 1, to the world. N5 order.
+    names_only : bool, optional
+        Whether there are names of axes, and no positions.
     """
 
     convention: str
     axes: tuple[Axis, ...]
     rest: tuple[tuple[float, ...], ...] = ()
+    names_only: bool = False
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether attributes give positions: neither names alone nor the shapes of levels do."""
+        return not self.names_only and self.convention != "shapes"
 
     @property
     def is_placed(self) -> tuple[bool, ...]:
@@ -108,7 +116,7 @@ class Geometry:
         If any axis has a unit, an axis without unit that starts at 0 in steps of 1 has no
         positions: it is a channel, most often.
         """
-        if self.convention == "names":
+        if self.names_only:
             return (False,) * len(self.axes)
         if not any(axis.unit for axis in self.axes):
             return (True,) * len(self.axes)
@@ -152,9 +160,13 @@ class Node:
     ancestors : sequence of mapping, optional
         Attributes of the groups above, the nearest first.
     first_level : tuple of int, optional
-        Dimensions of ``s0`` beside the dataset, if there is one.
+        Dimensions of the finest level beside the dataset, or of the dataset, if there is one.
     first_attributes : mapping, optional
-        Attributes of ``s0``.
+        Attributes of the finest level.
+    first_name : str, optional
+        Name of the finest level, if ``multiscales`` lists it and the dataset; else it is ``s0``.
+    is_like_first : bool, optional
+        Whether the finest level has the same data type.
     view : View, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
@@ -167,6 +179,8 @@ class Node:
     ancestors: Sequence[Mapping[str, JSON]] = ()
     first_level: N5Tuple | None = None
     first_attributes: Mapping[str, JSON] = field(default_factory=dict)
+    first_name: str | None = None
+    is_like_first: bool = True
     view: View | None = None
     given_names: tuple[str, ...] | None = None
 
@@ -179,6 +193,18 @@ class Node:
     def level(self) -> int | None:
         """The level in the pyramid, from the name ``s<level>``."""
         return level_of(self.path[-1]) if self.path else None
+
+    @property
+    def first(self) -> Node | None:
+        """The finest level, if the dataset is another level of the same image."""
+        name = self.first_name or ("s0" if self.level is not None else None)
+        if name is None or self.first_level is None or self.path[-1] == name:
+            return None
+        path, dimensions = (*self.path[:-1], name), self.first_level
+        return replace(
+            self, path=path, dimensions=dimensions, attributes=self.first_attributes,
+            given_names=None,
+        )  # fmt: skip
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -284,8 +310,8 @@ def factors(node: Node) -> tuple[float, ...] | None:
     own = node.attributes.get("downsamplingFactors")
     if own is not None:
         given = numbers(own)
-        if given is None or len(given) > node.ndim:
-            message = f"downsamplingFactors: expected {node.ndim} numbers, got {brief(own)}"
+        if not given or len(given) > node.ndim or min(given) <= 0:
+            message = f"downsamplingFactors: expected {node.ndim} numbers above 0, got {brief(own)}"
             raise MisfitError(message)
         return given + (1.0,) * (node.ndim - len(given))  # the axes of space come first
     for group in node.ancestors[:2]:

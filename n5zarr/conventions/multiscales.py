@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import level_of
+from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.model import level_of, mapping
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def remove_levels(attributes: Mapping[str, JSON], names: Sequence[str]) -> dict[
         if not isinstance(image, Mapping) or (levels := _levels(image)) is None:
             images.append(image)
             continue
-        kept = [entry for entry in levels if _path(entry) not in names]
+        kept = [entry for entry in levels if path_of(entry) not in names]
         if kept or not levels:
             images.append({**image, "datasets": kept})
     others = {key: value for key, value in attributes.items() if key != "multiscales"}
@@ -75,7 +76,7 @@ def add_level(
     position = _find_image(images, image_name, level, is_level=is_level)
     if position == len(images):
         images.append({"name": image_name, **image, "datasets": []})
-    existing = _object(images[position])
+    existing = mapping(images[position])
     order, new_order = existing.get("axes"), image.get("axes")
     if isinstance(order, list) and isinstance(new_order, list) and order != new_order:
         if order == [*to_c(new_order)]:
@@ -104,14 +105,14 @@ def set_level(
     level, axes = written.level or {}, (written.image or {}).get("axes")
     transform = next((key for key in level if key != "path"), "")
     for position, image in enumerate(images if isinstance(images, list) else []):
-        old, levels = _object(image), list(_levels(_object(image)) or [])
-        found = [i for i, e in enumerate(levels) if _path(e) == name and transform in _object(e)]
+        old, levels = mapping(image), list(_levels(mapping(image)) or [])
+        found = [i for i, e in enumerate(levels) if path_of(e) == name and transform in mapping(e)]
         if not found:
             continue
         new = dict(level)
         if isinstance(axes, list) and _names_of(old.get("axes")) == _names_of([*to_c(axes)]):
             new, axes = _in_c_order(new), [*to_c(axes)]
-        levels[found[0]] = {**_object(levels[found[0]]), **new}
+        levels[found[0]] = {**mapping(levels[found[0]]), **new}
         described: dict[str, JSON] = {} if axes is None else {"axes": axes}
         # transforms of the image would be applied to those of its levels
         kept = {k: v for k, v in old.items() if k != "coordinateTransformations"}
@@ -124,8 +125,8 @@ def set_level(
 def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
     """Whether a dataset belongs to an image of several levels that has transforms for all."""
     images = attributes.get("multiscales")
-    for image in map(_object, images if isinstance(images, list) else []):
-        paths = [*map(_path, _levels(image) or [])]
+    for image in map(mapping, images if isinstance(images, list) else []):
+        paths = [*map(path_of, entries_in(image))]
         if name in paths and len(paths) > 1 and image.get("coordinateTransformations"):
             return True
     return False
@@ -133,7 +134,7 @@ def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
 
 def _of_newer(attributes: Mapping[str, JSON], written: Written) -> Mapping[str, JSON] | None:
     """Return the object that holds ``multiscales`` in OME-NGFF 0.5, if the group has it."""
-    ome = _object(attributes.get("ome"))
+    ome = mapping(attributes.get("ome"))
     is_ngff = "coordinateTransformations" in (written.level or {})
     return ome if is_ngff and isinstance(ome.get("multiscales"), list) else None
 
@@ -145,7 +146,7 @@ def _without_version(written: Written) -> Written:
 
 
 def _names_of(axes: JSON) -> list[JSON]:
-    return [_object(axis).get("name") for axis in axes] if isinstance(axes, list) else []
+    return [mapping(axis).get("name") for axis in axes] if isinstance(axes, list) else []
 
 
 def _find_image(
@@ -156,19 +157,15 @@ def _find_image(
     Return the number of images if there is no such image.
     """
     for position, image in enumerate(images):
-        levels = _levels(_object(image))
+        levels = _levels(mapping(image))
         if levels is None:
             continue
-        has_levels = is_level and any(level_of(str(_path(entry))) is not None for entry in levels)
-        if not has_levels and _object(image).get("name") != name:
+        has_levels = is_level and any(level_of(str(path_of(entry))) is not None for entry in levels)
+        if not has_levels and mapping(image).get("name") != name:
             continue
         if all(isinstance(entry, Mapping) and entry.keys() == level.keys() for entry in levels):
             return position
     return len(images)
-
-
-def _object(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
@@ -176,20 +173,16 @@ def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
     return levels if isinstance(levels, list) else None
 
 
-def _path(entry: JSON) -> JSON:
-    return _object(entry).get("path")
-
-
 def _in_c_order(level: Mapping[str, JSON]) -> dict[str, JSON]:
     """Reverse the lists of a level's transforms, for an image whose axes are in C order."""
     transforms = level["coordinateTransformations"]
     steps: list[JSON] = [
-        {key: [*to_c(v)] if isinstance(v, list) else v for key, v in _object(step).items()}
+        {key: [*to_c(v)] if isinstance(v, list) else v for key, v in mapping(step).items()}
         for step in (transforms if isinstance(transforms, list) else [])
     ]
     return {**level, "coordinateTransformations": steps}
 
 
 def _level_number(entry: JSON) -> tuple[int, str]:
-    path = str(_object(entry).get("path", ""))
+    path = path_of(entry) or ""
     return (int(path[1:]), "") if path[1:].isdigit() else (-1, path)

@@ -1,7 +1,8 @@
 """Read and write n5-viewer's ``pixelResolution``, of full resolution, and ``downsamplingFactors``.
 
 n5-universe ``N5SingleScaleMetadataParser``; N5 order. Without factors the name ``s<k>`` means 2^k.
-A bare list has no unit: it is that of the group above, else micrometres, as in n5-viewer's README.
+A bare list has no unit: it is that of the dataset or the group above, else micrometres, as in
+n5-viewer's README.
 Names of axes may be the group's, as in Neuroglancer. ``affineTransform``, the rows of a matrix, is
 applied last.
 """
@@ -26,6 +27,7 @@ from n5zarr.conventions.model import (
     texts,
     unshifted,
 )
+from n5zarr.conventions.offset import unit_in
 from n5zarr.conventions.units import symbol
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
         unit = mapping(resolution).get("unit")
         if isinstance(unit, str):
             return unit
-    return _above(node, "units") or ("um" if isinstance(value, list) else None)
+    own = unit_in(node.attributes)
+    return own or _above(node, "units") or ("um" if isinstance(value, list) else None)
 
 
 def _above(node: Node, key: str) -> tuple[str, ...] | None:

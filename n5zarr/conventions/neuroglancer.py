@@ -3,8 +3,9 @@
 tensorstore ``driver/n5/schema.yml``, Neuroglancer ``datasource/n5``; N5 order; on the array or any
 ancestor. The factors of levels are on each level, or a list of lists on the group. Neuroglancer's
 coordinates are those of the corners of voxels, so centres lie half a voxel further. An ``offset``
-replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``. A group that has
-``multiscales``, too, describes its levels with that.
+replaces that shift, as in n5-universe's ``N5GenericSingleScaleMetadataParser``; that of a group
+belongs to its ``resolution``, as in Paintera. A level without factors has the ratio of the shapes.
+A group that has ``multiscales``, too, describes its levels with that.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from n5zarr.conventions.model import (
     texts_at,
     unshifted,
 )
+from n5zarr.conventions.shapes import factors_to_first
 from n5zarr.conventions.units import spelled, symbol
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def read(node: Node) -> Geometry | None:
     if resolution is None and names is None:
         return None
     base = resolution or (1.0,) * node.ndim
-    by = factors(node) or (1.0,) * node.ndim
+    by = (factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
     scale, translation = tuple(map(mul, base, by)), shifted(base, by)
     if is_own:
         scale, translation = level_from(node, base, by)
@@ -72,13 +74,23 @@ def read(node: Node) -> Geometry | None:
         node.ndim,
         names=names,
         scale=scale,
-        translation=numbers_at(node.attributes, "offset", node.ndim) or translation,
+        translation=_offset(node, is_own=is_own) or translation,
         units=units,
     )
     own = node.attributes.get("unit") if is_own else None
     axes = tuple(replace(axis, unit=_own_unit(axis, own)) for axis in axes)
     axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
     return Geometry(convention="neuroglancer", axes=axes)
+
+
+def _offset(node: Node, *, is_own: bool) -> tuple[float, ...] | None:
+    """Read ``offset`` of the dataset, else of the group whose resolution it has."""
+    own = numbers_at(node.attributes, "offset", node.ndim)
+    if own is not None or is_own or node.level is None:
+        return own
+    group = next((a for a in _above(node) if isinstance(a.get("resolution"), list)), {})
+    is_same = len(group.get("resolution") or ()) == node.ndim  # type: ignore[arg-type] # a list
+    return numbers_at(group, "offset", node.ndim, "group of the levels: ") if is_same else None
 
 
 def _own_unit(axis: Axis, unit: JSON) -> str | None:

@@ -1,16 +1,20 @@
 """Read and write OME-NGFF 0.3, 0.4 and 0.5 inside N5: ``multiscales`` of the group above.
 
+n5-ij also writes ``axes`` and ``coordinateTransformations`` of a level into its own document.
+
 n5-universe up to 2 wrote the lists in C order, like the specification of NGFF; since 3 they are in
 N5 order. So the names decide: with ``x`` first they are in N5 order, with ``x`` last in C order.
-0.3 has no transforms: levels are scaled by the ratio of their dimensions, and the unit is
-micrometres, as in n5-universe.
+0.3 has no transforms: levels are scaled by the ratio of their dimensions, without a translation,
+and the unit is micrometres, as in n5-universe (``OmeNgffV03MetadataProcessor``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.listed import entries_of, images_in
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -25,14 +29,15 @@ from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "write"]
+__all__ = ["KEYS", "has_other_rank", "misread_images", "read", "read_dataset", "write"]
 
-KEYS = ()  # all keys are on the group
+_TRANSFORMS = "coordinateTransformations"
+KEYS = ("axes", _TRANSFORMS)  # of a dataset; those of the group are in `multiscales`
 
 
 def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
@@ -45,30 +50,37 @@ def read(node: Node, *, is_c_order: bool | None = None) -> Geometry | None:
     is_c_order : bool, optional
         Whether the lists are in C order, as in Zarr; by default the names of the axes decide.
     """
-    for depth, group in enumerate(node.ancestors, 1):
-        path = "/".join(node.path[-depth:])
-        images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
-        for image in images if isinstance(images, list) else ():
-            geometry = _read(node, mapping(image), path, is_c_order=is_c_order)
-            if geometry is not None:
-                return geometry
+    for image, entry in entries_of(node.path, node.ancestors):
+        listed = image.get("axes")
+        if isinstance(listed, list) and "spatialTransform" not in entry:  # which is canonical
+            return _read(node, listed, image, entry, is_c_order=is_c_order)
     return None
 
 
+def read_dataset(node: Node) -> Geometry | None:
+    """Read ``coordinateTransformations`` of the dataset; None if they are missing."""
+    if not isinstance(node.attributes.get(_TRANSFORMS), list):
+        return None
+    listed = node.attributes.get("axes")
+    if isinstance(listed, list) and all(isinstance(axis, Mapping) for axis in listed):
+        return _read(node, listed, {}, node.attributes, is_c_order=None)
+    names = node.names or [axis.name for axis in axes_of(node.ndim)]
+    return _read(node, [*names], {}, node.attributes, is_c_order=False)
+
+
 def _read(
-    node: Node, image: Mapping[str, JSON], path: str, *, is_c_order: bool | None
-) -> Geometry | None:
-    listed = image.get("axes")
-    datasets = image.get("datasets")
-    if not isinstance(listed, list) or not isinstance(datasets, list):
-        return None
-    entry = next((mapping(d) for d in datasets if mapping(d).get("path") == path), None)
-    if entry is None:
-        return None
+    node: Node,
+    listed: list[JSON],
+    image: Mapping[str, JSON],
+    entry: Mapping[str, JSON],
+    *,
+    is_c_order: bool | None,
+) -> Geometry:
+    within = "multiscales: " if image else ""
     if len(listed) != node.ndim:
-        message = f"multiscales: axes: expected a list of {node.ndim} axes, got {brief(listed)}"
+        message = f"{within}axes: expected a list of {node.ndim} axes, got {brief(listed)}"
         raise MisfitError(message)
-    old = all(isinstance(axis, str) for axis in listed)
+    old = bool(image) and all(isinstance(axis, str) for axis in listed)
     entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
     names = [str(axis.get("name", "")) for axis in entries]
     units = [
@@ -107,25 +119,59 @@ def _transform(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Apply the transforms of the dataset, then those of the image, in the order of the lists."""
     scale, translation = (1.0,) * node.ndim, (0.0,) * node.ndim
-    if "coordinateTransformations" not in entry and node.first_level is not None:
+    if _TRANSFORMS not in entry and node.first_level is not None:
         if len(node.first_level) != node.ndim:
             message = f"expected {node.ndim} axes, as this level has, got {len(node.first_level)}"
             raise MisfitError(f"multiscales: the first level: {message}")
         ratios = zip(node.first_level, node.dimensions, strict=True)
-        scale = _ordered([round(a / b) if b else 1.0 for a, b in ratios], in_c=in_c)
-    for transforms in (
-        entry.get("coordinateTransformations"),
-        image.get("coordinateTransformations"),
-    ):
-        for transform in transforms if isinstance(transforms, list) else ():
-            by = numbers_at(mapping(transform), "scale", node.ndim, "multiscales: ")
-            to = numbers_at(mapping(transform), "translation", node.ndim, "multiscales: ")
-            if by is not None:
-                scale = tuple(a * b for a, b in zip(scale, by, strict=True))
-                translation = tuple(a * b for a, b in zip(translation, by, strict=True))
-            if to is not None:
-                translation = tuple(a + b for a, b in zip(translation, to, strict=True))
+        scale = _ordered([a / b if b else 1.0 for a, b in ratios], in_c=in_c)
+    for transform in (*_transforms_in(entry), *_transforms_in(image)):
+        by = numbers_at(transform, "scale", node.ndim, f"{_TRANSFORMS}: ")
+        to = numbers_at(transform, "translation", node.ndim, f"{_TRANSFORMS}: ")
+        if by is None and to is None and transform.get("type") != "identity":
+            expected = f"{_TRANSFORMS}: expected scales and translations"
+            raise MisfitError(f"{expected}, got {brief(transform)}")
+        if by is not None:
+            scale = tuple(a * b for a, b in zip(scale, by, strict=True))
+            translation = tuple(a * b for a, b in zip(translation, by, strict=True))
+        if to is not None:
+            translation = tuple(a + b for a, b in zip(translation, to, strict=True))
     return scale, translation
+
+
+def _transforms_in(holder: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    transforms = holder.get(_TRANSFORMS)
+    if not isinstance(transforms, list | None):
+        raise MisfitError(f"{_TRANSFORMS}: expected a list, got {brief(transforms)}")
+    return [*map(mapping, transforms or ())]
+
+
+def misread_images(group: Mapping[str, JSON]) -> str | None:
+    """Say why n5-universe cannot read the images of a group; None if it can.
+
+    ``OmeNgffMetadataParser.parseMetadata`` (n5-universe a4e759a4) takes the number of axes and the
+    attributes of levels from the last image of the list, for all images. With more axes or levels
+    than that, an image is an error, and none is read; with fewer axes, its transform is wrong.
+    """
+    images = [
+        (str(image.get("name")), len(listed), len(levels))
+        for image in images_in(group)
+        if isinstance(listed := image.get("axes"), list)
+        and isinstance(levels := image.get("datasets"), list)
+    ]
+    for name, n_axes, n_levels in images[:-1]:
+        last, last_axes, last_levels = images[-1]
+        if n_axes != last_axes:
+            return f"{name} has {n_axes} axes, {last} has {last_axes}"
+        if n_levels > last_levels:
+            return f"{name} has {n_levels} levels, {last} after it has {last_levels}"
+    return None
+
+
+def has_other_rank(group: Mapping[str, JSON], ndim: int) -> bool:
+    """Whether images of a group have another number of axes; see :func:`misread_images`."""
+    listed = (image.get("axes") for image in images_in(group))
+    return any(isinstance(axes, list) and len(axes) != ndim for axes in listed)
 
 
 def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, JSON]]:

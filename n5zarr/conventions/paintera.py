@@ -1,8 +1,9 @@
 """Read Paintera's ``resolution`` and ``offset`` of the group above, or of the dataset; N5 order.
 
 By Paintera's ``PainteraDataMultiScaleParser``, all levels of a group begin at its offset, without a
-shift. By n5-universe's ``N5GenericSingleScaleMetadataParser``, an offset of the dataset itself
-replaces the shift. No unit is written.
+shift; if its ``multiScale`` is true, its resolution is 1 by default. By n5-universe's
+``N5GenericSingleScaleMetadataParser``, an offset of the dataset itself replaces the shift. Paintera
+writes no unit; other programs write ``unit``, ``units`` or ``offset_unit``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from n5zarr.conventions.model import (
     numbers,
     numbers_at,
 )
+from n5zarr.conventions.offset import offset_at, unit_in
 
 __all__ = ["KEYS", "read", "read_group"]
 
@@ -32,13 +34,13 @@ def read(node: Node) -> Geometry | None:
         return None
     by = factors(node) or (1.0,) * node.ndim
     scale, translation = level_from(node, resolution, by)
-    unit = node.attributes.get("unit")
+    unit = unit_in(node.attributes)
     axes = axes_of(
         node.ndim,
         names=node.names,
         scale=scale,
-        translation=numbers_at(node.attributes, "offset", node.ndim) or translation,
-        units=unit if isinstance(unit, str) else None,
+        translation=offset_at(node.attributes, node.ndim, unit) or translation,
+        units=unit,
     )
     return Geometry(convention="paintera", axes=axes)
 
@@ -47,13 +49,18 @@ def read_group(node: Node) -> Geometry | None:
     """Read ``resolution`` of the group of levels; None if it is missing."""
     group = node.ancestors[0] if node.ancestors and not is_of_levels(node.ancestors[0]) else {}
     resolution = numbers(group.get("resolution"), node.ndim)
+    is_default = "resolution" not in group and group.get("multiScale") is True
+    if is_default and (node.level == 0 or factors(node) is not None):
+        resolution = (1.0,) * node.ndim
     if resolution is None or node.level is None:
         return None
-    by = factors(node) or (1.0,) * node.ndim
+    by = factors(node) or (1.0,) * node.ndim  # as Paintera, which has no other factors
+    unit = unit_in(group)
     axes = axes_of(
         node.ndim,
         names=node.names,
         scale=[r * f for r, f in zip(resolution, by, strict=True)],
-        translation=numbers_at(group, "offset", node.ndim, "group of the levels: ") or (),
+        translation=offset_at(group, node.ndim, unit, "group of the levels: ") or (),
+        units=unit,
     )
     return Geometry(convention="paintera", axes=axes)

@@ -5,8 +5,7 @@ N5 spec, "File-system specification", item 2: attributes are JSON.
 Java: beyond standard JSON, Gson takes comments (``/* */``, ``//``, ``#``), single quotes, unquoted
 names and strings, ``NaN`` and ``Infinity``, ``=`` and ``=>`` for ``:``, ``;`` for ``,``, a byte
 order mark, repeated names (the last one wins) and an empty file (``null``). Content after the
-document, missing or surplus commas and more than 255 levels are errors, in Java and here. Where a
-number or a boolean is expected, one in quotes is taken too.
+document, missing or surplus commas and more than 255 levels are errors, in Java and here.
 
 :mod:`json` parses standard documents. If it refuses one, each token is rewritten in standard
 JSON, and :mod:`json` parses the result: a parser in Python takes many seconds for megabytes.
@@ -17,14 +16,21 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr.errors import N5AttributesError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["JSON", "MAX_DEPTH", "as_boolean", "as_integer", "parse_json", "parse_members"]
+__all__ = [
+    "JSON",
+    "MAX_DEPTH",
+    "DocumentText",
+    "MemberText",
+    "parse_json",
+    "parse_members",
+]
 
 type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
 
@@ -33,7 +39,6 @@ MAX_DEPTH = 255
 
 _REMEMBERED = 2**23  # characters
 
-_QUOTED_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 # `++` and `*+` never go back, so that they need no memory for each character
 _SKIP = re.compile(r"(?:[\s\ufeff]++|/\*.*?\*/|//[^\n]*+|#[^\n]*+)*+", re.DOTALL)
 _BARE = re.compile(r"[^\s\x00-\x1f/\\;#=,:{}\[\]\"']++")
@@ -88,46 +93,6 @@ def _refuse(token: str) -> JSON:
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
 _STANDARD = json.JSONDecoder(strict=False)
-
-
-def as_integer(value: JSON, low: int, high: int) -> int:
-    """Convert a value to an integer as Java does: accept 4, 4.0 and "4", but not "4.0".
-
-    Deviation: Java truncates 4.5 to 4, and numbers out of range to their last bits.
-
-    Raises
-    ------
-    ValueError
-        The value is not an integer, or not one from ``low`` to ``high``.
-    """
-    if type(value) is int and low <= value <= high:
-        return value
-    number: JSON = value
-    if isinstance(value, str) and _QUOTED_INTEGER.fullmatch(value):
-        number = int(value)
-    is_integral = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
-    if isinstance(number, bool) or not is_integral or not low <= cast("float", number) <= high:
-        message = f"expected an integer from {low} to {high}, got {value!r:.80}"
-        raise ValueError(message)
-    return int(cast("float", number))
-
-
-def as_boolean(value: JSON) -> bool:
-    """Convert a value to a boolean as Java does: accept true and "TRUE".
-
-    Deviation: Java takes any other string as false.
-
-    Raises
-    ------
-    ValueError
-        The value is not a boolean.
-    """
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    message = f"expected true or false, got {value!r:.80}"
-    raise ValueError(message)
 
 
 def parse_json(data: bytes) -> JSON:
@@ -209,8 +174,44 @@ def _standard(token: re.Match[str]) -> str:
     return _SPELLED[kind or "other"]
 
 
-def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
-    """Parse a document that is an object, and keep the text of its members.
+class MemberText(NamedTuple):
+    """What stands in a document for a member of an object.
+
+    Parameters
+    ----------
+    value : str or None
+        The text of the value; None if it is not standard JSON, apart from comments.
+    before, colon, after : str
+        Comments before the name, the colon with comments around it, comments after the value.
+    """
+
+    value: str | None = None
+    before: str = ""
+    colon: str = ":"
+    after: str = ""
+
+
+class DocumentText(NamedTuple):
+    """A document that is an object, with the text of its parts.
+
+    Parameters
+    ----------
+    values : dict
+        The members; empty for a document that is not an object.
+    texts : dict
+        The text of each member.
+    head, tail : str
+        Comments before and after the object, and a byte order mark.
+    """
+
+    values: dict[str, JSON]
+    texts: dict[str, MemberText]
+    head: str = ""
+    tail: str = ""
+
+
+def parse_members(data: bytes) -> DocumentText:
+    """Parse a document that is an object, and keep the text of its members and its comments.
 
     Parameters
     ----------
@@ -219,9 +220,8 @@ def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
 
     Returns
     -------
-    dict
-        Value and text of each member, in the order of the document; the text is None if it is
-        not standard JSON. Empty for a document that is not an object.
+    DocumentText
+        Members in the order of the document. Space alone is not kept.
 
     Raises
     ------
@@ -230,14 +230,23 @@ def parse_members(data: bytes) -> dict[str, tuple[JSON, str | None]]:
 
     Examples
     --------
-    >>> parse_members(b"{a: 1.0E-12, 'b': [1, NaN]} // by hand")
-    {'a': (1e-12, '1.0E-12'), 'b': ([1, nan], None)}
+    >>> document = parse_members(b"{a: 1.0E-12, 'b': [1, NaN]} // by hand")
+    >>> document.values, document.texts["a"].value, document.texts["b"].value, document.tail
+    ({'a': 1e-12, 'b': [1, nan]}, '1.0E-12', None, ' // by hand')
     """
     document = parse_json(data)
+    text = data.decode()
+    if document is None and not _spelled(text).strip():
+        return DocumentText({}, {}, head=_comments(text + "\n"))
     if not isinstance(document, dict):
-        return {}
-    texts = _Members(data.decode("utf-8-sig")).spelled()
-    return {name: (value, texts[name]) for name, value in document.items()}
+        return DocumentText({}, {})
+    head, texts, tail = _Members(text).spelled()
+    return DocumentText(document, texts, head, tail)
+
+
+def _comments(space: str) -> str:
+    """Return what stands between tokens, unless it is only space."""
+    return space if space.strip() else ""
 
 
 def _error(message: str) -> N5AttributesError:
@@ -314,18 +323,28 @@ class _Members:
         self.text = text
         self.pos = 0
 
-    def spelled(self) -> dict[str, str | None]:
-        """Return the text of each member of the document, or None if it is not standard JSON."""
-        texts: dict[str, str | None] = {}
+    def spelled(self) -> tuple[str, dict[str, MemberText], str]:
+        """Return the text before the object, that of each member, and the text after it."""
+        texts: dict[str, MemberText] = {}
+        head = self.gap()
         self.take("{")
+        before = self.gap()
         while not self.take("}"):
             name = self.name()
+            colon = self.gap()
             self.take(":", "=>", "=")
-            texts[name] = self.strict()
-            if texts[name] is None:
-                self.skip()
-            self.take(",", ";")
-        return texts
+            colon += ":" + self.gap()
+            value = self.strict()
+            texts[name] = MemberText(value, before, colon, self.gap())
+            before = self.gap() if self.take(",", ";") else ""
+        # the comments in an empty object come before it
+        return head + before, texts, _comments(self.text[self.pos :])
+
+    def gap(self) -> str:
+        """Skip space and comments; return them if there are comments."""
+        start = self.pos
+        self.peek()
+        return _comments(self.text[start : self.pos])
 
     def peek(self) -> str:
         """Skip space and comments; return the next character."""
@@ -351,31 +370,44 @@ class _Members:
         return self.text[start : self.pos]
 
     def strict(self) -> str | None:
-        """Consume a value if it is standard JSON, and return its text; else None."""
-        self.peek()
+        """Consume a value; return its text if that is standard JSON apart from comments."""
         start = self.pos
         try:
-            _, self.pos = _STRICT.raw_decode(self.text, start)
+            _, end = _STRICT.raw_decode(self.text, start)
+        except ValueError:
+            pass
+        else:
+            self.pos = end
+            if self.peek() in (",", ";", "}"):
+                self.pos = end
+                return self.text[start:end]
+            self.pos = start  # `12` of the unquoted string `12abc`
+        self.skip()
+        text = self.text[start : self.pos]
+        try:
+            _STRICT.decode(_TOKEN.sub(_without_comment, text))
         except ValueError:
             return None
-        end = self.pos
-        if self.peek() in (",", ";", "}"):
-            return self.text[start:end]
-        self.pos = start  # `12` of the unquoted string `12abc`
-        return None
+        return text
 
     def skip(self) -> None:
         """Consume a value."""
-        depth = 0
+        depth, end = 0, self.pos
         while True:
             character = self.peek()
             if depth == 0 and character in (",", ";", "}"):
+                self.pos = end
                 return
             depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(character, 0)
             if character in _STRING or _BARE.match(character):
                 self.name()
             else:
                 self.pos += 1
+            end = self.pos
+
+
+def _without_comment(token: re.Match[str]) -> str:
+    return " " if token.lastgroup == "space" else token.group()
 
 
 def _end(found: re.Match[str] | None) -> int:

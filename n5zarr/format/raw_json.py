@@ -1,7 +1,9 @@
 """Change members of a JSON document and keep the text of all others.
 
 Numbers that other programs wrote stay digit by digit: ``1.0E-12``, integers of any size. A member
-of the top level that is not replaced keeps its text.
+of the top level that is not replaced keeps its text, and comments stay where they are: what has
+been read leniently is read so again. The comments in a value that is not standard JSON otherwise,
+such as one with NaN, are lost when the document is written.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
-from n5zarr.format.lenient_json import parse_members
+from n5zarr.format.lenient_json import DocumentText, MemberText, parse_members
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -24,15 +26,14 @@ class RawObject:
 
     Parameters
     ----------
-    values : dict
-        The members.
-    texts : dict
-        The text of each member that has not been replaced.
+    document : DocumentText
+        The document; its parts may be changed.
     """
 
-    def __init__(self, values: dict[str, JSON], texts: dict[str, str]) -> None:
-        self.values = values
-        self.texts = texts
+    def __init__(self, document: DocumentText) -> None:
+        self._document = document
+        self.values = document.values
+        self.texts = {k: t.value for k, t in document.texts.items() if t.value is not None}
 
     @classmethod
     def parse(cls, data: bytes | None) -> Self:
@@ -43,35 +44,39 @@ class RawObject:
         N5AttributesError
             The document is not JSON.
         """
-        members = {} if data is None else parse_members(data)
-        texts = {name: text for name, (_, text) in members.items() if text is not None}
-        return cls({name: value for name, (value, _) in members.items()}, texts)
+        return cls(DocumentText({}, {}) if data is None else parse_members(data))
 
     def set(self, key: str, value: JSON) -> None:
-        """Replace a member in its place, or add it at the end."""
+        """Replace a member in its place, or add it at the end; comments around it stay."""
         self.values[key] = value
         self.texts.pop(key, None)
 
     def remove(self, key: str) -> None:
-        """Remove a member, if present."""
+        """Remove a member, if present, with the comments around it."""
         self.values.pop(key, None)
         self.texts.pop(key, None)
+        self._document.texts.pop(key, None)
 
     def to_bytes(self) -> bytes:
         """Write the document as strict JSON on one line; kept texts may have line ends.
 
+        Comments that were there stay.
+
         Examples
         --------
-        >>> document = RawObject.parse(b'{"a": 1.0E-12, "b": [1, 2]}')
+        >>> document = RawObject.parse(b'/* by hand */ {"a": 1.0E-12, "b": [1, 2]}')
         >>> document.set("c", 3)
         >>> document.to_bytes()
-        b'{"a":1.0E-12,"b":[1, 2],"c":3}'
+        b'/* by hand */ {"a":1.0E-12,"b":[1, 2],"c":3}'
         """
-        members = (
-            f"{json.dumps(key)}:{self.texts[key] if key in self.texts else _dump(value)}"
-            for key, value in self.values.items()
-        )
-        return f"{{{','.join(members)}}}".encode()
+        head, tail = self._document.head, self._document.tail
+        members = ",".join(self._member(key, value) for key, value in self.values.items())
+        return f"{head}{{{members}}}{tail}".encode()
+
+    def _member(self, key: str, value: JSON) -> str:
+        around = self._document.texts.get(key, MemberText())
+        text = self.texts[key] if key in self.texts else _dump(value)
+        return f"{around.before}{json.dumps(key)}{around.colon}{text}{around.after}"
 
 
 def _dump(value: JSON) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -13,6 +14,7 @@ from zipfile import BadZipFile
 from zarr.storage import FsspecStore, ObjectStore, ZipStore
 
 from n5zarr.errors import (
+    N5Error,
     N5MissingDependencyError,
     N5UnrepresentableError,
     N5UnsupportedError,
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "is_chain",
+    "is_gone",
     "is_of_one_key",
     "is_url",
     "local_path",
+    "read_error",
     "says_missing",
     "store_of_url",
     "tolerant",
@@ -228,20 +232,62 @@ def says_missing(store: object, err: Exception) -> bool:
     """Whether an error of a store means that the key is missing."""
     if isinstance(err, FileNotFoundError):
         return True
-    if not isinstance(store, _Tolerant) or not _is_forbidden(err):
-        return False
+    if is_gone(err):
+        return True
+    return isinstance(store, _Tolerant) and _is_forbidden(err) and not _refused_credentials(err)
+
+
+def is_gone(err: Exception) -> bool:
+    """Whether a server says that a key existed once: 410 Gone."""
+    return _is_answer(err, 410, "Gone")
+
+
+def _refused_credentials(err: Exception) -> str | None:
+    """Return the reason of a service that refuses the user's credentials, whatever the key."""
     causes = [err, err.__cause__, err.__context__]
     reasons = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
-    return _NOT_MISSING.search(reasons) is None
+    found = _NOT_MISSING.search(reasons)
+    return None if found is None else found.group()
+
+
+def read_error(where: str, err: Exception) -> Exception:
+    """Return the error for a failed read: one with place and way out if the key is forbidden.
+
+    Parameters
+    ----------
+    where : str
+        Container and key.
+    err : Exception
+        The error of the store, which is returned unless it means "forbidden".
+    """
+    if not _is_forbidden(err) or isinstance(err, N5Error):
+        return err
+    message = f"{where}: expected to read it, but the server answers: forbidden"
+    if reason := _refused_credentials(err):
+        message += f", {reason}; check the credentials"
+    else:
+        message += (
+            "; if it answers so for what is missing, as S3 does to users who may not list, open "
+            "N5Store(..., forbidden_is_missing=True)"
+        )
+    return PermissionError(EACCES, message)
 
 
 def _is_forbidden(err: Exception) -> bool:
     return (
         isinstance(err, PermissionError)
-        or getattr(err, "status", None) == 403
-        or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
-        or "403 Forbidden" in str(err)  # obstore, when listing
+        or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")  # of obstore
+        or _is_answer(err, 403, "Forbidden")
     )
+
+
+def _is_answer(err: Exception, status: int, phrase: str) -> bool:
+    """Whether an error tells of a server's answer; each library tells it in another way."""
+    codes = {getattr(err, "status", None), vars(err).get("code")}  # of aiohttp, of gcsfs
+    texts = f"{status} {phrase}", f"An error occurred ({status})"  # of obstore, of s3fs
+    text = str(err)
+    is_told = any(part in text for part in texts) or text.startswith(f"{phrase}: ")  # of gcsfs
+    return is_told or bool(codes & {status, str(status)})
 
 
 def is_of_one_key(err: Exception) -> bool:

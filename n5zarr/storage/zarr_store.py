@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, override
-from weakref import WeakValueDictionary
 
 import zarr
 from zarr.abc.store import RangeByteRequest, SupportsSyncStore
@@ -19,6 +17,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
+from n5zarr.storage.key_locks import KeyLocks
 from n5zarr.storage.objects import (
     entries_of_objects,
     name_of_objects,
@@ -47,7 +46,7 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
-from n5zarr.storage.url import says_missing
+from n5zarr.storage.url import is_gone, read_error, says_missing
 from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class ZarrStorage(Storage):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._is_open = False
-        self._locks = _KeyLocks()
+        self._locks = KeyLocks()
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
     def __str__(self) -> str:
@@ -259,6 +258,21 @@ class ZarrStorage(Storage):
 
     async def _ask(self, request: Request, warn: Callable[[str], None]) -> object:
         """Send a request to the store; see :meth:`answer`."""
+        try:
+            return await self._ask_store(request, warn)
+        except Exception as err:
+            is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
+            if not (is_remote and isinstance(request, Get | Ends | Exists | List)):
+                raise
+            if is_gone(err):
+                return False if isinstance(request, Exists) else None
+            key = request.path if isinstance(request, List) else request.key
+            better = read_error(f"{self}: {key or '/'}", err)
+            if better is err:
+                raise
+            raise better from err
+
+    async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
         if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
         match request:
@@ -337,21 +351,6 @@ async def _ends(store: Store, key: str, first: int, last: int) -> tuple[int, byt
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
     return None if part is None else RangeByteRequest(part[0], sum(part))
-
-
-class _KeyLocks:
-    """Locks of keys for stores without locks: for tasks of one event loop and for threads."""
-
-    def __init__(self) -> None:
-        self._of_threads = tuple(threading.RLock() for _ in range(64))
-        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
-
-    def of_threads(self, key: str) -> threading.RLock:
-        """Return the thread lock of a key; keys may share a lock."""
-        return self._of_threads[hash(key) % len(self._of_threads)]
-
-    def of(self, key: str) -> asyncio.Lock:
-        return self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
 
 
 def _uncached(store: Store) -> Store:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import zarr
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.conventions.listed import listed_levels
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.levels import is_level
+from n5zarr.store.levels import as_image, is_level
 from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import check_group, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from zarr.types import AnyArray
 
@@ -35,6 +36,7 @@ __all__ = [
     "placed_datasets",
     "placed_levels",
     "store_and_path",
+    "warn_of_problems",
 ]
 
 
@@ -124,6 +126,7 @@ def geometry(
             node, path, axis_order=axis_order, storage_options=storage_options
         )
         placed = placed_datasets(opened, inner, convention)
+        warn_of_problems(opened, placed)
     levels = tuple(map(described, placed))
     if levels[0].path == inner:
         return levels[0]
@@ -163,6 +166,16 @@ def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -
     return placed_levels(opened, path, convention)
 
 
+def warn_of_problems(opened: N5Store, placed: Sequence[Placed], *, stacklevel: int = 3) -> None:
+    """Warn of axis metadata that were ignored because they make no sense."""
+    where: dict[str, list[str]] = {}
+    for each in placed:
+        for problem in each.problems:
+            where.setdefault(problem, []).append(each.path or "/")
+    for problem, paths in where.items():
+        warnings.warn(f"{opened}: {', '.join(paths)}: {problem}", N5Warning, stacklevel=stacklevel)
+
+
 def described(placed: Placed) -> ArrayGeometry:
     """Return the positions of a dataset's elements as plain values."""
     axes = [placed.axes.get(dim) for dim in placed.dims]
@@ -194,7 +207,8 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     FileNotFoundError
         No node exists at this path.
     N5UnrepresentableError
-        The group has no levels (``kind="option"``); the message lists the groups in it.
+        The group has no levels; the message lists the groups in it. Or its datasets cannot be
+        levels of one image (``kind="option"``).
     """
     node = opened.node(path)
     if node is None:
@@ -205,20 +219,24 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     # a dataset at the root has no group above it
     group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
     layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
-    named = {n: placed for n, placed in layout.datasets.items() if is_level(n)}
-    levels = list((named or layout.datasets).values())
-    ranks = {placed.view.ndim for placed in levels}
+    listed = listed_levels(group.attributes)
+    named = {n: placed for n, placed in layout.datasets.items() if is_level(n)} or {
+        n: placed for n, placed in layout.datasets.items() if n in listed
+    }
+    levels = named or layout.datasets
     if not levels:
         check_group(opened, path)
-    if not levels or len(ranks) > 1 or (not named and (layout.agrees or _differ_in_dims(levels))):
+    if not levels or (not named and (layout.agrees or _differ_in_dims([*levels.values()]))):
         below = ", ".join(layout.groups) or "none"
         message = (
             f"{opened}: /{path}: expected datasets that are levels of one image, got "
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
         raise N5UnrepresentableError(message, kind="option")
-    # the finest level has the most elements; the voxel sizes in attributes may be wrong
-    return sorted(levels, key=lambda placed: -math.prod(placed.view.shape))
+    try:
+        return list(as_image(levels).values())
+    except N5UnrepresentableError as err:
+        raise err.located(str(opened)) from err.__cause__
 
 
 def _differ_in_dims(levels: list[Placed]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import TYPE_CHECKING
 
-from n5zarr.container.axes import read_layout
+from n5zarr.container.axes import placed_by_shape, read_layout
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.describe import (
     choose_convention,
@@ -14,6 +16,8 @@ from n5zarr.conventions.describe import (
 )
 from n5zarr.conventions.model import LEVELS_KEYS, level_of
 from n5zarr.conventions.multiscales import set_level
+from n5zarr.conventions.ngff import misread_images
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 
 if TYPE_CHECKING:
@@ -27,12 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_to_group",
+    "as_image",
     "axes_of_levels",
     "describe_group",
     "describe_new",
     "has_own",
     "is_level",
     "levels_in",
+    "warn_of_misread",
 ]
 
 _ATTEMPTS = 3  # to describe a group to which other programs add levels, too
@@ -47,6 +53,44 @@ def is_level(name: str) -> bool:
     (True, False)
     """
     return level_of(name) is not None
+
+
+def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
+    """Return datasets as levels of one image, the finest first.
+
+    Levels without a position get one from the ratio of the shapes.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They cannot be levels of one image: their ranks or data types differ, or the shape of one
+        without a position is that of no level (``kind="option"``).
+    """
+    # the finest level has the most elements; the voxel sizes in attributes may be wrong
+    by_size = sorted(levels.items(), key=lambda entry: -math.prod(entry[1].view.shape))
+    known = next((placed for _, placed in by_size if _is_placed(placed)), None)
+    found: dict[str, Placed] = {}
+    for name, placed in by_size:
+        finest, first = by_size[0]
+        for what, own, other in (
+            ("axes", placed.view.ndim, first.view.ndim),
+            ("data type", placed.view.kind.dtype, first.view.kind.dtype),
+        ):
+            if own != other:
+                raise _no_level(placed, f"the {what} of {finest}, {other}", own)
+        is_placed = _is_placed(placed) or len(levels) == 1
+        level = placed if is_placed else placed_by_shape(placed, known or first)
+        is_equal = name != finest and placed.view.shape == first.view.shape
+        if level is None or (not is_placed and is_equal):
+            expected = f"a shape that downsampling {finest}, {first.view.shape}, gives"
+            raise _no_level(placed, expected, f"{placed.view.shape}, and no scale")
+        found[name] = level
+    return found
+
+
+def _no_level(placed: Placed, expected: str, got: object) -> N5UnrepresentableError:
+    message = f"/{placed.path}: expected {expected}, got {got}: no levels of one image"
+    return N5UnrepresentableError(message, kind="option")
 
 
 def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
@@ -83,7 +127,7 @@ def axes_of_levels(
 
 def _is_placed(dataset: Placed) -> bool:
     """Whether attributes give positions of a dataset's elements, and not only names of axes."""
-    return dataset.geometry is not None and dataset.geometry.convention != "names"
+    return dataset.geometry is not None and dataset.geometry.is_stated
 
 
 def has_own(dataset: Placed) -> bool:
@@ -159,6 +203,19 @@ def _update(
     if is_changed:
         opened.ask(opened.container.update_group(path, change))
     return is_changed
+
+
+def warn_of_misread(
+    opened: N5Store, path: str, group: Mapping[str, JSON], *, stacklevel: int = 4
+) -> None:
+    """Warn of images in ``multiscales`` of a group that n5-universe cannot read together."""
+    why = misread_images(group)
+    if why is not None:
+        message = (
+            f"{opened}: {path or '/'}: multiscales: {why}: n5-universe (Fiji) reads none of the "
+            "images: put each into a group of its own, or choose another convention"
+        )
+        warnings.warn(message, N5Warning, stacklevel=stacklevel)
 
 
 def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:

@@ -33,6 +33,7 @@ from n5zarr.store.levels import (
     has_own,
     is_level,
     levels_in,
+    warn_of_misread,
 )
 from n5zarr.store.location import located
 
@@ -117,6 +118,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     with asking_once():
         placed = placed_datasets(opened, inner)
     levels = [described(level) for level in placed]
+    are_placed = all(level.geometry is not None and level.geometry.is_stated for level in placed)
     first = levels[0]
     finest = replace(
         first,
@@ -129,7 +131,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     )
     plan = _plan(opened, first, convention)
     try:
-        plan.add_levels(placed, _levels_of(finest, levels))
+        plan.add_levels(placed, _levels_of(finest, levels, are_placed=are_placed))
         plan.check()
     except N5Error as err:
         raise err.located(f"{opened}: {inner or '/'}") from err.__cause__
@@ -166,7 +168,9 @@ def _floats(name: str, values: Sequence[float] | None) -> list[float] | None:
         raise N5UnrepresentableError(message, kind="option") from err
 
 
-def _levels_of(finest: ArrayGeometry, known: Sequence[ArrayGeometry]) -> list[ArrayGeometry]:
+def _levels_of(
+    finest: ArrayGeometry, known: Sequence[ArrayGeometry], *, are_placed: bool
+) -> list[ArrayGeometry]:
     """Place the levels of an image beside its finest one.
 
     Raises
@@ -175,7 +179,6 @@ def _levels_of(finest: ArrayGeometry, known: Sequence[ArrayGeometry]) -> list[Ar
         The levels have different axes or units (``kind="option"``).
     """
     first = known[0]
-    are_placed = all(level.convention not in (None, "names") for level in known)
     levels, by, coarser = [], [1.0] * len(first.shape), first.shape
     for level in known:
         # ratios of neighbouring levels are near integers, those to the finest level need not be
@@ -326,6 +329,8 @@ class _Plan:
         group, _, name = self.new[0].wanted.path.rpartition("/")
         if self.above and self.group != self.above[0]:
             _write(opened, group, attributes=self.group)
+            if self.convention == "ngff":
+                warn_of_misread(opened, group, self.group)
         if is_level(name):
             describe_group(opened, group)
 

@@ -333,7 +333,7 @@ def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5
             continue
         extent = block_extent(dataset.dimensions, dataset.block_size, position)
         try:
-            chunk = stored_chunk(memoryview(block), view)[tuple(map(slice, to_c(extent)))]
+            chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
         except N5Error as err:
             where = opened.container.chunks.block_name(path, position)
             raise err.located(where) from err.__cause__

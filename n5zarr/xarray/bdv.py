@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 from xarray.core import indexing
 
-from n5zarr.container.axes import read_description, read_placed
+from n5zarr.container.axes import read_placed
+from n5zarr.container.bdv_description import read_description
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError

@@ -11,7 +11,7 @@ import xarray as xr
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.geometry import placed_levels
+from n5zarr.store.geometry import placed_levels, warn_of_problems
 from n5zarr.store.location import located, open_container
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def pyramid_levels(
     -------
     list of Level
         The levels, the finest first: the datasets ``s0``, ``s1``, ... of the group; without these,
-        all its datasets, which must have the same dimensions.
+        those that ``multiscales`` lists, or all its datasets, which must have the same dimensions.
+        Levels without positions get them from the ratio of the shapes, in elements of the finest.
 
     Raises
     ------
@@ -101,7 +102,9 @@ def pyramid_levels(
         opened, group = open_container(
             store, path, axis_order=axis_order, storage_options=storage_options
         )
-        return _levels(opened, group, convention)
+        placed = placed_levels(opened, group, convention)
+        warn_of_problems(opened, placed)
+        return [*map(_level, placed)]
 
 
 def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:

@@ -75,8 +75,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     group : str, optional
         Path below ``store``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
-        Convention for evenly spaced coordinates; ``"auto"``: that of neighbouring levels, or else
-        ``"cosem"``. Coordinates that it cannot express become one-dimensional datasets.
+        Of evenly spaced coordinates; others become one-dimensional datasets. ``"auto"``: that of
+        neighbouring levels, or ``"cosem"``. Beside images of other rank "ngff" is "neuroglancer".
     compression : mapping or None, optional
         As in ``attributes.json``. None means raw.
     chunks : mapping of dimension to int, "auto" or None, optional

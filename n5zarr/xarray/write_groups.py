@@ -11,13 +11,15 @@ from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
 from n5zarr.conventions.describe import choose_convention, without_levels
+from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
 from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
+from n5zarr.conventions.ngff import has_other_rank
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.store.levels import describe_group, is_level
+from n5zarr.store.levels import describe_group, is_level, warn_of_misread
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
     from n5zarr.xarray.options import Chunks
 
 __all__ = ["GroupWriter", "Target", "is_named"]
+
+_MOVING_KEYS = {
+    *NEUROGLANCER_KEYS, *FUNLIB_KEYS, *RENDER_KEYS, "multiScale", "multiscales",
+}  # fmt: skip
+"""The attributes of a group that may give its datasets other positions."""
 
 
 class Target(NamedTuple):
@@ -102,6 +109,8 @@ class GroupPlan:
         """Write; without ``compute`` return what dask has to compute."""
         if self.warning:
             warnings.warn(f"{writer.opened}: {self.warning}", N5Warning, stacklevel=4)
+        if self.new is not None and any(written.image for written in self.written.values()):
+            warn_of_misread(writer.opened, self.group, self.new.attrs)
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
         if self.new is not None:
             remaining.append(writer.write(self.group, self.new))
@@ -271,13 +280,17 @@ class GroupWriter:
         variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
         described: dict[str, Written] = {}
         is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables
-        for name, array in ds.data_vars.items():
+        # images in `multiscales` share their rank, which is the highest one
+        for name, array in sorted(ds.data_vars.items(), key=lambda item: -item[1].ndim):
             path = join(group, str(name))
+            convention = self._convention(str(name), existing)
+            if convention == "ngff" and has_other_rank(attributes, array.ndim):
+                convention = "neuroglancer"
             if str(name) in existing:
                 axes = EncodedAxes(None, self._dims_in_place(path, ds[[name]]))
             else:
                 axes = encode_axes(
-                    self._convention(str(name), existing),
+                    convention,
                     ds,
                     array,
                     path,
@@ -316,7 +329,7 @@ class GroupWriter:
         """Reject attributes of the group that would move its datasets."""
         moving = [
             key
-            for key in (*NEUROGLANCER_KEYS, *RENDER_KEYS, "multiscales")
+            for key in sorted(_MOVING_KEYS)
             if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
         ]
         if moving:

@@ -20,7 +20,6 @@ import numpy as np
 from n5zarr.codecs.block import (
     check_count,
     check_header,
-    decode_labels,
     decode_numeric,
     decode_strings,
     encode_payload,
@@ -36,7 +35,7 @@ from n5zarr.codecs.compress import (
     store,
     usable,
 )
-from n5zarr.codecs.label_multiset import BACKGROUND
+from n5zarr.codecs.label_multiset import BACKGROUND, decode_labels
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "START",
+    "chunk_extent",
     "chunk_part",
     "chunk_slice",
     "decode_chunk",
@@ -65,7 +65,9 @@ START = 32
 """Bytes of a payload that :func:`chunk_part` needs."""
 
 
-def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = None) -> slice | None:
+def chunk_slice(
+    data: memoryview, view: DatasetView, position: N5Tuple | None = None
+) -> slice | None:
     """Locate the bytes of a chunk inside its block.
 
     Parameters
@@ -74,8 +76,8 @@ def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = No
         The stored block, header first, as bytes.
     view : DatasetView
         The dataset as a Zarr array.
-    extent : tuple of int, optional
-        Extent of the chunk, N5 order; full size by default.
+    position : tuple of int, optional
+        Position of the block in the grid, N5 order; by default, a position inside the dataset.
 
     Returns
     -------
@@ -89,13 +91,13 @@ def chunk_slice(data: memoryview, view: DatasetView, extent: N5Tuple | None = No
     """
     if view.whole_blocks:
         return slice(None)
-    start, n_bytes = _payload(data, view, extent)
+    start, n_bytes = _payload(data, view, position)
     n_usable = None if start is None else usable(data[start:], n_bytes, view.dataset.compression)
     return None if start is None or n_usable is None else slice(start, start + n_usable)
 
 
 def chunk_part(
-    start: memoryview, size: int, view: DatasetView, extent: N5Tuple | None = None
+    start: memoryview, size: int, view: DatasetView, position: N5Tuple | None = None
 ) -> tuple[int, int] | None:
     """Locate the bytes of a chunk inside its block, from the beginning of the block.
 
@@ -107,8 +109,8 @@ def chunk_part(
         Length of the block, in bytes.
     view : DatasetView
         The dataset as a Zarr array whose chunks are not whole blocks.
-    extent : tuple of int, optional
-        Extent of the chunk, N5 order; full size by default.
+    position : tuple of int, optional
+        Position of the block in the grid, N5 order; by default, a position inside the dataset.
 
     Returns
     -------
@@ -120,7 +122,7 @@ def chunk_part(
     N5BlockError
         The beginning of the block does not fit the dataset.
     """
-    begin, n_bytes = _payload(start, view, extent)
+    begin, n_bytes = _payload(start, view, position)
     if begin is None:
         return None
     compression = view.dataset.compression
@@ -128,9 +130,27 @@ def chunk_part(
     return None if n_usable is None else (begin, n_usable)
 
 
-def _payload(data: memoryview, view: DatasetView, extent: N5Tuple | None) -> tuple[int | None, int]:
+def chunk_extent(view: DatasetView, position: N5Tuple | None) -> N5Tuple:
+    """Return the extent of a chunk in elements, N5 order: full size unless chunks are truncated.
+
+    Parameters
+    ----------
+    view : DatasetView
+        The dataset as a Zarr array.
+    position : tuple of int, optional
+        Position of the block in the grid, N5 order; by default, a position inside the dataset.
+    """
+    dataset = view.dataset
+    if position is None or not view.truncated:
+        return dataset.block_size
+    return block_extent(dataset.dimensions, dataset.block_size, position)
+
+
+def _payload(
+    data: memoryview, view: DatasetView, position: N5Tuple | None
+) -> tuple[int | None, int]:
     """Return the offset of the payload, None if it is no chunk, and the size of its elements."""
-    wanted = view.dataset.block_size if extent is None else extent
+    wanted = chunk_extent(view, position)
     if not view.passes_payloads:
         return None, 0
     start = len(view.full_header)
@@ -138,14 +158,16 @@ def _payload(data: memoryview, view: DatasetView, extent: N5Tuple | None) -> tup
         return start, view.full_n_bytes
     header = BlockHeader.from_bytes(data)
     check_header(header, view.dataset.ndim, view.dataset.data_type)
-    check_count(header)
+    check_count(header, view.dataset.data_type)
     # a varlength header is longer
     n_bytes = header.n_payload_elements * view.dataset.data_type.item_size
     return (header.n_bytes if header.block_shape == wanted else None), n_bytes
 
 
-def stored_chunk(data: memoryview, view: DatasetView, extent: N5Tuple | None = None) -> np.ndarray:
-    """Decode a block, and pad or crop it to the size of the chunk.
+def stored_chunk(
+    data: memoryview, view: DatasetView, position: N5Tuple | None = None
+) -> np.ndarray:
+    """Decode a block, and pad or crop it to full size.
 
     Parameters
     ----------
@@ -153,8 +175,8 @@ def stored_chunk(data: memoryview, view: DatasetView, extent: N5Tuple | None = N
         The stored block, header first, as bytes.
     view : DatasetView
         The dataset as a Zarr array.
-    extent : tuple of int, optional
-        Extent of the chunk, N5 order; full size by default.
+    position : tuple of int, optional
+        Position of the block in the grid, N5 order; by default, a position inside the dataset.
 
     Returns
     -------
@@ -167,8 +189,14 @@ def stored_chunk(data: memoryview, view: DatasetView, extent: N5Tuple | None = N
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
+    return _stored(data, view, position, view.dataset.block_size)
+
+
+def _stored(
+    data: memoryview, view: DatasetView, position: N5Tuple | None, extent: N5Tuple
+) -> np.ndarray:
     dataset = view.dataset
-    shape_c = to_c(dataset.block_size if extent is None else extent)
+    shape_c = to_c(extent)
     fill_value: object = 0 if view.element is None else view.element.stored_fill
     match view.content:
         case Content.NUMBERS:
@@ -180,21 +208,27 @@ def stored_chunk(data: memoryview, view: DatasetView, extent: N5Tuple | None = N
             payload = object_payload(data, dataset.compression)
             return split_bytes(payload, math.prod(shape_c)).reshape(shape_c)
         case Content.LABELS:
-            block, fill_value = decode_labels(data, dataset.ndim, dataset.compression), BACKGROUND
+            inside = position and block_extent(dataset.dimensions, dataset.block_size, position)
+            block = decode_labels(data, dataset.ndim, dataset.compression, inside)
+            fill_value = BACKGROUND
         case _:
             assert_never(view.content)
     return pad_or_truncate(block, shape_c, fill_value)
 
 
-def decode_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
+def decode_chunk(
+    data: memoryview, view: DatasetView, position: N5Tuple | None = None
+) -> np.ndarray:
     """Decode a block into the array that Zarr's codecs encode, axes in the order of the array.
+
+    See :func:`stored_chunk`.
 
     Raises
     ------
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    elements = view.kind.from_stored(stored_chunk(data, view))
+    elements = view.kind.from_stored(stored_chunk(data, view, position))
     if view.is_scalar:
         return elements.reshape(())
     return elements if view.axis_order == "C" else elements.transpose()
@@ -203,7 +237,7 @@ def decode_chunk(data: memoryview, view: DatasetView) -> np.ndarray:
 def make_chunk(
     data: memoryview,
     view: DatasetView,
-    extent: N5Tuple | None = None,
+    position: N5Tuple | None = None,
     *,
     small: bool = False,
 ) -> BufferLike:
@@ -215,8 +249,8 @@ def make_chunk(
         The stored block, header first, as bytes.
     view : DatasetView
         The dataset as a Zarr array that is not transcoded.
-    extent : tuple of int, optional
-        Extent of the chunk, N5 order; full size by default.
+    position : tuple of int, optional
+        Position of the block in the grid, N5 order; by default, a position inside the dataset.
     small : bool, optional
         Compress like new blocks if Zarr's codec reads that; by default, make the stream that is
         fastest to make.
@@ -231,7 +265,7 @@ def make_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    chunk = stored_chunk(data, view, extent)
+    chunk = _stored(data, view, position, chunk_extent(view, position))
     match view.content:
         case Content.STRINGS:
             return store(vlen_utf8(chunk.ravel().tolist()), view.compression)

@@ -155,7 +155,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     """
     raw = RawObject.parse(data)
     record = Record.from_json(raw.values.get(ZARR_KEY))
-    record = _record_nonfinite(raw, record)
+    record = _record_nonfinite(raw, record, change)
     if data is None and change.is_root:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
     change = _from_other_format(raw, record, change, is_new=data is None)
@@ -254,16 +254,16 @@ def _resize(raw: RawObject, members: Members) -> None:
     raw.set("dimensions", list(members.dimensions))
 
 
-def _record_nonfinite(raw: RawObject, record: Record) -> Record:
+def _record_nonfinite(raw: RawObject, record: Record, change: Change) -> Record:
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
-    respelled = {k: v for k, v in raw.values.items() if k not in raw.texts and k not in _OWN_KEYS}
-    nonfinite = dict(record.nonfinite)
-    for pointer, value in json_pointers(respelled):
-        if isinstance(value, float) and not math.isfinite(value):
-            nonfinite[pointer] = _token(value)
+    own = change.own_keys(raw)
+    respelled = {k: v for k, v in raw.values.items() if k not in raw.texts and k not in own}
+    found = json_pointers({**record.attributes, **respelled})
+    nonfinite = {p: _token(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
     for key, value in respelled.items():
         raw.set(key, _placeholders(value))
-    return replace(record, nonfinite=nonfinite)
+    attributes = {k: _placeholders(v) for k, v in record.attributes.items()}
+    return replace(record, nonfinite={**record.nonfinite, **nonfinite}, attributes=attributes)
 
 
 def _with_members(raw: RawObject, record: Record, change: Change) -> Record:

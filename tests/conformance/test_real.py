@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -137,3 +137,64 @@ def test_a_bigstitcher_group_without_blocks_is_a_group_even_without_time_points(
     assert isinstance(zarr.open(N5Store(tmp_path)), zarr.Group)
     (tmp_path / "0").mkdir()
     assert isinstance(zarr.open(N5Store(tmp_path)), zarr.Array)
+
+
+PAINTERA = REAL / "constantinpape+elf/data/label_multiset/test_paintera.n5"
+
+
+def coarse_labels() -> np.ndarray:
+    """Give the label of `range/data/s1`: the lowest of eight, as each is there once."""
+    z, y, x = np.indices((16, 16, 16)).astype("u8") * 2
+    labels: np.ndarray = (z * 32 + y) * 32 + x
+    return labels
+
+
+@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
+def test_coarser_levels_of_paintera_are_read_by_the_dataset_not_the_header(codecs: Codecs) -> None:
+    coarse: Any = zarr.open_array(N5Store(PAINTERA, codecs=codecs), path="range/data/s1", mode="r")
+    np.testing.assert_array_equal(coarse[...], coarse_labels())
+    opened: Any = n5zarr.open_array(PAINTERA, path="range/data/s1", mode="r")
+    np.testing.assert_array_equal(opened[3:11, 5:, 7], coarse_labels()[3:11, 5:, 7])
+    for level in ("s0", "s1"):
+        uniform: Any = n5zarr.open_array(PAINTERA, path=f"uniform/data/{level}", mode="r")
+        assert (uniform[...] == 2).all()
+
+
+def test_coarser_levels_of_paintera_in_the_view_of_zarr_2() -> None:
+    coarse: Any = zarr.open_array(N5Store(PAINTERA, zarr_format=2), path="range/data/s1", mode="r")
+    np.testing.assert_array_equal(coarse[...], coarse_labels())
+
+
+def test_tools_read_coarser_levels_of_paintera(tmp_path: Path) -> None:
+    assert n5zarr.validate(PAINTERA, deep=True).findings == ()
+    for name in ("out.zarr", "out.n5"):
+        n5zarr.convert(PAINTERA / "range/data/s1", tmp_path / name)
+    copied: Any = zarr.open_array(tmp_path / "out.zarr", mode="r")
+    np.testing.assert_array_equal(copied[...], coarse_labels())
+    copied = n5zarr.open_array(tmp_path / "out.n5", mode="r")
+    np.testing.assert_array_equal(copied[...], coarse_labels())
+    found = n5zarr.block_statistics(PAINTERA, "range/data/s1")
+    assert (found.minimum, found.maximum) == (0, coarse_labels().max())
+    block = n5zarr.read_block(PAINTERA, "range/data/s1", (0, 0, 0))
+    assert block is not None
+    assert block.header.block_shape == (32, 32, 32)  # as it is stored
+    references = tmp_path / "r.json"
+    n5zarr.virtualize(PAINTERA, references)
+    assert references.exists()
+
+
+def test_a_level_without_the_attribute_of_its_siblings_says_how_to_set_it(tmp_path: Path) -> None:
+    root = Path(shutil.copytree(PAINTERA, tmp_path / "c.n5"))
+    document = root / "uniform/data/s1/attributes.json"
+    members = json.loads(document.read_text())
+    del members["isLabelMultiset"]
+    document.write_text(json.dumps(members))
+    array: Any = n5zarr.open_array(root, path="uniform/data/s1", mode="r")
+    message = "uniform/data/s1: block 0/0/0: .*label multisets, set the attribute isLabelMultiset"
+    with pytest.raises(n5zarr.errors.N5BlockError, match=message):
+        array[...]
+    (finding,) = n5zarr.validate(root, "uniform/data/s1").findings
+    assert "isLabelMultiset" in finding.message
+    n5zarr.set_attribute(root, "uniform/data/s1", "isLabelMultiset", value=True)
+    array = n5zarr.open_array(root, path="uniform/data/s1", mode="r")
+    assert (array[...] == 2).all()

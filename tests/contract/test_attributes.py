@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,11 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5AttributesError, N5UnrepresentableError, N5UnsupportedError
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # as Java spells it: with numbers that Python would spell otherwise, and members out of order
@@ -146,3 +148,155 @@ def test_the_command(root: Path) -> None:
     assert "there is no attribute 'offset'" in run("--remove", "offset", status=1)
     assert "'dataType'" in run("dataType", "int8", status=2)
     assert "--remove" in run("--remove", status=2)
+
+
+# ---------------------------------------------------------------------- names of N5 with odd values
+
+ODD = {
+    "nan": "NaN",
+    "infinity": "-Infinity",
+    "in a list": '[1, NaN, {"a": Infinity}]',
+    "in an object": '{"a": [NaN, null], "b": -Infinity}',
+}
+NAMES = ("n5", "dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
+GROUP = '{{"before":1.50,"{name}":{value},"after":NaN}}'
+DATASET = (
+    '{{"dimensions":[5,3],"dataType":"uint8","compression":{{"type":"raw"}},"{name}":{value}}}'
+)
+
+
+def through_zarr(zarr_format: Any, key: str, value: Any) -> Callable[[Path, str], None]:
+    def change(root: Path, path: str) -> None:
+        store = N5Store(root, zarr_format=zarr_format)
+        node = zarr.open(store, path=path, mode="r+")
+        if value is None:
+            del node.attrs[key]
+        else:
+            node.attrs[key] = value
+
+    return change
+
+
+def resize(root: Path, path: str) -> None:
+    n5zarr.open_array(root, path=path, mode="r+").resize((5, 7))
+
+
+WAYS: dict[str, Callable[[Path, str], object]] = {
+    "zarr v3": through_zarr(3, "z", 1),
+    "zarr v2": through_zarr(2, "z", 1),
+    "deletion in zarr v3": through_zarr(3, "before", None),
+    "deletion in zarr v2": through_zarr(2, "before", None),
+    "set_attribute": lambda root, path: n5zarr.set_attribute(root, path, "z/a[1]", 1),
+    "remove_attribute": lambda root, path: n5zarr.remove_attribute(root, path, "before"),
+}
+OF_DATASETS: dict[str, Callable[[Path, str], object]] = {
+    "set_geometry": lambda root, path: n5zarr.set_geometry(root, path, scale=(2.0, 3.0)),
+    "resize": resize,
+}
+
+
+def attributes_of(root: Path, path: str, zarr_format: Any = 3) -> str:
+    """Spell the attributes, so that NaN equals NaN, and 1 does not equal 1.0."""
+    node = zarr.open(N5Store(root, zarr_format=zarr_format), path=path, mode="r")
+    changed = (
+        "before",
+        "z",
+        "_ARRAY_DIMENSIONS",
+        "pixelResolution",
+        "transform",
+        "axes",
+        "units",
+        "resolution",
+    )
+    return json.dumps({k: v for k, v in node.attrs.asdict().items() if k not in changed})
+
+
+def check_kept(root: Path, path: str, way: Callable[[Path, str], object], name: str) -> None:
+    before = attributes_of(root, path)
+    assert name in json.loads(before)
+    way(root, path)
+    assert attributes_of(root, path) == before
+    assert attributes_of(root, path, 2) == before
+    json.loads((root / path / "attributes.json").read_text(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("name", NAMES)
+def test_attributes_of_groups_with_names_of_n5_keep_nan(
+    tmp_path: Path, name: str, way: Callable[[Path, str], object], value: str
+) -> None:
+    document = GROUP.format(name=name, value=value)
+    for path in ("g", "g/h"):
+        (tmp_path / "c.n5" / path).mkdir(parents=True)
+        (tmp_path / "c.n5" / path / "attributes.json").write_text(document)
+        check_kept(tmp_path / "c.n5", path, way, name)
+    if name != "n5":  # of the root, it is the version
+        (tmp_path / "c.n5" / "attributes.json").write_text(document)
+        check_kept(tmp_path / "c.n5", "", way, name)
+
+
+@pytest.mark.parametrize("value", ["NaN", '{"a": [NaN, 1]}'], ids=["nan", "in an object"])
+@pytest.mark.parametrize("way", (WAYS | OF_DATASETS).values(), ids=WAYS | OF_DATASETS)
+def test_codecs_of_a_dataset_that_are_an_attribute_keep_nan(
+    tmp_path: Path, way: Callable[[Path, str], object], value: str
+) -> None:
+    """Java N5 4 writes a list; anything else is an attribute."""
+    members = f'{{"a":{value}}}' if value == "NaN" else value
+    document = DATASET.format(name="codecs", value=members)
+    (tmp_path / "c.n5" / "a").mkdir(parents=True)
+    (tmp_path / "c.n5" / "a" / "attributes.json").write_text(
+        document[:-1] + ',"before":1,"after":[NaN]}'
+    )
+    check_kept(tmp_path / "c.n5", "a", way, "codecs")
+
+
+def test_nan_among_the_recorded_attributes_is_kept(tmp_path: Path) -> None:
+    document = DATASET.format(name="zarr", value='{"attributes":{"n5":[NaN],"dimensions":NaN}}')
+    (tmp_path / "c.n5" / "a").mkdir(parents=True)
+    (tmp_path / "c.n5" / "a" / "attributes.json").write_text(document)
+    before = attributes_of(tmp_path / "c.n5", "a")
+    assert before == '{"n5": [NaN], "dimensions": NaN}'
+    n5zarr.set_attribute(tmp_path / "c.n5", "a", "z", 1)
+    assert attributes_of(tmp_path / "c.n5", "a") == before
+
+
+def test_a_record_that_is_no_object_is_an_error_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "c.n5" / "g").mkdir(parents=True)
+    document = tmp_path / "c.n5" / "g" / "attributes.json"
+    document.write_text('{"zarr":NaN,"a":1}')
+    message = r"g/attributes\.json: zarr: expected an obj"
+    for way in ("set_attribute", "zarr v3", "zarr v2"):
+        with pytest.raises(N5AttributesError, match=message):
+            WAYS[way](tmp_path / "c.n5", "g")
+    assert document.read_text() == '{"zarr":NaN,"a":1}'
+
+
+@pytest.mark.parametrize("version", ['"4.0.0"', "4", '"4.0"'])
+def test_the_version_of_the_root_stays_if_all_attributes_are_removed(
+    tmp_path: Path, version: str
+) -> None:
+    (tmp_path / "c.n5").mkdir()
+    document = tmp_path / "c.n5" / "attributes.json"
+    document.write_text(f'{{"n5":{version},"a":1}}')
+    asyncio.run(N5Store(tmp_path / "c.n5", zarr_format=2).delete(".zattrs"))
+    assert document.read_text() == f'{{"n5":{version}}}'
+
+
+@pytest.mark.parametrize("way", (WAYS | OF_DATASETS).values(), ids=WAYS | OF_DATASETS)
+def test_a_licence_at_the_head_of_a_document_stays(
+    tmp_path: Path, way: Callable[[Path, str], object]
+) -> None:
+    """As in MoBIE's and bigwarp's documents; Java's Gson reads all of these comments."""
+    head = "/*\n * {licence} // of all\n */\n// and\n# by hand\n"
+    text = '{"dimensions":[5,3],"blockSize":[2,2],"dataType":"uint8","compression":{"type":"raw"},'
+    text += '"before" /* of it */: 1 }\n// the end'
+    (tmp_path / "c.n5" / "a").mkdir(parents=True)
+    document = tmp_path / "c.n5" / "a" / "attributes.json"
+    document.write_text(head + text)
+    way(tmp_path / "c.n5", "a")
+    new = document.read_text()
+    assert new != head + text
+    assert new.startswith(head + '{"dimensions":[')
+    assert new.endswith("}\n// the end")
+    assert n5zarr.open_array(tmp_path / "c.n5", path="a").dtype == "uint8"

@@ -98,15 +98,15 @@ def test_the_version_of_a_container_is_kept(root: Path) -> None:
     assert document(root) == {"n5": "2.1.3", "x": 1}
 
 
-def test_lenient_documents_become_strict(root: Path) -> None:
+def test_lenient_documents_become_strict_but_for_their_comments(root: Path) -> None:
     (root / "lenient").mkdir()
     (root / "lenient" / "attributes.json").write_text("{a: NaN, /* b */ 'c': [-Infinity, 1]}")
     group = zarr.open_group(N5Store(root), path="lenient")
     assert repr(group.attrs["a"]) == "nan"
     group.attrs["d"] = 1
-    found = json.loads(
-        (root / "lenient" / "attributes.json").read_text(), parse_constant=pytest.fail
-    )
+    text = (root / "lenient" / "attributes.json").read_text()
+    assert text.count(" /* b */ ") == 1
+    found = json.loads(text.replace("/* b */", ""), parse_constant=pytest.fail)
     assert found["d"] == 1
     again = zarr.open_group(N5Store(root), path="lenient").attrs.asdict()
     assert repr(again["a"]) == "nan"

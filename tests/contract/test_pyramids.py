@@ -403,13 +403,16 @@ def test_levels_are_found_whatever_is_written_of_them(tmp_path: Path) -> None:
         assert list(n5zarr.open_level(tmp_path / "c.n5", {"x": wanted})) == [level]
 
 
-def test_levels_without_positions_are_chosen_by_number(tmp_path: Path) -> None:
+def test_levels_without_positions_count_elements_of_the_finest(tmp_path: Path) -> None:
     for k in (0, 1):
         n5zarr.create_array(tmp_path / "c.n5" / f"s{k}", shape=(8 >> k, 6 >> k), dtype="u1")
-    assert n5zarr.pyramid_levels(tmp_path / "c.n5")[1].voxel_size == {}
+    sizes = [level.voxel_size for level in n5zarr.pyramid_levels(tmp_path / "c.n5")]
+    assert sizes == [{"dim_0": 1, "dim_1": 1}, {"dim_0": 2, "dim_1": 2}]
     assert list(n5zarr.open_level(tmp_path / "c.n5", level=1)) == ["s1"]
+    for wanted, level in ((1, "s0"), (2, "s1")):
+        assert list(n5zarr.open_level(tmp_path / "c.n5", {"dim_1": wanted})) == [level]
     with pytest.raises(n5zarr.N5Error, match="or choose with level="):
-        n5zarr.open_level(tmp_path / "c.n5", {"dim_1": 1})
+        n5zarr.open_level(tmp_path / "c.n5", {"x": 1})
 
 
 def test_a_forced_convention_is_kept_from_level_to_level() -> None:

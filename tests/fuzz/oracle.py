@@ -98,7 +98,7 @@ def expected_chunk(
         None if the block cannot be decoded.
     """
     try:
-        shape, found = _block(data, dataset)
+        shape, found = _block(data, dataset, extent)
     except (DamagedError, struct.error):
         return None
     if math.prod(shape) != len(found.values) or len(shape) != len(extent):
@@ -120,8 +120,13 @@ def extent_of(dataset: Dataset, position: tuple[int, ...]) -> tuple[int, ...]:
 # ---------------------------------------------------------------------- modes and types
 
 
-def _block(data: bytes, dataset: Dataset) -> tuple[tuple[int, ...], Expected]:
-    """Parse the header, "File-system specification", item 9, and decode the payload."""
+def _block(
+    data: bytes, dataset: Dataset, inside: tuple[int, ...] | None = None
+) -> tuple[tuple[int, ...], Expected]:
+    """Parse the header, "File-system specification", item 9, and decode the payload.
+
+    Label multisets are those of the voxels inside the dataset, if they make up the payload.
+    """
     mode, ndim = struct.unpack_from(">HH", data)
     shape: tuple[int, ...] = ()
     count, at = 0, 6
@@ -138,6 +143,10 @@ def _block(data: bytes, dataset: Dataset) -> tuple[tuple[int, ...], Expected]:
         raise DamagedError
     if not all(shape) or max(count, math.prod(shape)) >= 2**31:
         raise DamagedError
+    if dataset.labels and inside is not None:
+        found = decode_payload(data[at:], count, dataset.compression)
+        if _makes_up(found.data, math.prod(inside)):
+            shape = inside
     return shape, _elements(data[at:], shape, count, dataset)
 
 
@@ -226,3 +235,20 @@ def _labels(data: bytes, n: int) -> np.ndarray:
         if entries:
             values[i] = min(entries, key=lambda entry: (-entry[1], entry[0]))[0] % 2**64
     return values
+
+
+def _makes_up(data: bytes, n: int) -> bool:
+    """Whether the lists of n voxels follow each other up to the end of a payload."""
+    try:
+        (n_first,) = struct.unpack_from(">i", data)
+        starts = struct.unpack_from(f">{n}i", data, 4 + 8 * n_first)
+        lists = data[4 + 8 * n_first + 4 * n :]
+        end = 0
+        for start in sorted(set(starts)):
+            (n_entries,) = struct.unpack_from("<i", lists, start)
+            if start != end or n_entries < 0:
+                return False
+            end = start + 4 + 12 * n_entries
+    except struct.error:
+        return False
+    return n_first in (0, n) and end == len(lists)

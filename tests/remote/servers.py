@@ -166,7 +166,7 @@ class _Passing(BaseHTTPRequestHandler):
         fault = proxy.fault(self.command, self.path)
         if proxy.refused(self.headers):
             fault = "501"
-        if fault in ("500", "501", "503", "403", "404"):
+        if fault in ("500", "501", "503", "403", "404", "410"):
             self._say(int(fault))
         elif fault == "reset":
             self._reset()

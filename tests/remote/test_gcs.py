@@ -55,5 +55,9 @@ def test_reading_and_writing(proxy: servers.Proxy, local: Path) -> None:
     )
     np.testing.assert_array_equal(again[...], VALUES)
     proxy.fault = lambda method, path: "403" if "0%2F0" in path else None
-    with pytest.raises(OSError, match=r"403|orbidden"):
+    with pytest.raises(PermissionError, match=r"new/0/0: .*forbidden_is_missing=True"):
         again[...]
+    proxy.fault = lambda method, path: "410" if "0%2F0" in path else None
+    found = again[...]
+    assert not found[:2, :3].any()
+    np.testing.assert_array_equal(found[2:], VALUES[2:])

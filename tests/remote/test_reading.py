@@ -105,6 +105,49 @@ def test_stores_are_pickled_compared_and_named(place: Place) -> None:
     assert ROOT in unquote(str(store)) or ROOT in str(store)
 
 
+HINT = "em/s0/2/.*forbidden; .*forbidden_is_missing=True"
+
+
+def test_a_forbidden_block_is_an_error_that_says_what_to_do(place: Place) -> None:
+    place.proxy.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
+    for opened in (array(place.open(), "em/s0"), array(place.open(codecs="n5"), "em/s0")):
+        with pytest.raises(PermissionError, match=HINT):
+            opened[...]
+    with pytest.raises(PermissionError, match=HINT):
+        n5zarr.read_block(place.open(), "em/s0", (2, 0, 0))
+    opened = array(place.open(forbidden_is_missing=True), "em/s0")
+    assert not opened[..., 2 * opened.chunks[2] :].any()
+
+
+def test_a_forbidden_document_is_an_error_that_says_what_to_do(place: Place) -> None:
+    place.proxy.fault = lambda method, path: "403" if "/em/s0/attributes.json" in path else None
+    message = "em/s0/attributes.json: .*forbidden; .*forbidden_is_missing=True"
+    with pytest.raises(PermissionError, match=message):
+        array(place.open(), "em/s0")
+    assert not is_array(place.open(forbidden_is_missing=True), "em/s0")
+
+
+def is_array(store: N5Store, path: str) -> bool:
+    """Whether a node is an array; one without a document is a group where it can be listed."""
+    document = sync(store.get(f"{path}/zarr.json"))
+    return document is not None and b'"array"' in document.to_bytes()
+
+
+def test_what_is_gone_is_missing(place: Place) -> None:
+    """410 Gone: it existed once."""
+    place.proxy.fault = lambda method, path: (
+        "410" if "/em/s0/2/" in path or "/em/s1/attributes.json" in path else None
+    )
+    for opened in (array(place.open(), "em/s0"), array(place.open(codecs="n5"), "em/s0")):
+        edge = 2 * opened.chunks[2]
+        found = opened[...]
+        assert found[..., edge - 1].any()
+        assert not found[..., edge:].any()
+    assert not is_array(place.open(), "em/s1")
+    assert n5zarr.read_block(place.open(), "em/s0", (2, 0, 0)) is None
+    assert not sync(place.open().exists("em/s0/c/0/0/2"))
+
+
 @pytest.mark.parametrize("name", list(S3))
 def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name: str) -> None:
     """S3 says so of keys that are not there, where listing is not allowed."""

@@ -311,7 +311,10 @@ def _chunks_of_blocks(
         block = memoryview(value)
         try:
             part = chunk_slice(block, view)
-            found.append(encoder.chunk(decode_chunk(block, view)) if part is None else block[part])
+            if part is None:
+                found.append(encoder.chunk(decode_chunk(block, view, position)))
+            else:
+                found.append(block[part])
         except N5Error as err:
             raise err.located(chunks.block_name(blocks.path, position)) from err.__cause__
     return found

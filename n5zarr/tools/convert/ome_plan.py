@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, first_of, mapping
+from n5zarr.conventions.listed import listed_levels
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
-from n5zarr.store.levels import is_level
+from n5zarr.store.levels import as_image, is_level
 from n5zarr.store.looking import not_found
 from n5zarr.tools.convert.ome import (
     image_attributes,
@@ -40,6 +39,8 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import numpy as np
 
     from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.lenient_json import JSON
@@ -151,7 +152,7 @@ def _walk(
             wanted = {n: d for n, d in wanted if join(below, n) in arrays}.items()
             layout = replace(layout, datasets=dict(wanted))
         found.groups[below] = _own(layout)
-        levels = _levels_of(layout, group.attributes)
+        levels = _levels_of(layout, group.attributes, found)
         if levels:
             _add_image(found, path, below, levels, found.groups[below], above)
         for name, placed in layout.datasets.items():
@@ -167,17 +168,16 @@ def _own(layout: Layout) -> dict[str, JSON]:
     return {key: value for key, value in layout.attributes.items() if key not in left_out}
 
 
-def _levels_of(layout: Layout, group: Mapping[str, JSON]) -> dict[str, Placed]:
+def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict[str, Placed]:
     """Return the datasets of a group that are levels of one image, the finest first."""
-    images = mapping(group.get("ome")).get("multiscales", group.get("multiscales"))
-    entries = first_of(images).get("datasets")
-    listed = [str(mapping(e).get("path")) for e in (entries if isinstance(entries, list) else ())]
-    named = [n for n in listed if n in layout.datasets] or [*filter(is_level, layout.datasets)]
-    levels = {name: layout.datasets[name] for name in named}
-    if len({placed.view.ndim for placed in levels.values()}) > 1:
+    listed = [name for name in listed_levels(group) if name in layout.datasets]
+    named = listed or [*filter(is_level, layout.datasets)]
+    try:
+        return as_image({name: layout.datasets[name] for name in named})
+    except N5UnrepresentableError as err:
+        if not listed:  # else the planner says that `multiscales` is omitted
+            found.notes.append(f"{err}; each becomes an image")
         return {}
-    by_size = sorted(levels.items(), key=lambda entry: -np.prod(entry[1].view.shape, dtype=float))
-    return dict(by_size)
 
 
 def _add_dataset(
@@ -226,13 +226,13 @@ def _add_image(
 def _axes(placed: Placed) -> tuple[Axis, ...]:
     """Return the axes of a dataset in the order of the array, all with names."""
     view, order = placed.view, placed.view.axis_order
-    if placed.geometry is None and not any(view.dimension_names or ()):
-        return present(axes_of(view.ndim), order)
+    found = () if placed.geometry is None else placed.geometry.axes
+    is_named = any(view.dimension_names or ()) or any(axis.name for axis in found)
     # types from the names
-    known = axes_of(view.ndim, names=from_presented(placed.dims, order))
+    known = axes_of(view.ndim, names=from_presented(placed.dims, order) if is_named else None)
     given = known if placed.geometry is None else placed.geometry.axes
-    axes = zip(present(given, order), present(known, order), placed.dims, strict=True)
-    return tuple(replace(a, name=dim, type=a.type or k.type) for a, k, dim in axes)
+    axes = zip(present(given, order), present(known, order), strict=True)
+    return tuple(replace(a, name=k.name, type=a.type or k.type) for a, k in axes)
 
 
 class _Planner:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import N5UnrepresentableError
@@ -133,9 +134,8 @@ def _levels(
     group: str, image: Mapping[str, JSON], arrays: Mapping[str, SourceArray]
 ) -> dict[int, _Level]:
     """Read the axes of the existing levels of an image, by number."""
-    entries = image.get("datasets")
-    relative = [mapping(e).get("path") for e in (entries if isinstance(entries, list) else ())]
-    paths = {i: str(path) for i, path in enumerate(relative) if join(group, str(path)) in arrays}
+    listed = map(path_of, entries_in(image))
+    paths = {i: path for i, path in enumerate(listed) if path and join(group, path) in arrays}
     if not paths:
         return {}
     first = arrays[join(group, next(iter(paths.values())))]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finest", "document_of", "finest_level"]
 
-_BY_FACTORS = ("bdv", "paintera")
+_BY_FACTORS = ("bdv", "factors", "paintera")
 """Conventions that place levels by factors, relative to s0 in the group or an XML."""
 
 
@@ -111,7 +111,10 @@ class Finest:
         """Describe a level."""
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
-            return Written({"downsamplingFactors": [*map(float, by)]})
+            attributes: dict[str, JSON] = {"downsamplingFactors": [*map(float, by)]}
+            if self.convention == "factors" and method == "stride":  # else it means a shift
+                attributes["offset"] = [a.translation for a in self.axes_at(total, method)]
+            return Written(attributes)
         return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)
 
     def check_setup(self, opened: N5Store, totals: Sequence[Sequence[int]]) -> None:
@@ -184,8 +187,9 @@ class Finest:
 def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
     """Read the position of ``s0``, and choose how to describe its levels.
 
-    With ``"auto"`` as ``s0`` is, if that convention is written; by factors if BigDataViewer or a
-    group of Paintera's says where it is; else as COSEM's, and ``s0``, too.
+    With ``"auto"`` as ``s0`` is, if that convention is written; by factors if ``s0`` has only
+    these, or if BigDataViewer or a group of Paintera's says where it is; else as COSEM's, and
+    ``s0``, too.
 
     Raises
     ------
@@ -196,9 +200,9 @@ def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
         message = f"convention: expected auto or one of {', '.join(WRITTEN)}, got {convention!r}"
         raise N5UnrepresentableError(message, kind="option")
     found = placed.geometry
-    known = None if found is None or found.convention == "names" else found.convention
+    known = found.convention if found is not None and found.is_stated else None
     chosen = choose_convention(convention, [known])
-    is_of_group = known == "bdv" or (
+    is_of_group = known in ("bdv", "factors") or (
         known == "paintera" and "resolution" not in placed.view.dataset.attributes
     )
     if convention == "auto" and known is not None and is_of_group:

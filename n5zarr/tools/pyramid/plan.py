@@ -18,6 +18,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.lenient_json import DocumentText
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
@@ -273,6 +274,6 @@ class Plan:
     def _write_documents(self) -> Steps[None]:
         requests: list[Request] = []
         for level in self.made:
-            document = RawObject(dict(level.document), {})
+            document = RawObject(DocumentText(dict(level.document), {}))
             requests.append(Put(join(level.path, ATTRIBUTES_JSON), document.to_bytes()))
         yield requests

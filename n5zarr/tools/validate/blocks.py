@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from n5zarr.codecs.block import check_header, decode_labels, decode_strings
-from n5zarr.codecs.compress import decompress, judges_ends, usable
+from n5zarr.codecs.block import check_count, check_header, decode_strings
+from n5zarr.codecs.compress import judges_ends, measure, usable
+from n5zarr.codecs.label_multiset import decode_labels
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
-from n5zarr.format.compression import Jpeg
+from n5zarr.format.compression import Jpeg, Raw
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_extent
 from n5zarr.format.order import to_c
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.order import N5Tuple
-    from n5zarr.tools.validate.findings import Finding, KindOfFinding
+    from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
+
+    type _Problem = tuple[KindOfFinding, str, Severity | None]
 
 __all__ = ["ENDS", "Form", "StoredBlock", "check_block", "form_of", "has_values_outside", "whole"]
 
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
+_CHECKSUM = 8  # bytes after raw elements that may be a checksum
 
 type Form = Literal["padded", "truncated", "other"]
 """Storage of a block at the end of the dataset: full size, truncated, or another size."""
@@ -102,22 +106,21 @@ def check_block(
     ------
     Finding
         The kinds ``empty-block``, ``header``, ``payload``, ``misplaced-block``, ``larger-block``,
-        ``short-block``, ``varlength``, ``trailing-bytes``.
+        ``short-block``, ``varlength``, ``longer-payload``, ``trailing-bytes``.
     """
 
-    def found(kind: KindOfFinding, message: str) -> Finding:
-        return finding(kind, path, message, block=position)
+    def found(kind: KindOfFinding, message: str, severity: Severity | None = None) -> Finding:
+        return finding(kind, path, message, block=position, severity=severity)
 
     try:
         header = BlockHeader.from_bytes(block.outline)
         check_header(header, dataset.ndim, dataset.data_type)
-        surplus = _check_payload(block, header, dataset, deep=deep)
+        surplus = list(_check_payload(block, header, dataset, position, deep=deep))
     except N5BlockError as err:
         kind: KindOfFinding = "header" if err.kind == "header" else "payload"
         yield found(kind if block.size else "empty-block", err.message)
         return
-    if surplus:
-        yield found("trailing-bytes", f"expected the end of the block, got {surplus} bytes more")
+    yield from (found(*problem) for problem in surplus)
     if header.mode is not BlockMode.OBJECT:
         yield from (found(*problem) for problem in _sizes(header, dataset, position))
 
@@ -125,53 +128,78 @@ def check_block(
 def _sizes(
     header: BlockHeader, dataset: DatasetAttributes, position: N5Tuple
 ) -> Iterator[tuple[KindOfFinding, str]]:
-    if _is_other_count(header, dataset):
-        message = (
-            f"expected {math.prod(header.block_shape)} elements for the extent "
-            f"{header.block_shape}, got {header.n_payload_elements}; n5zarr.read_block reads them"
-        )
-        yield "varlength", message
+    if dataset.data_type is not DataType.STRING and not dataset.is_label_multiset:
+        try:
+            check_count(header, dataset.data_type)
+        except N5BlockError as err:
+            yield "varlength", err.message
     problem = _size_problem(header.block_shape, dataset, position)
     if problem is not None:
         yield problem
 
 
-def _is_other_count(header: BlockHeader, dataset: DatasetAttributes) -> bool:
-    if header.n_elements is None or dataset.data_type is DataType.STRING:
-        return False
-    count = math.prod(header.block_shape)
-    return not dataset.is_label_multiset and header.n_payload_elements != count
-
-
 def _check_payload(
-    block: StoredBlock, header: BlockHeader, dataset: DatasetAttributes, *, deep: bool
-) -> int:
-    """Check the payload; return the number of bytes after it, if known."""
-    compression = dataset.compression
-    if isinstance(compression, Jpeg) and dataset.data_type is not DataType.UINT8:
-        return 0
-    n_bytes = header.n_payload_elements * dataset.data_type.item_size
-    surplus = 0
-    if dataset.data_type is not DataType.STRING and n_bytes:
-        data = block.outline if judges_ends(compression) else block.whole
-        payload = data[header.n_bytes :]
-        n_used = usable(payload, n_bytes, compression)
-        surplus = 0 if n_used is None else len(payload) - n_used
-        if n_used is not None and not deep:
-            return surplus
-    _decode(block.whole, header, dataset, n_bytes)
-    return surplus
-
-
-def _decode(
-    data: memoryview, header: BlockHeader, dataset: DatasetAttributes, n_bytes: int
-) -> None:
-    if dataset.data_type is DataType.STRING:
-        decode_strings(data, dataset.ndim, dataset.compression)
+    block: StoredBlock,
+    header: BlockHeader,
+    dataset: DatasetAttributes,
+    position: N5Tuple,
+    *,
+    deep: bool,
+) -> Iterator[_Problem]:
+    """Raise if the payload is damaged; yield what a sound one holds that readers ignore."""
+    compression, data_type = dataset.compression, dataset.data_type
+    if isinstance(compression, Jpeg) and data_type is not DataType.UINT8:
+        return
+    is_text = data_type is DataType.STRING
+    n_bytes = header.n_payload_elements * data_type.item_size
+    if not (deep or is_text) and n_bytes:
+        payload = (block.outline if judges_ends(compression) else block.whole)[header.n_bytes :]
+        if usable(payload, n_bytes, compression) == len(payload):
+            return
+    if is_text:
+        decode_strings(block.whole, dataset.ndim, compression)
     elif dataset.is_label_multiset:
-        decode_labels(data, dataset.ndim, dataset.compression)
-    else:
-        decompress(data[header.n_bytes :], n_bytes, dataset.compression)
+        inside = block_extent(dataset.dimensions, dataset.block_size, position)
+        decode_labels(block.whole, dataset.ndim, compression, inside)
+    payload = block.whole[header.n_bytes :]
+    n_decoded, n_used = _counts(payload, n_bytes, dataset)
+    if n_decoded > n_bytes:
+        yield _surplus(n_decoded, header, dataset)
+    if n_used < len(payload):
+        yield _trailing(len(payload) - n_used)
+
+
+def _counts(payload: memoryview, n_bytes: int, dataset: DatasetAttributes) -> tuple[int, int]:
+    """Measure a payload; like Java, ignore the number of elements of text."""
+    if n_bytes == 0:
+        return 0, len(payload)
+    if dataset.data_type is not DataType.STRING:
+        return measure(payload, n_bytes, dataset.compression)
+    try:
+        return n_bytes, measure(payload, n_bytes, dataset.compression)[1]
+    except N5BlockError:  # fewer bytes than the number
+        return n_bytes, len(payload)
+
+
+def _trailing(n_more: int) -> _Problem:
+    return "trailing-bytes", f"expected the end of the block, got {n_more} bytes more", None
+
+
+def _surplus(n_decoded: int, header: BlockHeader, dataset: DatasetAttributes) -> _Problem:
+    """Tell what a payload may be that holds more elements than its header says."""
+    n_bytes = header.n_payload_elements * dataset.data_type.item_size
+    if isinstance(dataset.compression, Raw) and n_decoded - n_bytes <= _CHECKSUM:
+        return _trailing(n_decoded - n_bytes)
+    message = f"expected {n_bytes} bytes, got {n_decoded}"
+    ways_out = f"; n5zarr and Java read the first {n_bytes}"
+    is_array = header.mode is not BlockMode.OBJECT and not dataset.is_label_multiset
+    others = [str(t) for t in DataType if t.item_size * header.n_payload_elements == n_decoded]
+    if is_array and others:
+        return "longer-payload", f"{message}: as many as {' or '.join(others)} has{ways_out}", None
+    if is_array and n_decoded == math.prod(dataset.block_size) * dataset.data_type.item_size:
+        fits = f"as many as {dataset.block_size} has, not {header.block_shape}"
+        return "longer-payload", f"{message}: {fits}{ways_out}", None
+    return "longer-payload", message + ways_out, "warning"
 
 
 # ---------------------------------------------------------------------- sizes

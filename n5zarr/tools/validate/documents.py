@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, get_args
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.conventions.listed import entries_in, images_in, path_of
 from n5zarr.conventions.model import level_of, resolution_in
+from n5zarr.conventions.ngff import misread_images
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError
 from n5zarr.format.attributes import dataset_keys, missing_dataset_keys
 from n5zarr.format.data_type import DataType
-from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.requests import each_once
 from n5zarr.tools.validate.findings import KindOfFinding, finding
@@ -37,6 +38,7 @@ __all__ = ["check_broken", "check_dataset", "check_group", "check_is_object", "c
 
 _KINDS = get_args(KindOfFinding.__value__)
 _FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
+_RELATIVE = ("factors", "shapes")  # conventions of levels that follow those of the finest one
 _SAME = 0.01  # largest relative difference of voxel sizes due to rounding
 _SPELLINGS = {"blocksize": "blockSize", "datatype": "dataType", "compressiontype": "compression"}
 _SPELLINGS |= {"dimensions": "dimensions", "compression": "compression"}
@@ -146,10 +148,10 @@ def _meant(key: str, value: JSON) -> str | None:
 def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]:
     """Compare the voxel size of the chosen convention with those of all others."""
     chosen = placed.geometry
-    if chosen is None or chosen.convention == "names":
+    if chosen is None or not chosen.is_stated:
         return
     mine = _sizes(placed)
-    names = {name for name, _ in CONVENTIONS} - {chosen.convention, "names"}
+    names = {name for name, _ in CONVENTIONS} - {chosen.convention, *_RELATIVE, "names"}
     found = ask(each_once(read_placed_by_each(nodes, placed.path, placed.view, sorted(names))))
     for name, other in found.items():
         if other.geometry is None or other.problems or len(other.geometry.axes) != len(mine):
@@ -237,9 +239,13 @@ def _levels(
 ) -> Iterator[Finding]:
     """Find levels that a group lists and that do not exist."""
     for name in dict.fromkeys(_listed(attributes)):
-        if name.partition("/")[0] not in children and name.strip("./"):
+        if name.partition("/")[0] not in children:
             message = f"attributes.json: multiscales lists {name!r}, which does not exist"
             yield finding("levels", path, f"{message}: {_there(children)}")
+    misread = misread_images(attributes)
+    if misread is not None:
+        message = f"attributes.json: multiscales: {misread}: n5-universe (Fiji) reads none"
+        yield finding("levels", path, f"{message}: put each image into a group of its own")
     factors = [attributes.get(key) for key in ("downsamplingFactors", "scales")]
     numbers = [int(name[1:]) for name in children if level_of(name) is not None]
     if not numbers:
@@ -259,12 +265,5 @@ def _there(children: Sequence[str]) -> str:
 
 def _listed(attributes: Mapping[str, JSON]) -> Iterator[str]:
     """Yield the paths of levels in ``multiscales``, also in OME-NGFF 0.5's ``ome``."""
-    ome = attributes.get("ome")
-    for holder in (attributes, ome if isinstance(ome, Mapping) else {}):
-        images = holder.get("multiscales")
-        for image in images if isinstance(images, list) else []:
-            levels = image.get("datasets") if isinstance(image, Mapping) else None
-            for level in levels if isinstance(levels, list) else []:
-                name = level.get("path") if isinstance(level, Mapping) else None
-                if isinstance(name, str):
-                    yield join(*name.removeprefix("/").split("/"))
+    for image in images_in(attributes):
+        yield from filter(None, map(path_of, entries_in(image)))

@@ -49,6 +49,7 @@ type KindOfFinding = Literal[
     "larger-block",
     "short-block",
     "varlength",
+    "longer-payload",
     "trailing-bytes",
     "leading-zero",
     "orphan-block",
@@ -151,7 +152,9 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "write one of them with `n5zarr.set_geometry`",
     ),
     "levels": Rule(
-        "warning", "a group lists levels that do not exist", "write the levels, or correct the list"
+        "warning",
+        "a group lists levels that do not exist, or images that n5-universe cannot read together",
+        "write the levels, or correct the list; put each image into a group of its own",
     ),
     "empty-block": Rule(
         "error",
@@ -198,6 +201,13 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "note",
         "a block whose number of elements does not match its size: it cannot be part of an array",
         "`n5zarr.read_block` reads it",
+    ),
+    "longer-payload": Rule(
+        "error",
+        "a block with more elements than its header says: n5zarr and Java read the first ones, as "
+        "wrong numbers if the block has another data type or extent; tensorstore refuses it; a "
+        "warning if their number fits no other data type",
+        "correct `dataType` if all blocks are so, else write the block again",
     ),
     "trailing-bytes": Rule(
         "note",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5BlockError, N5Error
-from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
 from n5zarr.zarr_view.chunks import (
@@ -97,19 +97,12 @@ def refer(path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> Steps[l
     return chunks
 
 
-def _extent(view: DatasetView, position: N5Tuple) -> N5Tuple | None:
-    """Return the extent of a chunk, N5 order; None if all chunks have the block size."""
-    dataset = view.dataset
-    is_cut = view.truncated
-    return block_extent(dataset.dimensions, dataset.block_size, position) if is_cut else None
-
-
 def _part(
     start: memoryview, size: int, view: DatasetView, position: N5Tuple
 ) -> tuple[int, int] | None:
     """Find the chunk by the beginning of the block; None also if that seems damaged."""
     try:
-        return chunk_part(start, size, view, _extent(view, position))
+        return chunk_part(start, size, view, position)
     except N5BlockError:
         return None  # reading the whole block reports its defect
 
@@ -118,16 +111,15 @@ def _chunk(block: BufferLike, view: DatasetView, position: N5Tuple, key: str) ->
     """Find the chunk in a whole block, or make it."""
     data = memoryview(block)
     coords = view.presented(position)
-    extent = _extent(view, position)
     try:
-        part = chunk_slice(data, view, extent)
+        part = chunk_slice(data, view, position)
         if part is not None:
             start, stop, _ = part.indices(len(data))
             return Chunk(coords, key, start, stop - start)
         if view.transcoded is None:
-            made = make_chunk(data, view, extent, small=True)
+            made = make_chunk(data, view, position, small=True)
         else:
-            made = codec_chain.encode(decode_chunk(data, view), view.transcoded)
+            made = codec_chain.encode(decode_chunk(data, view, position), view.transcoded)
     except N5Error as err:
         raise err.located(f"{key.rpartition('/')[0]}: block {key}") from err.__cause__
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from n5zarr.codecs.block import decode_labels
-from n5zarr.codecs.label_multiset import arg_max_labels
+from n5zarr.codecs.label_multiset import arg_max_labels, decode_labels
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Raw
@@ -144,3 +143,32 @@ def test_lists_that_overlap_are_an_error() -> None:
     with pytest.raises(N5BlockError) as caught:
         arg_max_labels(bytes(4) + offsets + lists, n_voxels)
     assert caught.value.kind == "payload"
+
+
+def block_of(payload: bytes, *shape: int) -> memoryview:
+    header = BlockHeader(
+        mode=BlockMode.VARLENGTH, block_shape=N5Tuple(shape), n_elements=len(payload)
+    )
+    return memoryview(header.to_bytes() + payload)
+
+
+@pytest.mark.parametrize("arg_max", [None, [1, 2, 3, 4, 5, 6]], ids=["newer", "older"])
+def test_a_block_holds_the_voxels_inside_the_dataset(arg_max: list[int] | None) -> None:
+    """imglib2's ``N5LabelMultisets`` takes the number of voxels from grid and dimensions."""
+    payload = multiset([[(k, 1)] for k in range(1, 7)], arg_max)
+    labels = decode_labels(block_of(payload, 4, 5), 2, Raw(), N5Tuple((2, 3)))
+    assert labels.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize("n_shared", [1, 2])
+def test_a_padded_block_holds_the_voxels_of_its_header(n_shared: int) -> None:
+    """Of a block whose voxels share lists, the first offsets alone would look like empty lists."""
+    lists = b"".join(struct.pack("<iqi", 1, 7, 1) for _ in range(n_shared))
+    offsets = struct.pack(">6i", *[16 * (k % n_shared) for k in range(6)])
+    block = block_of(bytes(4) + offsets + lists, 2, 3)
+    assert decode_labels(block, 2, Raw(), N5Tuple((1, 2))).tolist() == [[7, 7]] * 3
+
+
+def test_voxels_that_fit_neither_are_an_error() -> None:
+    with pytest.raises(N5BlockError, match="label multisets of 20 voxels"):
+        decode_labels(block_of(SAMPLE, 4, 5), 2, Raw(), N5Tuple((2, 2)))

@@ -180,7 +180,10 @@ def transforms(array: Any) -> dict[str, Any]:
 
 
 def test_images_without_axes_have_those_of_0_2() -> None:
-    """0.1 and 0.2: t, c, z, y, x, without transforms; levels are scaled by their sizes."""
+    """0.1 and 0.2: t, c, z, y, x, without transforms; levels are scaled by their sizes.
+
+    As n5-universe (a4e759a4) does for 0.3: ``OmeNgffV03MetadataProcessor.inferRelativeResolution``.
+    """
     arrays = {"0": Array((2, 3, 5, 7, 11)), "1": Array((2, 3, 5, 4, 6)), "table": Array((13,))}
     image: Any = {"version": "0.2", "datasets": [{"path": "0"}, {"path": "1"}]}
     plan = plan_from_ome(arrays, {"": {"multiscales": [image]}, "labels": {}})
@@ -189,7 +192,7 @@ def test_images_without_axes_have_those_of_0_2() -> None:
     assert {s: a.destination for s, a in by_source.items()} == {
         "0": "s0", "1": "s1", "table": "table"}  # fmt: skip
     assert transforms(by_source["1"])["axes"] == ["t", "c", "z", "y", "x"]
-    assert transforms(by_source["1"])["scale"] == [1, 1, 1, 2, 2]
+    assert transforms(by_source["1"])["scale"] == [1, 1, 1, 7 / 4, 11 / 6]
     assert transforms(by_source["1"])["units"] == ["", "", "um", "um", "um"]
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import shutil
+import struct
+import sys
 import time
 import zlib
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -14,6 +20,9 @@ from zipfile import BadZipFile
 import numpy as np
 import pytest
 import tensorstore as ts
+import xxhash
+from numcodecs.blosc import compress as blosc_compress
+from numcodecs.zstd import Zstd
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
@@ -23,6 +32,11 @@ from n5zarr.storage import files
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
 from tests.contract.bigstitcher import write_project
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -632,3 +646,147 @@ def test_edges_are_not_repaired_where_storage_refuses_to_list(root: Path) -> Non
 def test_a_lost_connection_ends_the_check(root: Path) -> None:
     with pytest.raises(ConnectionError, match="lost"):
         n5zarr.validate(Refusing(root, {"em/s1/1/1/1"}, ConnectionError("lost")))
+
+
+# ---------------------------------------------------------------------- more than the header says
+
+
+def lz4_block_stream(data: bytes) -> bytes:
+    """Frame as lz4-java's ``LZ4BlockOutputStream`` does: two pieces, each stored, and the end."""
+    frames = b""
+    for piece in (data[: len(data) // 2], data[len(data) // 2 :], b""):
+        check = xxhash.xxh32_intdigest(piece, 0x9747B28C) & 0x0FFFFFFF if piece else 0
+        frames += struct.pack("<8sBIII", b"LZ4Block", 0x16, len(piece), len(piece), check) + piece
+    return frames
+
+
+def zstd_without_size(data: bytes) -> bytes:
+    """Compress as n5-zstandard 1.0.1 does."""
+    options: dict[int, int] = {zstd.CompressionParameter.content_size_flag: 0}
+    return zstd.compress(data, options=options)
+
+
+CODECS: dict[str, tuple[dict[str, Any], Callable[[bytes], bytes]]] = {
+    "raw": ({"type": "raw"}, bytes),
+    "gzip": ({"type": "gzip", "useZlib": False}, gzip.compress),
+    "zlib": ({"type": "gzip", "useZlib": True}, zlib.compress),
+    "bzip2": ({"type": "bzip2"}, bz2.compress),
+    "xz": ({"type": "xz"}, lzma.compress),
+    "lz4": ({"type": "lz4"}, lz4_block_stream),
+    "lz4 frame": ({"type": "lz4"}, import_module("lz4.frame").compress),
+    "zstd": ({"type": "zstd"}, Zstd().encode),
+    "zstd without size": ({"type": "zstd"}, zstd_without_size),
+    "blosc": ({"type": "blosc", "cname": "lz4"}, lambda data: blosc_compress(data, b"lz4", 5)),
+}
+FOUR_BYTES = "uint32 or int32 or float32"
+FIRST = "n5zarr and Java read the first 30"
+TELLS_WITHOUT_DECODING = set(CODECS) - {"zlib", "bzip2", "zstd without size"}
+
+
+def plant(path: Path, codec: str, payload: bytes, **changes: Any) -> Path:
+    """Write a container with the dataset `a` of uint16, one block of 3 x 5, and its payload."""
+    compression = CODECS[codec][0]
+    document = {"dimensions": [3, 5], "blockSize": [3, 5], "dataType": "uint16"} | changes
+    rewrite(path, "a", **document, compression=compression)
+    mode = {"object": struct.pack(">HI", 2, 15), "string": struct.pack(">HHIII", 1, 2, 3, 5, 15)}
+    header = mode.get(document["dataType"], struct.pack(">HHII", 0, 2, 3, 5))
+    write(path, "a/0/0", header + payload)
+    return path
+
+
+def kinds_of(path: Path, *, deep: bool) -> dict[str, tuple[str, str]]:
+    return {f.kind: (f.severity, f.message) for f in n5zarr.validate(path, deep=deep).findings}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_payload_of_another_data_type_is_found(tmp_path: Path, codec: str) -> None:
+    elements = CODECS[codec][1](np.arange(15, dtype=">u4").tobytes())
+    root = plant(tmp_path / "c.n5", codec, elements)
+    expected = {
+        "longer-payload": (
+            "error",
+            f"expected 30 bytes, got 60: as many as {FOUR_BYTES} has; {FIRST}",
+        )
+    }
+    assert kinds_of(root, deep=True) == expected
+    assert kinds_of(root, deep=False) == (expected if codec in TELLS_WITHOUT_DECODING else {})
+    values: Any = n5zarr.open_array(root, path="a", mode="r")[...]
+    assert values[0].tolist() == [0, 0, 0]  # as Java reads it
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_right_payload_is_not_found(tmp_path: Path, codec: str) -> None:
+    elements = CODECS[codec][1](np.arange(15, dtype=">u2").tobytes())
+    assert kinds_of(plant(tmp_path / "c.n5", codec, elements), deep=True) == {}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_full_block_with_the_header_of_a_truncated_one_is_found(
+    tmp_path: Path, codec: str
+) -> None:
+    elements = CODECS[codec][1](np.arange(7 * 11, dtype=">u2").tobytes())
+    root = plant(tmp_path / "c.n5", codec, elements, blockSize=[7, 11])
+    severity, message = kinds_of(root, deep=True)["longer-payload"]
+    assert severity == "error"
+    assert "expected 30 bytes, got 154: as many as (7, 11) has, not (3, 5)" in message
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_elements_that_fit_nothing_are_a_warning(tmp_path: Path, codec: str) -> None:
+    elements = CODECS[codec][1](np.arange(23, dtype=">u2").tobytes())
+    root = plant(tmp_path / "c.n5", codec, elements)
+    assert kinds_of(root, deep=True) == {
+        "longer-payload": (
+            "warning",
+            f"expected 30 bytes, got 46; {FIRST}",
+        )
+    }
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_bytes_after_the_stream_are_a_note(tmp_path: Path, codec: str) -> None:
+    elements = CODECS[codec][1](np.arange(15, dtype=">u2").tobytes())
+    root = plant(tmp_path / "c.n5", codec, elements + b"surplus")
+    if codec == "gzip":  # Java refuses such a block
+        assert kinds_of(root, deep=True)["payload"][0] == "error"
+    else:
+        message = "expected the end of the block, got 7 bytes more"
+        assert kinds_of(root, deep=True) == {"trailing-bytes": ("note", message)}
+
+
+@pytest.mark.parametrize("codec", sorted(set(CODECS) - {"raw", "lz4", "lz4 frame"}))
+def test_a_second_stream_is_found(tmp_path: Path, codec: str) -> None:
+    stream = CODECS[codec][1](np.arange(15, dtype=">u2").tobytes())
+    root = plant(tmp_path / "c.n5", codec, stream + stream)
+    message = f"expected the end of the block, got {len(stream)} bytes more"
+    assert kinds_of(root, deep=True) == {"trailing-bytes": ("note", message)}
+
+
+def test_a_skippable_frame_of_zstd_belongs_to_the_payload(tmp_path: Path) -> None:
+    """RFC 8878, section 3.1.2: decoders skip it, wherever it is."""
+    stream = CODECS["zstd"][1](np.arange(15, dtype=">u2").tobytes())
+    skipped = struct.pack("<II", 0x184D2A53, 5) + b"notes"
+    root = plant(tmp_path / "c.n5", "zstd", stream + skipped)
+    assert kinds_of(root, deep=True) == {}
+
+
+@pytest.mark.parametrize("codec", sorted(set(CODECS) - {"gzip"}))
+@pytest.mark.parametrize(
+    ("data_type", "content"),
+    [("object", b"0123456789abcde"), ("string", b"\0" * 15)],
+)
+def test_blocks_of_bytes_and_text_are_checked(
+    tmp_path: Path, codec: str, data_type: str, content: bytes
+) -> None:
+    pack = CODECS[codec][1]
+    sound = plant(tmp_path / "c.n5", codec, pack(content), dataType=data_type)
+    before = kinds_of(sound, deep=True)
+    assert set(before) <= {"unsupported"}
+    plant(tmp_path / "c.n5", codec, pack(content) + b"surplus", dataType=data_type)
+    kind = {"bzip2": "payload", "xz": "payload", "raw": "payload"}.get(codec, "trailing-bytes")
+    if data_type == "object":
+        kind = "trailing-bytes"
+    assert set(kinds_of(sound, deep=True)) - set(before) == {kind}
+    if data_type == "object":
+        plant(tmp_path / "c.n5", codec, pack(content * 2), dataType=data_type)
+        assert kinds_of(sound, deep=True)["longer-payload"][0] == "warning"

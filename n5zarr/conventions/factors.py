@@ -1,0 +1,48 @@
+"""Read ``downsamplingFactors`` without a resolution, and place levels by them; N5 order.
+
+n5-universe ``N5GenericSingleScaleMetadataParser``: an element is the average of as many of the
+finest level, so the first one is shifted by (factor - 1) / 2 of these; an ``offset`` replaces the
+shift. n5-spark and BigStitcher-Spark write such levels. Where the finest level has a position, the
+factors multiply its scale; else positions count its elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.levels import renamed, scaled
+from n5zarr.conventions.model import Geometry, Node, axes_of, shifted
+from n5zarr.conventions.offset import offset_at, unit_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["KEYS", "read"]
+
+KEYS = ("downsamplingFactors", "offset")
+
+
+def read(node: Node, by: Sequence[float], first: Geometry | None) -> Geometry:
+    """Place a dataset by its factors.
+
+    Parameters
+    ----------
+    node : Node
+        The dataset.
+    by : sequence of float
+        Its factors, N5 order: its own, or those in the list of its group.
+    first : Geometry or None
+        The axes of ``s0``, if the dataset is another level.
+    """
+    unit = unit_in(node.attributes)
+    axes = axes_of(node.ndim, names=node.names)
+    axes = tuple(replace(axis, unit=unit if axis.type == "space" else None) for axis in axes)
+    if first is not None:
+        axes = renamed(first.axes, node.names)
+    scale = [axis.scale for axis in axes]
+    placed = scaled(axes, by, shifted(scale, by))
+    offset = offset_at(node.attributes, node.ndim, unit)
+    if offset is not None:
+        placed = tuple(replace(a, translation=o) for a, o in zip(placed, offset, strict=True))
+    return Geometry(convention="factors", axes=placed)

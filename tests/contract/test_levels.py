@@ -1,0 +1,334 @@
+"""Levels that state no scale, in every view of a container, and groups that are no image.
+
+n5-universe at a4e759a4: ``N5GenericSingleScaleMetadataParser`` places levels by their factors,
+``OmeNgffV03MetadataProcessor.inferRelativeResolution`` by their shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.conventions.ngff import misread_images
+from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.store.inspect import describe
+from n5zarr.viewing.images import find_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+S0, S1 = (13, 11, 7), (7, 6, 7)
+"""Shapes in N5 order."""
+
+
+def put(
+    container: Path, path: str, shape: Sequence[int], data_type: str = "uint8", **own: Any
+) -> None:
+    document = {"dimensions": [*shape], "blockSize": [5] * len(shape), "dataType": data_type}
+    group(container, path, **document, compression={"type": "raw"}, **own)
+
+
+def group(container: Path, path: str, **attributes: Any) -> None:
+    (container / path).mkdir(parents=True, exist_ok=True)
+    (container / path / "attributes.json").write_text(json.dumps(attributes))
+
+
+def by_factors(root: Path) -> None:
+    """As BigStitcher-Spark writes fused images."""
+    put(root, "g/s0", S0, downsamplingFactors=[1, 1, 1])
+    put(root, "g/s1", S1, downsamplingFactors=[2, 2, 1])
+
+
+def by_factors_of_s1(root: Path) -> None:
+    """As n5-spark writes levels beside a dataset that has no resolution."""
+    put(root, "g/s0", S0)
+    put(root, "g/s1", S1, downsamplingFactors=[2, 2, 1])
+
+
+def bare(root: Path) -> None:
+    put(root, "g/s0", S0)
+    put(root, "g/s1", S1)
+
+
+def named(root: Path) -> None:
+    put(root, "g/s0", S0, axes=["x", "y", "z"])
+    put(root, "g/s1", S1, axes=["x", "y", "z"])
+
+
+def listed(root: Path) -> None:
+    """As bioformats2raw before OME-NGFF 0.3."""
+    levels = [{"path": "0"}, {"path": "1"}]
+    group(root, "g", multiscales=[{"version": "0.2", "datasets": levels}])
+    put(root, "g/0", S0)
+    put(root, "g/1", S1)
+
+
+FACTORS: Any = ((1, 2, 2), (0, 0.5, 0.5))
+SHAPES: Any = ((1, 11 / 6, 13 / 7), (0, 0, 0))
+PYRAMIDS: list[tuple[Callable[[Path], None], Any, str]] = [
+    (by_factors, FACTORS, "zyx"),
+    (by_factors_of_s1, FACTORS, "zyx"),
+    (bare, SHAPES, ""),
+    (named, SHAPES, "zyx"),
+    (listed, SHAPES, ""),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    container = tmp_path / "c.n5"
+    group(container, "", n5="4.0.0")
+    return container
+
+
+@pytest.mark.parametrize(("write", "expected", "names"), PYRAMIDS)
+def test_every_view_of_a_group_has_the_same_scale(
+    root: Path, write: Callable[[Path], None], expected: Any, names: str
+) -> None:
+    write(root)
+    dims = tuple(names) or ("dim_0", "dim_1", "dim_2")
+    for level, (scale, shift) in zip(
+        n5zarr.geometry(root, "g").levels, (((1, 1, 1), (0, 0, 0)), expected), strict=True
+    ):
+        assert (level.names, level.scale, level.translation) == (dims, scale, shift)
+        assert level.units == (None,) * 3
+    for found, scale in zip(
+        n5zarr.pyramid_levels(root, "g"), ((1, 1, 1), expected[0]), strict=True
+    ):
+        assert found.voxel_size == dict(zip(dims, scale, strict=True))
+    (image,) = find_images(root)
+    assert [axis.name for axis in image.axes] == ["z", "y", "x"]
+    assert [axis.unit for axis in image.axes] == [None] * 3
+    assert (image.levels[1].scale, image.levels[1].translation) == expected
+    n5zarr.convert(root, root.parent / "out.zarr", ome=True)
+    ome: Any = zarr.open_group(root.parent / "out.zarr/g", mode="r").attrs["ome"]
+    steps = [level["coordinateTransformations"] for level in ome["multiscales"][0]["datasets"]]
+    assert [step[0]["scale"] for step in steps] == [[1, 1, 1], [*expected[0]]]
+    assert n5zarr.thumbnail(root).size
+
+
+@pytest.mark.parametrize(("write", "expected", "names"), PYRAMIDS)
+def test_a_level_is_where_its_group_says(
+    root: Path, write: Callable[[Path], None], expected: Any, names: str
+) -> None:
+    write(root)
+    (name,) = {path.name for path in (root / "g").iterdir()} & {"s1", "1"}
+    dims = tuple(names) or ("dim_0", "dim_1", "dim_2")
+    level = xr.open_dataset(root, engine="n5", group=f"g/{name}")
+    assert tuple(level[name].dims) == dims
+    coords = xr.open_zarr(N5Store(root, coords=True), group=f"g/{name}", consolidated=False)
+    opened = n5zarr.open_level(root, path="g", level=1)
+    for found in (level, coords, opened):
+        if write is named:  # names alone, as `to_n5` writes data without coordinates
+            assert not found.coords
+            continue
+        for dim, scale, shift in zip(dims, *expected, strict=True):
+            np.testing.assert_allclose(found[dim], np.arange(found.sizes[dim]) * scale + shift)
+    tree = xr.open_datatree(root, engine="n5")
+    assert tuple(tree[f"g/{name}"][name].dims) == dims
+    geometry: Any = describe(root, f"g/{name}", size=False)["geometry"]
+    convention = {"by_factors": "factors", "by_factors_of_s1": "factors", "named": "names"}
+    assert geometry["convention"] == convention.get(write.__name__, "shapes")
+
+
+def test_levels_are_chosen_in_elements_of_the_finest(root: Path) -> None:
+    by_factors(root)
+    for wanted, name in ((1, "s0"), (2, "s1"), (9, "s1")):
+        assert list(n5zarr.open_level(root, {"x": wanted}, path="g")) == [name]
+
+
+def test_attributes_of_factors_become_coordinates_and_shapes_keep_all(root: Path) -> None:
+    by_factors(root)
+    assert not xr.open_dataset(root, engine="n5", group="g/s1")["s1"].attrs
+    put(root, "h/s0", S0)
+    put(root, "h/s1", S1, offset=[1, 2, 3], note="x")
+    found = xr.open_dataset(root, engine="n5", group="h/s1")["s1"]
+    assert found.attrs == {"offset": [1, 2, 3], "note": "x"}
+
+
+def test_a_new_level_beside_factors_has_factors(root: Path) -> None:
+    put(root, "g/s0", S0, downsamplingFactors=[1, 1, 1])
+    made = n5zarr.build_pyramid(root, "g", factors=(1, 2, 2), levels=2)
+    assert made.convention == "factors"
+    for k in (1, 2):
+        document = json.loads((root / f"g/s{k}/attributes.json").read_text())
+        assert document["downsamplingFactors"] == [2**k, 2**k, 1]
+        assert "transform" not in document
+    levels = n5zarr.geometry(root, "g").levels
+    assert [level.scale for level in levels] == [(1, 1, 1), (1, 2, 2), (1, 4, 4)]
+    assert [level.translation for level in levels] == [(0, 0, 0), (0, 0.5, 0.5), (0, 1.5, 1.5)]
+    n5zarr.build_pyramid(root, "g", factors=(1, 2, 2), levels=1, method="stride", overwrite=True)
+    level = n5zarr.geometry(root, "g/s1")
+    assert (level.scale, level.translation) == ((1, 2, 2), (0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({"shape": (5, 9, 7)}, "expected a shape that downsampling s0"),
+        ({"shape": S0}, "expected a shape that downsampling s0"),
+        ({"shape": S1, "data_type": "uint64"}, "expected the data type of s0, uint8, got uint64"),
+        ({"shape": (7, 6)}, "expected the axes of s0, 3, got 2"),
+    ],
+    ids=str,
+)
+def test_datasets_that_are_no_levels_are_no_image(
+    root: Path, second: dict[str, Any], why: str
+) -> None:
+    put(root, "g/s0", S0)
+    put(root, "g/s1", **second)
+    for read in (n5zarr.geometry, n5zarr.pyramid_levels):
+        with pytest.raises(N5UnrepresentableError, match=f"/g/s1: {why}"):
+            read(root, "g")
+    with pytest.warns(
+        N5Warning, match=f"/g/s1: {why}.*: no levels of one image; each becomes"
+    ) as w:
+        n5zarr.convert(root, root.parent / "out.zarr", ome=True)
+    assert len(w) == 1
+    for name in ("s0", "s1"):
+        image: Any = zarr.open_group(root.parent / f"out.zarr/g/{name}", mode="r").attrs["ome"]
+        (level,) = image["multiscales"][0]["datasets"]
+        assert set(level["coordinateTransformations"][0]["scale"]) == {1}
+
+
+def test_levels_that_state_their_scale_may_have_any_shape(root: Path) -> None:
+    for name, shape, scale in (("s0", S0, 1), ("s1", (5, 9, 7), 2)):
+        put(root, f"g/{name}", shape, pixelResolution=[scale] * 3, downsamplingFactors=[1, 1, 1])
+    assert [level.scale for level in n5zarr.geometry(root, "g").levels] == [(1,) * 3, (2,) * 3]
+
+
+def test_the_finest_level_may_be_the_one_without_a_scale(root: Path) -> None:
+    put(root, "g/s0", S0, axes=["x", "y", "z"])
+    put(root, "g/s1", S1, axes=["x", "y", "z"], units=["nm"] * 3, resolution=[26, 22, 40])
+    (image,) = find_images(root)
+    assert [*image.levels[0].scale] == pytest.approx([40, 12, 14])
+    assert [*image.levels[1].scale] == [40, 22, 26]
+    assert [axis.unit for axis in image.axes] == ["nanometer"] * 3
+
+
+def test_the_first_listed_level_is_the_finest_also_in_0_3(root: Path) -> None:
+    """``OmeNgffV03MetadataProcessor``: to the first dataset of the list, and without rounding."""
+    levels = [{"path": "./0"}, {"path": "1/"}]
+    image = {"version": "0.3", "axes": ["x", "y", "z"], "datasets": levels}
+    group(root, "g", multiscales=[image])
+    put(root, "g/0", S0)
+    put(root, "g/1", S1)
+    level = n5zarr.geometry(root, "g/1")
+    assert (level.scale, level.translation) == SHAPES
+    assert level.units == ("um",) * 3
+
+
+def test_opening_a_level_asks_for_no_more(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The finest level is read where `s0` was read before: the groups above and one sibling."""
+    listed(root)
+    group(root, "h")
+    counts = []
+    for path, first in (("g/1", "g/0"), ("h/s1", "h/s0")):
+        put(root, path, S1)
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "n5zarr.storage.requests"):
+            xr.open_dataset(root, engine="n5", group=path)
+        asked = [r.getMessage() for r in caplog.records if "attributes.json" in r.getMessage()]
+        assert len([text for text in asked if f"{first}/attributes.json" in text]) == 1
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
+# ---------------------------------------------------------------------- several images in a group
+
+AXES = [{"name": name, "type": "space"} for name in "xyz"]
+
+
+def image(name: str, n_axes: int, *levels: str) -> dict[str, Any]:
+    return {"name": name, "axes": AXES[:n_axes], "datasets": [{"path": path} for path in levels]}
+
+
+@pytest.mark.parametrize(
+    ("images", "why"),
+    [
+        ([image("a", 3, "a"), image("b", 3, "b")], None),
+        ([image("a", 3, "a"), image("b", 3, "b0", "b1")], None),
+        ([image("a", 3, "a"), image("b", 2, "b")], "a has 3 axes, b has 2"),
+        ([image("a", 2, "a"), image("b", 3, "b")], "a has 2 axes, b has 3"),
+        ([image("a", 3, "s0", "s1"), image("b", 3, "b")], "a has 2 levels, b after it has 1"),
+        ([image("a", 3, "s0", "s1")], None),
+        ([], None),
+    ],
+)
+def test_what_n5_universe_cannot_read_together(images: Any, why: str | None) -> None:
+    """``OmeNgffMetadataParser.parseMetadata`` of saalfeldlab/n5-universe at a4e759a4.
+
+    Its ``nd`` and ``attrs`` are those of the last image when it builds the metadata of all of them.
+    ``buildMetadata`` then indexes arrays of ``nd`` by the axes of each image, and ``attrs`` by its
+    levels: an image with more of them ends the parser, and one with fewer axes gets ``nd`` of them.
+    """
+    assert misread_images({"multiscales": images}) == why
+    assert misread_images({"ome": {"multiscales": images}}) == why
+
+
+def volume(*dims: str) -> xr.DataArray:
+    coords = {dim: np.arange(n) * 2.0 for dim, n in zip(dims, (7, 11, 13), strict=False)}
+    shape = [len(c) for c in coords.values()]
+    return xr.DataArray(np.ones(shape, "u1"), dims=dims, coords=coords)
+
+
+@pytest.mark.parametrize("order", [["em", "mask"], ["mask", "em"]], ids=str)
+@pytest.mark.parametrize("together", [True, False])
+def test_images_of_different_rank_in_one_group_stay_readable(
+    tmp_path: Path, order: list[str], *, together: bool
+) -> None:
+    root = tmp_path / "c.n5"
+    given = {"em": volume("z", "y", "x"), "mask": volume("z", "y")}
+    if together:
+        n5zarr.to_n5(xr.Dataset({n: given[n] for n in order}), root, convention="ngff")
+    else:
+        for name in order:
+            n5zarr.to_n5(given[name], root, group=name, convention="ngff")
+    document = json.loads((root / "attributes.json").read_text())
+    assert misread_images(document) is None
+    (listed,) = document["multiscales"]
+    assert [level["path"] for level in listed["datasets"]] == ["em" if together else order[0]]
+    for name, array in given.items():
+        found = xr.open_dataset(root, engine="n5", group=name)[name]
+        xr.testing.assert_equal(found, array)
+        # what n5-universe's N5GenericSingleScaleMetadataParser reads of a dataset
+        own = json.loads((root / name / "attributes.json").read_text())
+        assert own["resolution"] == [2] * array.ndim
+    assert not [f for f in n5zarr.validate(root).findings if f.kind == "levels"]
+
+
+def test_an_image_with_more_levels_than_the_last_one_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    for name in ("s0", "mask"):
+        n5zarr.to_n5(volume("z", "y", "x"), root, group=f"g/{name}", convention="ngff")
+    with pytest.warns(N5Warning, match=r"multiscales: g has 2 levels, mask after it has 1: n5-un"):
+        n5zarr.to_n5(volume("z", "y", "x"), root, group="g/s1", convention="ngff")
+    (found,) = [f for f in n5zarr.validate(root).findings if f.kind == "levels"]
+    assert "g has 2 levels, mask after it has 1" in found.message
+
+
+def test_set_geometry_tells_of_them_too(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    for name, shape in (("em", (7, 11, 13)), ("mask", (11, 13))):
+        n5zarr.create_array(root, path=name, shape=shape, dtype="u1", axes="zyx"[-len(shape) :])
+    n5zarr.set_geometry(root, "em", scale=[3, 2, 1], convention="ngff")
+    with pytest.warns(N5Warning, match="em has 3 axes, mask has 2"):
+        n5zarr.set_geometry(root, "mask", scale=[2, 1], convention="ngff")
+
+
+def test_geometry_tells_what_it_leaves_out(root: Path) -> None:
+    for k in (0, 1):
+        put(root, f"g/s{k}", S0 if k == 0 else S1, coordinateTransformations=[{"type": "affine"}])
+    for read in (n5zarr.geometry, n5zarr.pyramid_levels):
+        with pytest.warns(N5Warning, match=r"g/s0, g/s1: coordinateTransformations: expected") as w:
+            read(root, "g")
+        assert len(w) == 1

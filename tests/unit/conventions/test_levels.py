@@ -1,0 +1,356 @@
+"""Levels that state no scale are placed by the finest level: by factors, or by their shapes.
+
+n5-universe at a4e759a4: ``N5GenericSingleScaleMetadataParser`` for factors, and
+``OmeNgffV03MetadataProcessor.inferRelativeResolution`` for shapes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from n5zarr.conventions.find import find_geometry, other_attributes
+from n5zarr.conventions.listed import first_listed
+from n5zarr.conventions.model import Node
+from n5zarr.conventions.shapes import ratios
+
+REAL = Path(__file__).parents[2] / "data" / "attributes"
+S0 = (13, 11, 7)
+
+
+def level(attributes: Any, dimensions: Any = (7, 6, 7), **how: Any) -> Node:
+    given: dict[str, Any] = {"path": ("ch0tp0", "s1"), "first_level": S0[: len(dimensions)]} | how
+    return Node(dimensions=dimensions, attributes=attributes, **given)
+
+
+def dataset(attributes: Any, dimensions: Any, *path: str, **how: Any) -> Node:
+    return Node(path=path, dimensions=dimensions, attributes=attributes, **how)
+
+
+def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
+    found = find_geometry(node)
+    assert not found.problems
+    assert found.geometry is not None
+    return [(a.name, a.scale, a.translation, a.unit) for a in found.geometry.axes]
+
+
+def test_factors_alone_count_elements_of_the_finest_level() -> None:
+    for first in ({}, {"downsamplingFactors": [1, 1, 1]}):
+        assert placed(level({"downsamplingFactors": [2, 3, 1]}, first_attributes=first)) == [
+            ("x", 2, 0.5, None),
+            ("y", 3, 1, None),
+            ("z", 1, 0, None),
+        ]
+    document = json.loads((REAL / "19-bdv-s0-array.json").read_text())
+    alone = dataset(document, (256, 256, 256), "fused", "s0")
+    assert placed(alone) == [("x", 1, 0, None), ("y", 1, 0, None), ("z", 1, 0, None)]
+
+
+def test_factors_of_axes_beyond_space() -> None:
+    four = level({"downsamplingFactors": [2, 2, 1, 1]}, (7, 6, 7, 3), first_level=(13, 11, 7, 3))
+    assert placed(four)[2:] == [("z", 1, 0, None), ("c", 1, 0, None)]
+    five = level({"downsamplingFactors": [2, 2, 1]}, (7, 6, 7, 3, 2))
+    assert [scale for _, scale, _, _ in placed(five)] == [2, 2, 1, 1, 1]
+
+
+def test_an_offset_replaces_the_shift_and_has_the_unit() -> None:
+    own = {"downsamplingFactors": [2, 2, 1], "offset": [5, 0, 2], "unit": "um"}
+    assert placed(level(own)) == [("x", 2, 5, "um"), ("y", 2, 0, "um"), ("z", 1, 2, "um")]
+
+
+def test_a_list_of_the_group_gives_the_factors() -> None:
+    for key in ("downsamplingFactors", "scales"):
+        group = {key: [[1, 1, 1], [2, 2, 1]]}
+        assert [scale for _, scale, _, _ in placed(level({}, ancestors=[group]))] == [2, 2, 1]
+
+
+FIRST = {
+    "cosem": {"transform": {"axes": ["z", "y", "x"], "scale": [40, 5, 4], "translate": [3, 2, 1]}},
+    "n5viewer": {"pixelResolution": [4, 5, 40]},
+    "neuroglancer": {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [4, 5, 40]},
+    "paintera": {"resolution": [4, 5, 40], "offset": [1, 2, 3]},
+    "imagej": {"pixelWidth": 4, "pixelHeight": 5, "pixelDepth": 40, "pixelUnit": "um",
+               "numSlices": 7},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("convention", FIRST)
+def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: str) -> None:
+    first = find_geometry(dataset(FIRST[convention], S0, "em", "s0"))
+    assert first.geometry is not None
+    assert first.geometry.convention == convention
+    axes = [(a.name, a.translation, a.unit) for a in first.geometry.axes]
+    (x, x0, u), (y, y0, v), (z, z0, w) = axes
+    by_factors = level({"downsamplingFactors": [2, 3, 1]}, first_attributes=FIRST[convention])
+    assert placed(by_factors) == [(x, 8, x0 + 2, u), (y, 15, y0 + 5, v), (z, 40, z0, w)]
+    by_shapes = level({}, first_attributes=FIRST[convention])
+    found = placed(by_shapes)
+    assert [(name, offset) for name, _, offset, _ in found] == [(x, x0), (y, y0), (z, z0)]
+    assert [scale for _, scale, _, _ in found] == pytest.approx([4 * 13 / 7, 5 * 11 / 6, 40])
+
+
+def test_shapes_alone_name_no_axes_and_keep_attributes() -> None:
+    own: dict[str, Any] = {"offset": [1, 2, 3], "note": "x"}
+    geometry = find_geometry(level(own)).geometry
+    assert geometry is not None
+    assert geometry.convention == "shapes"
+    assert not geometry.is_stated
+    assert [(a.name, a.scale, a.translation) for a in geometry.axes] == [
+        ("", 13 / 7, 0), ("", 11 / 6, 0), ("", 1, 0)]  # fmt: skip
+    assert other_attributes(own, geometry) == own
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"path": ("ch0tp0", "raw")},  # beside the levels
+        {"path": ("ch0tp0", "s0")},
+        {"is_like_first": False},
+        {"dimensions": (5, 9, 7)},  # no whole factor
+        {"dimensions": (7, 6)},
+        {"dimensions": S0},
+        {"dimensions": (7, 22, 7)},  # longer
+        {"first_level": None},
+    ],
+    ids=str,
+)
+def test_what_is_no_level_gets_no_scale(how: dict[str, Any]) -> None:
+    dimensions = how.pop("dimensions", (7, 6, 7))
+    how = {"first_level": S0, **how}
+    assert find_geometry(level({}, dimensions, **how)).geometry is None
+
+
+def test_names_alone_stay_names() -> None:
+    geometry = find_geometry(level({"axes": ["a", "b", "c"]})).geometry
+    assert geometry is not None
+    assert geometry.is_placed == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "first_name"), [(("b2r", "1"), "0"), (("b2r", "scale1"), "scale0")]
+)
+def test_a_listed_level_is_one_whatever_its_name(path: tuple[str, ...], first_name: str) -> None:
+    node = level({}, path=path, first_name=first_name)
+    assert [scale for _, scale, _, _ in placed(node)] == [13 / 7, 11 / 6, 1]
+
+
+def test_levels_of_programs_with_rules_of_their_own_keep_them() -> None:
+    by = {"downsamplingFactors": [2, 2, 1]}
+    bdv = level(by, path=("setup0", "timepoint0", "s1"))
+    found = find_geometry(bdv).geometry
+    assert found is not None
+    assert found.convention == "bdv"
+    # Paintera's levels have no shift, and a resolution of 1 by default
+    for group, x in (({"multiScale": True}, 2), ({"resolution": [4, 4, 40]}, 8)):
+        found = find_geometry(level(by, ancestors=[group])).geometry
+        assert found is not None
+        assert found.convention == "paintera"
+        assert (found.axes[0].scale, found.axes[0].translation) == (x, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "shape", "found"),
+    [
+        ((12, 7, 5), (6, 4, 5), (2, 7 / 4, 1)),  # rounded up
+        ((12, 7, 5), (6, 3, 5), (2, 7 / 3, 1)),  # rounded down
+        ((1000, 101), (15, 4), (1000 / 15, 101 / 4)),  # of a level of a level
+        ((100,), (37,), None),
+        ((5, 5), (5, 5), None),
+        ((5, 5), (5,), None),
+        ((5, 0), (3, 0), None),
+    ],
+)
+def test_ratios_of_shapes(first: Any, shape: Any, found: Any) -> None:
+    assert ratios(first, shape) == found
+
+
+# ---------------------------------------------------------------------- where else positions are
+
+AXES = [{"type": "space", "name": name, "unit": "micron"} for name in "xyz"]
+STEPS: list[dict[str, Any]] = [
+    {"type": "scale", "scale": [0.2, 0.13, 0.4]},
+    {"type": "translation", "translation": [1, 2, 3]},
+]
+THERE = [("x", 0.2, 1, "micron"), ("y", 0.13, 2, "micron"), ("z", 0.4, 3, "micron")]
+
+
+def test_axes_and_transforms_in_the_dataset_itself() -> None:
+    own: dict[str, Any] = {"path": "own/s0", "axes": AXES, "coordinateTransformations": STEPS}
+    node = dataset(own, S0, "own", "s0")
+    assert placed(node) == THERE
+    assert other_attributes(own, find_geometry(node).geometry) == {"path": "own/s0"}
+    # in C order where x is last, as in `multiscales`; in N5 order where nothing names axes
+    turned = {
+        "axes": AXES[::-1],
+        "coordinateTransformations": [{k: v[::-1] if isinstance(v, list) else v
+                                       for k, v in step.items()} for step in STEPS],
+    }  # fmt: skip
+    assert placed(dataset(turned, S0, "own")) == THERE
+    bare = {"coordinateTransformations": STEPS}
+    assert placed(dataset(bare, S0, "own")) == [
+        (name, scale, offset, None) for name, scale, offset, _ in THERE
+    ]
+
+
+@pytest.mark.parametrize("path", ["s0", "./s0", "/s0", "s0/", "x/../s0"])
+@pytest.mark.parametrize("convention", ["ngff", "ome", "cosem", "canonical"])
+def test_paths_in_multiscales_in_any_spelling(path: str, convention: str) -> None:
+    """As ``MetadataUtils.canonicalPath`` of n5-universe."""
+    step: dict[str, Any] = {"type": "scale", "scale": [2, 3, 4]}
+    entries: dict[str, dict[str, Any]] = {
+        "cosem": {"transform": {"axes": ["z", "y", "x"], "scale": [4, 3, 2]}},
+        "canonical": {"spatialTransform": {"transform": step}},
+    }
+    entry = entries.get(convention, {"coordinateTransformations": [step]})
+    image = {"axes": AXES, "datasets": [{"path": path, **entry}]}
+    groups: dict[str, dict[str, Any]] = {
+        "ome": {"ome": {"multiscales": [image]}},
+        "canonical": {"multiscales": image},
+    }
+    group = groups.get(convention, {"multiscales": [image]})
+    node = dataset({}, S0, "g", "s0", ancestors=[group])
+    assert [scale for _, scale, _, _ in placed(node)] == [2, 3, 4]
+
+
+def test_voxel_size_of_the_group_is_that_of_full_resolution() -> None:
+    """C order, the offset is the corner, which all levels share."""
+    group = {"voxel_size": [40, 5, 4], "offset": [80, 10, 12]}
+    for ancestors, first in (([group], {}), ([{}], group)):
+        how: dict[str, Any] = {"ancestors": ancestors, "first_attributes": first}
+        s0 = level(first, S0, path=("em", "s0"), **how)
+        assert placed(s0) == [("x", 4, 12, None), ("y", 5, 10, None), ("z", 40, 80, None)]
+        s1 = level({"downsamplingFactors": [2, 3, 1]}, **how)
+        assert placed(s1) == [("x", 8, 14, None), ("y", 15, 15, None), ("z", 40, 80, None)]
+        bare = level({}, (7, 11, 7), **how)
+        x = 4 * 13 / 7
+        assert placed(bare) == [("x", x, 12 + (x - 4) / 2, None), ("y", 5, 10, None),
+                                ("z", 40, 80, None)]  # fmt: skip
+    # a dataset in the group that is no level, and one of another rank
+    assert placed(level({}, S0, path=("em", "raw"), ancestors=[group]))[0] == ("x", 4, 12, None)
+    assert find_geometry(level({}, (13, 11), path=("em", "y"), ancestors=[group])).geometry is None
+
+
+def test_units_in_other_keys() -> None:
+    resolution = {"resolution": [4, 5, 40], "offset": [1, 2, 3]}
+    for key in ("unit", "units", "offset_unit"):
+        assert placed(level({**resolution, key: "nm"}))[0] == ("x", 4, 1, "nm")
+        group: dict[str, Any] = {**resolution, key: "nm"}
+        own: dict[str, Any] = {"downsamplingFactors": [2, 2, 1]}
+        assert placed(level(own, ancestors=[group]))[0] == ("x", 8, 1, "nm")
+    # of the elements
+    assert placed(level({**resolution, "units": "K"}))[0] == ("x", 4, 1, None)
+    # converted where both have one
+    both = {**resolution, "unit": "nm", "offset_unit": "um"}
+    assert placed(level(both))[2] == ("z", 40, 3000, "nm")
+    assert placed(level({"pixelResolution": [4, 5, 40], "unit": "nm"}))[0][3] == "nm"
+    assert placed(level({"voxel_size": [40, 5, 4], "units": "nm"}))[0] == ("x", 4, 0, "nm")
+    # Paintera's offset of a group that also has Neuroglancer's units
+    group = {**resolution, "units": ["nm"] * 3}
+    assert placed(level({"downsamplingFactors": [2, 2, 1]}, ancestors=[group]))[2][2] == 3
+
+
+@pytest.mark.parametrize(
+    ("own", "group", "problem"),
+    [
+        ({"downsamplingFactors": [0, 1, 1]}, {}, "downsamplingFactors: expected 3 numbers above 0"),
+        ({"downsamplingFactors": []}, {}, "downsamplingFactors: expected 3 numbers above 0"),
+        ({"resolution": [1, 1, 1], "offset": [1, 1, 1], "unit": "nm", "offset_unit": "s"}, {},
+         'offset_unit: expected a unit that nm can express, got "s"'),
+        ({"transform": {"scale": [1, 1, 1]}}, {}, "expected axes and scale, got no axes"),
+        ({"coordinateTransformations": [{"type": "affine", "affine": [1]}]}, {},
+         "coordinateTransformations: expected scales and translations"),
+        ({"coordinateTransformations": [{"type": "scale", "scale": [1]}]}, {},
+         "coordinateTransformations: scale: expected 3 numbers"),
+        ({}, {"multiscales": [{"axes": AXES, "datasets": [{"path": "s1",
+              "coordinateTransformations": {"scale": [1, 1, 1]}}]}]},
+         "coordinateTransformations: expected a list"),
+        ({}, {"multiscales": [{"axes": AXES, "datasets": [{"path": "scale0"}, {"path": "b"}]}]},
+         "multiscales of the group: expected an entry for s1, got scale0, b"),
+        ({"axistags": "{"}, {}, "axistags: expected JSON"),
+        ({"axistags": "[" * 10_000}, {}, "axistags: expected JSON"),
+        ({"axistags": '{"axes": [{"key": "z", "typeFlags": NaN}, {"key": "y"}, {"key": "x"}]}'},
+         {}, "axistags: expected numbers as typeFlags and resolution"),
+        ({"axistags": "[]"}, {}, "axistags: expected a JSON object"),
+        ({"axistags": '{"axes": [{"key": "x"}]}'}, {}, "axistags: expected 3 axes with keys"),
+        ({"axistags": '{"axes": [{"key": "z", "resolution": "?"}, {"key": "y"}, {"key": "x"}]}'},
+         {}, "axistags: expected numbers as typeFlags and resolution"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_not_understood_is_said_once(own: Any, group: Any, problem: str) -> None:
+    found = find_geometry(level(own, (5, 9, 7), ancestors=[group]))
+    assert found.geometry is None
+    (message,) = found.problems
+    assert problem in message
+
+
+def test_what_says_nothing_of_positions_is_no_problem() -> None:
+    image = {"axes": AXES, "datasets": [{"path": "s0"}]}
+    for node in (
+        level({"note": 1}, (5, 9, 7)),
+        level({}, (5, 9, 7), path=("g", "mask"), ancestors=[{"multiscales": [image]}]),
+        level({}, (5, 9, 7), ancestors=[{"multiscales": [{"version": "0.2"}]}]),
+    ):
+        assert find_geometry(node) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("paths", "name"),
+    [
+        (["0", "1"], "0"),
+        (["./s0", "1"], "s0"),
+        (["..", "1"], None),
+        (["a\\b", "1"], None),
+        (["\0", "1"], None),
+        (["other/0", "1"], None),
+        ([5, "1"], None),
+        (["0"], None),
+    ],
+)
+def test_the_finest_level_is_a_node_beside_the_others(paths: list[Any], name: str | None) -> None:
+    group: dict[str, Any] = {"multiscales": [{"datasets": [{"path": path} for path in paths]}]}
+    assert first_listed(("g", "1"), [group]) == name
+
+
+# ---------------------------------------------------------------------- ilastik
+
+TAGS = [{"key": key, "typeFlags": flags, "resolution": 0, "description": ""}
+        for key, flags in zip("tzyxc", (8, 2, 2, 2, 1), strict=True)]  # fmt: skip
+
+
+def test_axistags_name_axes_in_c_order() -> None:
+    own: dict[str, Any] = {"axistags": json.dumps({"axes": TAGS}), "drange": [0, 1]}
+    node = dataset(own, (2, 5, 3, 7, 11), "exported_data")
+    geometry = find_geometry(node).geometry
+    assert geometry is not None
+    assert [axis.name for axis in geometry.axes] == ["c", "x", "y", "z", "t"]
+    assert [axis.type for axis in geometry.axes] == ["channel", *["space"] * 3, "time"]
+    assert geometry.is_placed == (False,) * 5
+    assert other_attributes(own, geometry) == {"drange": [0, 1]}
+
+
+def test_axistags_with_resolutions_and_units() -> None:
+    tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[1:], (4.5, 0.5, 0.25, 0), strict=True)]
+    own = {"axistags": {"axes": tags}, "axis_units": json.dumps({"x": "um", "y": "um", "z": "um"})}
+    node = dataset(own, (2, 5, 3, 7), "data")
+    assert placed(node) == [
+        ("c", 1, 0, None),
+        ("x", 0.25, 0, "um"),
+        ("y", 0.5, 0, "um"),
+        ("z", 4.5, 0, "um"),
+    ]
+
+
+def test_other_names_win_over_axistags() -> None:
+    """A transposed copy has new names, and the old tags."""
+    tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[2:4], (0.5, 0.25), strict=True)]
+    own = {"axistags": json.dumps({"axes": tags}), "axes": ["y", "x"]}
+    node = dataset(own, (5, 3), "data")
+    assert placed(node) == [("y", 0.5, 0, None), ("x", 0.25, 0, None)]
+    node = dataset({**own, "axes": ["a", "b"]}, (5, 3), "data")
+    geometry = find_geometry(node).geometry
+    assert geometry is not None
+    assert geometry.convention == "names"
