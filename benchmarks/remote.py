@@ -29,7 +29,7 @@ from benchmarks.s3_server import s3_server
 from n5zarr import N5Store
 
 if TYPE_CHECKING:
-    from n5zarr.storage.url import Backend
+    from n5zarr.storage.place import Backend
 
 COMPRESSIONS = ("raw", "gzip", "zstd")
 

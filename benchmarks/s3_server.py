@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from n5zarr.storage.url import Backend
+    from n5zarr.storage.place import Backend
 
 BUCKET = "lab"
 PAGE = 1000  # keys in one answer of S3

@@ -23,7 +23,7 @@ from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import from_presented, present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["create_array"]
@@ -64,6 +64,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     axis_order: AxisOrder = "C",
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     durability: Durability | None = None,
 ) -> AnyArray:
     """Create an N5 dataset and open it as a zarr array with the fast path.
@@ -106,8 +107,9 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: ``(x, y, z)`` does.
     overwrite : bool, optional
         Whether to remove an existing node first, with everything below it.
-    storage_options, durability : optional
-        Options of fsspec, for a URL; and as for :class:`N5Store`. An open store keeps its own.
+    storage_options, backend, durability : optional
+        Options for a URL, the library that reads it, and how local files are written: as for
+        :class:`~n5zarr.N5Store`. An open store keeps its own.
 
     Returns
     -------
@@ -133,6 +135,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     >>> (where / "attributes.json").read_text()[77:]
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"transform":...,"resolution":[4.0,4.0,40.0],...}'
     """
+    store = located(store, storage_options, backend)
     elements = None if data is None else np.asanyarray(data)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))

@@ -14,7 +14,8 @@ from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import node_at
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import compression_to_json, parse_compression
-from n5zarr.store.location import open_container
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import check_group, datasets_below, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["open_array", "open_group", "open_node"]
@@ -41,6 +42,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     path: str = "",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     durability: Durability | None = None,
     dtype: npt.DTypeLike | None = None,
     ndim: int | None = None,
@@ -68,8 +70,9 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
         Node below ``store``.
     axis_order : {"C", "F"}, optional
         ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: ``(x, y, z)``.
-    storage_options, durability : optional
-        Options of fsspec, for a URL; and as for :class:`N5Store`. An open store keeps its own.
+    storage_options, backend, durability : optional
+        Options for a URL, the library that reads it, and how local files are written: as for
+        :class:`~n5zarr.N5Store`. An open store keeps its own.
     dtype, ndim, shape, chunks, compression : optional
         Conditions that the array must meet, in the order of ``axis_order``; an array that differs
         is refused. Of a compression, only the given members are compared. Only with the modes
@@ -102,6 +105,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     >>> array.shape, array.metadata.dimension_names
     ((20, 48, 64), ('z', 'y', 'x'))
     """
+    store = located(store, storage_options, backend)
     read_only = mode == "r" and not delete_existing
     opened, node = open_container(
         store,
@@ -122,7 +126,8 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
         _check_wanted(opened, node, wanted, compression)
     if delete_existing:
         _delete(opened, node, mode)
-    found = with_fast_path(_open(opened, node, mode))
+    with asking_once():
+        found = with_fast_path(_open(opened, node, mode))
     if fill_missing:
         return found
     if not isinstance(found, zarr.Array):
@@ -136,6 +141,7 @@ class OpenOptions(TypedDict, total=False):
 
     axis_order: AxisOrder
     storage_options: Mapping[str, object] | None
+    backend: Backend
     durability: Durability | None
     dtype: npt.DTypeLike | None
     ndim: int | None
@@ -190,20 +196,21 @@ def open_array(
     raise _no_array(opened, found.path, "n5zarr.open_group opens the group")
 
 
-def open_group(
+def open_group(  # noqa: PLR0913 - as its neighbours
     store: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
     path: str = "",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     durability: Durability | None = None,
 ) -> Group:
     """Open an N5 group as a zarr group, whose arrays have the fast path.
 
     Parameters
     ----------
-    store, mode, path, axis_order, storage_options, durability : optional
+    store, mode, path, axis_order, storage_options, backend, durability : optional
         As for :func:`n5zarr.open`.
 
     Returns
@@ -230,6 +237,7 @@ def open_group(
         path=path,
         axis_order=axis_order,
         storage_options=storage_options,
+        backend=backend,
         durability=durability,
     )
     if isinstance(found, zarr.Group):

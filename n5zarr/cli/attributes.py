@@ -10,6 +10,7 @@ import typer
 import n5zarr
 from n5zarr.cli.common import (
     Debug,
+    Library,
     Node,
     Options,
     complain,
@@ -31,6 +32,7 @@ def attrs(
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the attribute KEY.")] = False,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Print, set or remove attributes of a group or dataset.
@@ -48,14 +50,18 @@ def attrs(
     with errors_in_one_line(debug=debug):
         options = storage_options(option)
         if remove:
-            is_there = n5zarr.remove_attribute(location, "", key, storage_options=options)
+            is_there = n5zarr.remove_attribute(
+                location, "", key, storage_options=options, backend=backend
+            )
         elif value is not None:
-            n5zarr.set_attribute(location, "", key, _parsed(value), storage_options=options)
+            n5zarr.set_attribute(
+                location, "", key, _parsed(value), storage_options=options, backend=backend
+            )
             is_there = True
         else:
             missing: Any = object()
             found = n5zarr.get_attribute(
-                location, "", key, default=missing, storage_options=options
+                location, "", key, default=missing, storage_options=options, backend=backend
             )
             is_there = found is not missing
             if is_there:

@@ -11,7 +11,7 @@ import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, override
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, override
 
 import typer
 from rich.console import Console
@@ -30,6 +30,7 @@ __all__ = [
     "Debug",
     "Described",
     "DryRun",
+    "Library",
     "Location",
     "Node",
     "Options",
@@ -70,8 +71,12 @@ Options = Annotated[
         "--storage-option",
         "-o",
         metavar="NAME=VALUE",
-        help="For a URL: an option of fsspec, such as anon=true. May be repeated.",
+        help="For a URL: an option of its library, such as anon=true. May be repeated.",
     ),
+]
+Library = Annotated[
+    Literal["fsspec", "obstore"],
+    typer.Option("--backend", help="For a URL: the library that reads and writes it."),
 ]
 
 # shared by long commands

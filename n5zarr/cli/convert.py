@@ -13,6 +13,7 @@ from rich.table import Table
 from n5zarr.cli.common import (
     Debug,
     DryRun,
+    Library,
     Options,
     Overwrite,
     Resume,
@@ -93,6 +94,7 @@ def convert(
     scheduler: Scheduler = None,
     workers: Workers = None,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Copy N5 or Zarr to N5 or Zarr: a dataset, a group or a container.
@@ -122,7 +124,9 @@ def convert(
                 verify=verify,
                 dry_run=dry_run,
                 storage_options=options if "://" in source else None,
+                backend=backend if "://" in source else "fsspec",
                 destination_options=options if "://" in destination else None,
+                destination_backend=backend if "://" in destination else "fsspec",
                 scheduler=scheduler,
                 n_workers=workers,
                 progress=show,

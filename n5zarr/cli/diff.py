@@ -12,6 +12,7 @@ import n5zarr
 from n5zarr.cli.common import (
     AsJson,
     Debug,
+    Library,
     Options,
     Scheduler,
     Workers,
@@ -50,6 +51,7 @@ def diff(
     scheduler: Scheduler = None,
     workers: Workers = None,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Compare two arrays, groups or containers, of N5 or Zarr.
@@ -67,6 +69,7 @@ def diff(
             values=values,
             tolerance=tolerance,
             storage_options=storage_options(option),
+            backend=backend,
             scheduler=scheduler,
             n_workers=workers,
             progress=show,

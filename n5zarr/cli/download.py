@@ -13,6 +13,7 @@ from n5zarr.cli.common import (
     AsJson,
     Debug,
     DryRun,
+    Library,
     Options,
     errors_in_one_line,
     print_json,
@@ -49,6 +50,7 @@ def download(
     ] = False,
     as_json: AsJson = False,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Copy a part of a container to local files, as N5, byte for byte.
@@ -71,6 +73,7 @@ def download(
                 dry_run=dry_run,
                 overwrite=overwrite,
                 storage_options=storage_options(option),
+                backend=backend,
                 progress=show,
             )
         if as_json:

@@ -11,6 +11,7 @@ from n5zarr.cli.common import (
     AsJson,
     Debug,
     DryRun,
+    Library,
     Node,
     Options,
     Scheduler,
@@ -34,6 +35,7 @@ def rm_empty(
     scheduler: Scheduler = None,
     workers: Workers = None,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Remove stored blocks that hold only the fill value.
@@ -49,6 +51,7 @@ def rm_empty(
                 location,
                 dry_run=dry_run,
                 storage_options=options,
+                backend=backend,
                 scheduler=scheduler,
                 n_workers=workers,
                 progress=show,

@@ -17,6 +17,7 @@ from n5zarr.cli.common import (
     AsJson,
     Debug,
     Described,
+    Library,
     Location,
     Options,
     complain,
@@ -71,6 +72,7 @@ def tree(
         typer.Option(min=0, help="Nodes of each group; 0: all. Default: 100, in JSON all."),
     ] = None,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Print the groups and datasets of a container.
@@ -82,7 +84,12 @@ def tree(
         limit = _MOST_NODES
     with errors_in_one_line(debug=debug):
         selected = {"depth": depth, "limit": limit or None, "match": match}
-        options: Any = {"size": size, **selected, "storage_options": storage_options(option)}
+        options: Any = {
+            "size": size,
+            **selected,
+            "storage_options": storage_options(option),
+            "backend": backend,
+        }
         if as_json:
             found = inspect.describe_tree(location, **options)
             print_json(found)
@@ -162,6 +169,7 @@ def info(
         bool, typer.Option("--verify", help="Decode every block, as validate --deep does.")
     ] = False,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Print the metadata of a group or dataset.
@@ -171,9 +179,9 @@ def info(
     finds more.
     """
     with errors_in_one_line(debug=debug):
-        options = storage_options(option)
+        options: Any = {"storage_options": storage_options(option), "backend": backend}
         limit = None if as_json else _MOST_CHILDREN
-        description = inspect.describe(location, size=size, limit=limit, storage_options=options)
+        description = inspect.describe(location, size=size, limit=limit, **options)
         found = _statistics(location, options, all_blocks=all_blocks) if stats else None
         damage, unfinished = _damage(location, options) if verify else ([], [])
         if verify:
@@ -193,18 +201,16 @@ def info(
         raise typer.Exit(2)
 
 
-def _statistics(
-    location: str, options: Mapping[str, Any] | None, *, all_blocks: bool
-) -> BlockStatistics:
+def _statistics(location: str, options: Mapping[str, Any], *, all_blocks: bool) -> BlockStatistics:
     with progress_bar() as show:
         if all_blocks:
-            return block_statistics(location, n_blocks=None, storage_options=options, progress=show)
-        return block_statistics(location, storage_options=options, progress=show)
+            return block_statistics(location, n_blocks=None, progress=show, **options)
+        return block_statistics(location, progress=show, **options)
 
 
-def _damage(location: str, options: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
+def _damage(location: str, options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """List what cannot be read, and unfinished files."""
-    result = validate(location, deep=True, storage_options=options)
+    result = validate(location, deep=True, **options)
     damage = [f"{result.container}: {f}" for f in result.findings if f.severity == "error"]
     files = [f.file for f in result.findings if f.kind == "unfinished-file" and f.file]
     return damage, files

@@ -13,6 +13,7 @@ from n5zarr.cli.common import (
     AsJson,
     Debug,
     DryRun,
+    Library,
     Options,
     Resume,
     Scheduler,
@@ -88,6 +89,7 @@ def pyramid(
     workers: Workers = None,
     as_json: AsJson = False,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Write coarser levels s1, s2, ... beside the dataset s0.
@@ -111,6 +113,7 @@ def pyramid(
                 dry_run=dry_run,
                 memory=memory * _MIB,
                 storage_options=given,
+                backend=backend,
                 scheduler=scheduler,
                 n_workers=workers,
                 progress=show,

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import n5zarr
-from n5zarr.cli.common import Debug, Location, Options, console, storage_options
+from n5zarr.cli.common import Debug, Library, Location, Options, console, storage_options
 from n5zarr.cli.serving import Host, Port, until_stopped
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
@@ -43,6 +43,7 @@ def serve(
         bool, typer.Option("--open", help="Open the start page in the browser.")
     ] = False,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
@@ -57,6 +58,7 @@ def serve(
             port=port,
             allow_hosts=allow_host or (),
             storage_options=storage_options(option),
+            backend=backend,
         )
         with running as server:
             for line in _lines(server):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from n5zarr.cli.common import Debug, Location, console, errors_in_one_line, storage_options
+from n5zarr.cli.common import Debug, Library, Location, console, errors_in_one_line, storage_options
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.images import find_images
@@ -50,7 +50,7 @@ _Options = Annotated[  # as of other commands, but -o is the file here
     typer.Option(
         "--storage-option",
         metavar="NAME=VALUE",
-        help="For a URL: an option of fsspec, such as anon=true. May be repeated.",
+        help="For a URL: an option of its library, such as anon=true. May be repeated.",
     ),
 ]
 
@@ -65,6 +65,7 @@ def thumbnail(
     labels: _Labels = None,
     all_images: _All = False,
     option: _Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Draw an image: slices through its middle, with a scale bar.
@@ -77,7 +78,9 @@ def thumbnail(
             message = f"output: {output}: expected a folder that exists, got {output.parent}"
             raise N5UnrepresentableError(message, kind="option")
         options = storage_options(option)
-        images = find_images(location, labels=labels or (), storage_options=options)
+        images = find_images(
+            location, labels=labels or (), storage_options=options, backend=backend
+        )
         picture = draw_images(
             images if all_images else images[0],
             size=size,

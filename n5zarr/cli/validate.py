@@ -12,6 +12,7 @@ from rich.markup import escape
 from n5zarr.cli.common import (
     AsJson,
     Debug,
+    Library,
     Location,
     Options,
     Scheduler,
@@ -74,6 +75,7 @@ def validate(
     state: _State = None,
     scheduler: Scheduler = None,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Check every document and every block of a container, or of a part of it.
@@ -85,16 +87,16 @@ def validate(
     solved all of them; 1 if some are left; 2 if PATH cannot be checked.
     """
     with errors_in_one_line(debug=debug):
-        options = storage_options(option)
+        options: Any = {"storage_options": storage_options(option), "backend": backend}
         if restore is not None:
-            back = restore_blocks(restore, location, storage_options=options)
+            back = restore_blocks(restore, location, **options)
             _say("moved back", list(back.moved), back.kept)
         with progress_bar() as show:
             result = check.validate(
                 location,
                 deep=deep,
                 state=state,
-                storage_options=options,
+                **options,
                 scheduler=scheduler,
                 progress=show,
             )
@@ -113,26 +115,26 @@ def validate(
 
 
 def _clean(
-    result: Validation, location: str, options: Mapping[str, Any] | None, *, yes: bool
+    result: Validation, location: str, options: Mapping[str, Any], *, yes: bool
 ) -> Validation:
     """Remove leftovers; return the result without them."""
     files = [each.file for each in result.findings if each.repair == "clean"]
     if not _is_agreed(f"Remove {_files(files)}", len(files), yes=yes):
         return result
-    cleaned = clean_leftovers(location, result.findings, storage_options=options)
+    cleaned = clean_leftovers(location, result.findings, **options)
     _say("removed", list(cleaned.removed), cleaned.kept)
     return _without(result, {*cleaned.removed})
 
 
 def _quarantine(
-    result: Validation, location: str, options: Mapping[str, Any] | None, *, yes: bool
+    result: Validation, location: str, options: Mapping[str, Any], *, yes: bool
 ) -> Validation:
     """Move damaged blocks aside; return the result without them."""
     blocks = [each.key for each in result.findings if each.repair == "quarantine"]
     question = f"Move {_files(blocks)} beside the container, so that they read as 0"
     if not _is_agreed(question, len(blocks), yes=yes):
         return result
-    moved = quarantine_blocks(location, result.findings, storage_options=options)
+    moved = quarantine_blocks(location, result.findings, **options)
     _say(f"moved to {moved.place}" if moved.place else "moved", list(moved.moved), moved.kept)
     return _without(result, {*moved.moved})
 
@@ -140,7 +142,7 @@ def _quarantine(
 def _repair_edges(
     location: str,
     to: Literal["pad", "truncate"],
-    options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
     scheduler: str | None,
     *,
     yes: bool,
@@ -150,9 +152,7 @@ def _repair_edges(
     if not _is_agreed(question, 1, yes=yes):
         return
     with progress_bar() as show:
-        done = repair_edges(
-            location, to=to, storage_options=options, scheduler=scheduler, progress=show
-        )
+        done = repair_edges(location, to=to, scheduler=scheduler, progress=show, **options)
     screen = console(stderr=True)
     screen.print(
         f"{done.n_rewritten} blocks written again, {done.n_as_wanted} were so already"

@@ -11,6 +11,7 @@ from rich.markup import escape
 import n5zarr
 from n5zarr.cli.common import (
     Debug,
+    Library,
     Location,
     Options,
     complain,
@@ -42,6 +43,7 @@ def view(
         bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,
     option: Options = None,
+    backend: Library = "fsspec",
     debug: Debug = False,
 ) -> None:
     """Show the images of a container in Neuroglancer, in the browser.
@@ -57,6 +59,7 @@ def view(
             host=host,
             port=port,
             storage_options=storage_options(option),
+            backend=backend,
         )
         with shown:
             opened = shown.server.app.state.opened

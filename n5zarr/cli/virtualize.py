@@ -13,6 +13,7 @@ import n5zarr
 from n5zarr.cli.common import (
     AsJson,
     Debug,
+    Library,
     Location,
     Options,
     Scheduler,
@@ -88,6 +89,7 @@ def virtualize(
     workers: Workers = None,
     option: Options = None,
     out_option: _OutOptions = None,
+    backend: Library = "fsspec",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -111,6 +113,7 @@ def virtualize(
             message=message,
             overwrite=overwrite,
             storage_options=storage_options(option),
+            backend=backend,
             out_options=storage_options(out_option),
             scheduler=scheduler,
             n_workers=workers,
@@ -143,6 +146,7 @@ def sidecar(
         bool, typer.Option("--remove", help="Remove the files of this command.")
     ] = False,
     option: Options = None,
+    backend: Library = "fsspec",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -153,7 +157,9 @@ def sidecar(
     changes a zarr.json of another program.
     """
     with errors_in_one_line(debug=debug):
-        done = n5zarr.sidecar(location, remove=remove, storage_options=storage_options(option))
+        done = n5zarr.sidecar(
+            location, remove=remove, storage_options=storage_options(option), backend=backend
+        )
     if as_json:
         print_json(asdict(done))
         return

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.conventions.bdv import parse_xml, setup_of, view_of, write_setup
+from n5zarr.conventions.bdv import setup_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.levels import counted
-from n5zarr.conventions.listed import first_listed
-from n5zarr.conventions.model import LEVELS_KEYS, Node
+from n5zarr.conventions.listed import first_listed, listed_levels
+from n5zarr.conventions.model import LEVELS_KEYS, Node, level_of
 from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import is_name, join
-from n5zarr.storage.requests import FileThatNames, Steps
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.model import Axis, Geometry, View
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.requests import Steps
 
 __all__ = [
     "Layout",
     "Placed",
     "placed_by_shape",
     "positions",
-    "read_description",
     "read_layout",
     "read_placed",
     "read_placed_by_each",
@@ -72,6 +72,8 @@ class Placed:
         Messages about attributes that contradict each other or the dataset.
     coordinates : mapping of str to Placed
         One-dimensional datasets in the same group that are named like a dimension.
+    made_up : frozenset of str
+        The dimensions whose names n5zarr made up.
     """
 
     path: str
@@ -81,6 +83,7 @@ class Placed:
     geometry: Geometry | None
     problems: tuple[str, ...]
     coordinates: Mapping[str, Placed]
+    made_up: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -218,16 +221,19 @@ def read_placed(
     description : Description, optional
         BigDataViewer's XML; by default :func:`read_description` searches for it.
     """
-    above, first, bdv_view = yield from _around(nodes, path, description)
+    above, first, bdv_view = yield from _around(nodes, path, view, description)
     placed = _place(path, view, above, first, convention, bdv_view)
     if not path:
         return placed
     group = path.rpartition("/")[0]
-    named_alike = [join(group, dim) for dim in placed.dims if join(group, dim) != path]
-    datasets = yield from nodes.datasets(named_alike)
-    named = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
+    # nobody can have stored positions under a name that was made up
+    named = [join(group, dim) for dim in placed.dims if dim not in placed.made_up]
+    datasets = yield from nodes.datasets([each for each in named if each != path])
+    beside = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
     coordinates = {  # excludes images named like an axis, which are renamed
-        c.name: c for c in named.values() if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
+        c.name: c
+        for c in beside.values()
+        if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
     }
     return replace(placed, coordinates=coordinates)
 
@@ -239,19 +245,25 @@ def read_placed_by_each(
 
     See :func:`read_placed`; the documents around the dataset are read once.
     """
-    above, first, bdv_view = yield from _around(nodes, path)
+    above, first, bdv_view = yield from _around(nodes, path, view)
     return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}
 
 
 type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, View | None]
 
 
-def _around(nodes: Nodes, path: str, description: Description | None = None) -> Steps[_Around]:
+def _around(
+    nodes: Nodes, path: str, view: DatasetView, description: Description | None = None
+) -> Steps[_Around]:
     """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
     above = yield from nodes.above(path)
-    first = join(path.rpartition("/")[0], _name_of_first(path, above))
-    beside = yield from nodes.datasets([first] if path else [])
-    return above, beside.get(first), (yield from _bdv_view(path, description))
+    group, _, name = path.rpartition("/")
+    first = join(group, _name_of_first(path, above))
+    beside = {path: view}
+    says_something = view.dataset.attributes or any(above) or level_of(name) is not None
+    if path and path != first and says_something:  # else no convention needs another level
+        beside |= yield from nodes.datasets([first])
+    return above, beside.get(first), (yield from bdv_view_of(path, description))
 
 
 def _name_of_first(path: str, above: Sequence[Mapping[str, JSON]]) -> str:
@@ -260,7 +272,11 @@ def _name_of_first(path: str, above: Sequence[Mapping[str, JSON]]) -> str:
 
 
 def read_layout(
-    nodes: Nodes, path: str, group: GroupAttributes, convention: str | None = None
+    nodes: Nodes,
+    path: str,
+    group: GroupAttributes,
+    convention: str | None = None,
+    only: Collection[str] | None = None,
 ) -> Steps[Layout]:
     """Read the children of a group with the axes of its datasets.
 
@@ -274,14 +290,21 @@ def read_layout(
         The group.
     convention : str, optional
         Name of the only convention to try; all are tried by default.
+    only : collection of str, optional
+        Names of the children to read, beside the levels; all by default.
     """
-    children = yield from nodes.children(path)
+    listed = listed_levels(group.attributes)
+
+    def is_wanted(name: str) -> bool:
+        return only is None or name in only or name in listed or level_of(name) is not None
+
+    children = yield from nodes.children(path, is_wanted)
     above = [group.attributes, *(yield from nodes.above(path))]
     views = {name: child for name, child in children if isinstance(child, DatasetView)}
     datasets: dict[str, Placed] = {}
     for name, view in views.items():
         inner = join(path, name)
-        bdv_view = yield from _bdv_view(inner)
+        bdv_view = yield from bdv_view_of(inner)
         first = views.get(_name_of_first(inner, above))
         datasets[name] = _place(inner, view, above, first, convention, bdv_view)
     datasets |= _first_of_counted(datasets, above)
@@ -371,6 +394,7 @@ def _with_axes(
         # the names that Zarr wrote take precedence over those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
     dims = _distinct(names_given)
+    named = zip(dims, names_given, strict=True)
     return Placed(
         path=path,
         view=view,
@@ -381,6 +405,7 @@ def _with_axes(
         geometry=geometry,
         problems=problems,
         coordinates={},
+        made_up=frozenset(dim for dim, name in named if dim != name),
     )
 
 
@@ -418,33 +443,3 @@ def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
         is_usable = name is not None and name not in distinct and is_name(name)
         distinct.append(name if name is not None and is_usable else f"dim_{i}")
     return tuple(distinct)
-
-
-def _bdv_view(path: str, description: Description | None = None) -> Steps[View | None]:
-    """Read setup and time point of a level from BigDataViewer's XML; None for other datasets."""
-    names = tuple(path.split("/"))
-    numbers = view_of(names)
-    if numbers is None:
-        return None
-    if description is None:
-        description = yield from read_description("/".join(names[:-3]))
-    return None if description is None else description.view(*numbers)
-
-
-def read_description(path: str) -> Steps[Description | None]:
-    """Read BigDataViewer's XML: in the group of the setups, or in a directory above it.
-
-    The search ends in the directory that holds the container.
-
-    Parameters
-    ----------
-    path : str
-        Path of the group of the setups.
-    """
-
-    def location(data: bytes) -> str | None:
-        description = parse_xml(data)
-        return None if description is None else join(*description.loader[:2])
-
-    (xml,) = yield [FileThatNames(path, "*.xml", location)]
-    return None if xml is None else parse_xml(xml)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
@@ -46,6 +47,8 @@ def stored_rows(
 ) -> Iterator[np.ndarray]:
     """List the grid positions of the blocks that exist, some at a time, in order.
 
+    By the prefix of their keys, where storage can, or by directories.
+
     N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
 
     Parameters
@@ -66,6 +69,11 @@ def stored_rows(
         A row for each block, N5 order, at least one; all together are sorted. Of the smallest type
         of integers with a sign that holds them.
     """
+    if within is None:
+        listed = ask(blocks_by_prefix(path, grid))
+        if listed is not None:
+            yield from [listed.rows] if len(listed.rows) else []
+            return
     walk = _Walk(path, grid, within)
     while walk.is_open:
         rows = ask(walk.next())
@@ -86,6 +94,9 @@ def grid_position_rows(
 
     Ten million blocks take 60 MB.
     """
+    listed = (yield from blocks_by_prefix(path, grid)) if within is None else None
+    if listed is not None:
+        return listed.rows
     walk = _Walk(path, grid, within)
     rows = [walk.no_rows]
     while walk.is_open:

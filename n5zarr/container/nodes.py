@@ -48,7 +48,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.options import ViewOptions
@@ -243,10 +243,19 @@ class Nodes:
             parent, _, name = parent.rpartition("/")
         return True
 
-    def children(self, path: str) -> Steps[list[tuple[str, Node | Broken]]]:
+    def children(
+        self, path: str, wanted: Callable[[str], bool] = lambda _: True
+    ) -> Steps[list[tuple[str, Node | Broken]]]:
         """Read the children of a group, sorted by name.
 
         N5 spec, "File-system specification", item 1: directories are groups.
+
+        Parameters
+        ----------
+        path : str
+            Of the group.
+        wanted : callable, optional
+            Takes the name of a child, and returns whether to read it; all by default.
 
         Returns
         -------
@@ -255,7 +264,8 @@ class Nodes:
         """
         entries = (yield from list_each([path]))[0]
         names, refused = names_of_nodes(path, entries)
-        return [*(yield from self.children_named(path, names, entries)), *refused]
+        found = yield from self.children_named(path, [*filter(wanted, names)], entries)
+        return [*found, *((name, broken) for name, broken in refused if wanted(name))]
 
     def children_named(
         self, path: str, names: Sequence[str], entries: Sequence[Entry], *, keep: bool = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.storage.requests import List, Steps
+from n5zarr.storage.requests import Entry, List, Steps
 from n5zarr.storage.url import is_of_one_key
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
-    from n5zarr.storage.requests import Entry
+    from n5zarr.container.path_patterns import PathPatterns
 
 __all__ = ["Found", "Selection", "Unreadable", "Walk"]
 
@@ -54,25 +54,41 @@ class Selection:
         ``"setup1*/timepoint0/s0"``. The walk includes the nodes above and below a match.
     skip : int, optional
         Number of nodes directly below the first one to skip.
+    paths : PathPatterns, optional
+        Nodes to visit, by their paths below the first node, with those above and below them; all by
+        default. On servers, a group whose nodes the patterns name is not listed.
     """
 
     depth: int | None = None
     limit: int | None = None
     pattern: str = ""
     skip: int = 0
+    paths: PathPatterns | None = None
     _patterns: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         patterns = tuple(name for name in self.pattern.split("/") if name)
         object.__setattr__(self, "_patterns", patterns)
 
-    def of(self, names: Sequence[str], level: int) -> tuple[Sequence[str], int]:
-        """Select from the names at a level; also return the number that a limit excludes."""
+    def of(self, names: Sequence[str], level: int, group: str) -> tuple[Sequence[str], int]:
+        """Select from the names in a group; also return the number that a limit excludes.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names.
+        level : int
+            Number of levels below the first node.
+        group : str
+            Path of the group below the first node.
+        """
         if level <= len(self._patterns):
             pattern = self._patterns[level - 1]
             names = [name for name in names if fnmatchcase(name, pattern)]
         if level == 1:
             names = names[self.skip :]
+        if self.paths is not None:
+            names = [name for name in names if self.paths.may_hold(join(group, name))]
         n_more = 0 if self.limit is None else max(0, len(names) - self.limit)
         return names[: len(names) - n_more], n_more
 
@@ -140,6 +156,7 @@ class Walk:
         self._selection = selection or Selection()
         self._depth = self._selection.depth
         self._leave_out = leave_out
+        self._top = ""
         self._pending: list[Found] = []  # the next one last
 
     def run(self, path: str, node: Node | Broken) -> Iterator[tuple[Found, bool]]:
@@ -151,6 +168,7 @@ class Walk:
             The node, and whether it is the last one in its group. One node with a number replaces
             those that a limit excludes.
         """
+        self._top = path
         self._pending = [Found(path, 0, node, is_read=True)]
         while self._pending:
             found = self._pending.pop()
@@ -225,7 +243,26 @@ class Walk:
         is_group = isinstance(found.node, GroupAttributes)
         return is_group and found.children is None and found.level != self._depth
 
+    def _below_top(self, path: str) -> str:
+        return path.removeprefix(self._top).lstrip("/")
+
+    def _named(self, group: Found) -> Sequence[Entry] | None:
+        """Return the nodes that patterns name in a group; None if the group has to be listed.
+
+        In local files, where a listing costs little, it tells links from directories.
+        """
+        paths = self._selection.paths
+        if paths is None or self._nodes.has_stamps:
+            return None
+        names = paths.named_in(self._below_top(group.path))
+        return None if names is None else [Entry(name, is_dir=True) for name in names]
+
     def _list(self, groups: Sequence[Found]) -> Steps[None]:
+        named = {group.path: self._named(group) for group in groups}
+        for group in groups:
+            if (entries := named[group.path]) is not None:
+                self._set_children(group, entries)
+        groups = [group for group in groups if named[group.path] is None]
         listings = yield [List(group.path) for group in groups]
         for group, entries in zip(groups, listings, strict=True):
             self._set_children(group, entries or [])
@@ -235,15 +272,17 @@ class Walk:
             return
         names, refused = names_of_nodes(group.path, entries)
         level = group.level + 1
-        selected, n_more = self._selection.of(names, level)
+        below = self._below_top(group.path)
+        selected, n_more = self._selection.of(names, level, below)
         nested = {entry.name for entry in entries if entry.is_nested_link}
-        for name in self._selection.of([e.name for e in entries if e.is_dead_link], level)[0]:
+        dead = [entry.name for entry in entries if entry.is_dead_link]
+        for name in self._selection.of(dead, level, below)[0]:
             self._leave_out(join(group.path, name), "a link to nothing")
         group.children = [
             Found(join(group.path, name), level, None, is_nested_link=name in nested)
             for name in selected
         ]
-        shown, n_refused = self._selection.of([name for name, _ in refused], level)
+        shown, n_refused = self._selection.of([name for name, _ in refused], level, below)
         group.children += [
             Found(join(group.path, name), level, broken, is_read=True)
             for name, broken in refused

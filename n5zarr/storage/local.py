@@ -22,6 +22,7 @@ from n5zarr.storage.requests import (
     Exists,
     FileThatNames,
     Get,
+    KeysBelow,
     List,
     Put,
     Remove,
@@ -175,6 +176,8 @@ class LocalFiles(Storage):
             case List(path, _, unfinished):
                 entries = files.scan(self._prefix, path, unfinished=unfinished)
                 return None if entries is None else [Entry(*entry) for entry in entries]
+            case KeysBelow():
+                return None
             case FileThatNames(path, pattern, named):
                 return self._file_that_names(path, pattern, named)
             case Warn(message):

@@ -15,17 +15,20 @@ from n5zarr.errors import (
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from obstore import Attributes, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.storage import ObjectStore
 
+    from n5zarr.storage.url_store import Page
+
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import without_secrets
+from n5zarr.storage.url_store import PAGE, without_secrets
 
 __all__ = [
     "entries_of_objects",
+    "keys_of_objects",
     "name_of_objects",
     "some_objects",
     "start_of_object",
@@ -72,6 +75,30 @@ async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> lis
     files = {_name(meta["path"], path): False for meta in listed["objects"]}
     both = files | directories
     return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
+
+
+def keys_of_objects(store: ObjectStore[ObstoreStore], path: str) -> AsyncIterator[Page] | None:
+    """List all keys below a path, relative to it, some at a time; None if it is no service."""
+    return _keys_below(store, path) if type(store.store).__name__ in _SCHEMES else None
+
+
+async def _keys_below(store: ObjectStore[ObstoreStore], path: str) -> AsyncIterator[Page]:
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    prefix = f"{path}/" if path else ""
+    before: dict[str, int] = {}  # the last key, which may be the marker of a directory
+    async for batch in obstore.list(store.store, prefix=path or None, chunk_size=PAGE):
+        found = before
+        for meta in batch:
+            key, last = meta["path"].removeprefix(prefix), next(reversed(found), None)
+            # obstore lists Java's `0/` as `0`, right before what is in the directory
+            if last is not None and not found[last] and key.startswith(f"{last}/"):
+                del found[last]
+            if meta["path"] != path:
+                found[key] = meta["size"]
+        before = dict([found.popitem()]) if found else {}
+        yield [*found], [*found.values()]
+    yield [*before], [*before.values()]
 
 
 async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:

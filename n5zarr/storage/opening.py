@@ -16,7 +16,7 @@ from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.unsharded import UnshardedStore
-from n5zarr.storage.url import Backend, is_url, local_path, store_of_url, tolerant
+from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
+    from n5zarr.storage.place import Backend
 
 __all__ = ["open_storage", "unsharded"]
 
@@ -63,7 +64,9 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
         An option does not apply to such a location (``kind="option"``).
     """
     place = place_of(store, storage_options, fs)
-    opened_store = _open_store(place, read_only=read_only, backend=backend)
+    if backend != "fsspec":
+        place = place._replace(backend=backend)
+    opened_store = _open_store(place, read_only=read_only)
     if forbidden_is_missing:
         opened_store = tolerant(opened_store)
     if not isinstance(opened_store, LocalStore):
@@ -90,9 +93,9 @@ def unsharded(storage: Storage, sizes: CTuple) -> Storage:
     return ZarrStorage(UnshardedStore(storage, sizes))
 
 
-def _open_store(place: Place, *, read_only: bool, backend: Backend) -> Store:
+def _open_store(place: Place, *, read_only: bool) -> Store:
     """Open the zarr store of a place."""
-    location, path, storage_options = place
+    location, path, storage_options, backend = place
     if path:
         message = f"store: expected the root of a container, got its node {path!r}; open it with"
         raise N5UnrepresentableError(f"{message} n5zarr.open", kind="option")

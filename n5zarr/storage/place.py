@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, StorePath
@@ -22,9 +22,12 @@ from n5zarr.storage.confined import ConfinedStore
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
 
-__all__ = ["Location", "Place", "place_of"]
+__all__ = ["Backend", "Location", "Place", "place_of"]
 
-type Location = str | os.PathLike[str] | Store | StorePath | MutableMapping[str, bytes]
+type Backend = Literal["fsspec", "obstore"]
+"""The libraries that read and write URLs."""
+
+type Location = str | os.PathLike[str] | Store | StorePath | MutableMapping[str, bytes] | Place
 """The types that name a container or a node in it; the mappings are those of fsspec."""
 
 _PIPELINE = "|n5:"
@@ -43,11 +46,14 @@ class Place(NamedTuple):
         The node below it.
     storage_options : mapping or None
         For the backend, with a URL.
+    backend : {"fsspec", "obstore"}, optional
+        The library that reads and writes a URL.
     """
 
     location: str | os.PathLike[str] | Store
     path: str
     storage_options: Mapping[str, object] | None
+    backend: Backend = "fsspec"
 
 
 def place_of(
@@ -57,10 +63,11 @@ def place_of(
 
     Parameters
     ----------
-    given : str, PathLike, Store, StorePath, UPath or FSMap
+    given : str, PathLike, Store, StorePath, UPath, FSMap or Place
         A path or URL, also with the prefix ``n5://``, or as a pipeline such as
         ``s3://bucket/a.n5|n5:em/s0`` or ``a.zip|zip:a.n5|n5:em/s0``; a store of zarr's, or a place
-        in one; an object of ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``.
+        in one; an object of ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``;
+        or a place, which is returned.
     storage_options : dict, optional
         For the backend, with a URL.
     fs : fsspec.AbstractFileSystem, optional
@@ -74,7 +81,7 @@ def place_of(
     Examples
     --------
     >>> place_of("s3://bucket/a.n5|n5:em/s0")
-    Place(location='s3://bucket/a.n5', path='em/s0', storage_options=None)
+    Place(location='s3://bucket/a.n5', path='em/s0', storage_options=None, backend='fsspec')
     """
     if fs is not None:
         return _of_mapping(_as_mapping(given, fs, storage_options))
@@ -89,8 +96,8 @@ def place_of(
         return _of_upath(given, storage_options)
     if isinstance(given, StorePath):
         return _of_store_path(given, storage_options)
-    if isinstance(given, Store | os.PathLike):
-        return Place(given, "", storage_options)
+    if isinstance(given, Store | os.PathLike | Place):  # a place has its options already
+        return given if isinstance(given, Place) else Place(given, "", storage_options)
     message = (
         "store: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
         f"{type(given).__name__}"

@@ -25,6 +25,7 @@ __all__ = [
     "Exists",
     "FileThatNames",
     "Get",
+    "KeysBelow",
     "List",
     "Put",
     "Remove",
@@ -112,6 +113,26 @@ type Check = Callable[[int, Callable[[int, int], bytes]], None]
 
 Takes its length in bytes, and a function that reads bytes of it, by offset and number.
 """
+
+
+@dataclass(slots=True)
+class KeysBelow:
+    """Ask for all keys below a directory, some at a time, if storage lists them by their prefix.
+
+    The answer is the list of the results of ``take``, or None if storage lists one directory at a
+    time, as local files and web servers do.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    take : callable
+        Takes some keys, relative to the directory, and the sizes of their values; None for the
+        sizes if the listing lacks them.
+    """
+
+    path: str
+    take: Callable[[Sequence[str], Sequence[int] | None], object]
 
 
 @dataclass(slots=True)
@@ -225,6 +246,7 @@ type Request = (
     | Stamp
     | Exists
     | List
+    | KeysBelow
     | Put
     | Update
     | Remove
@@ -315,7 +337,8 @@ def log_request(place: object, request: Request, answer: object) -> None:
     """
     if isinstance(request, Work | Warn):  # not requests to the container
         return
-    key = request.path if isinstance(request, List | RemoveTree | FileThatNames) else request.key
+    of_directories = List | KeysBelow | RemoveTree | FileThatNames
+    key = request.path if isinstance(request, of_directories) else request.key
     part = request.part if isinstance(request, Get) else None
     where = "" if part is None else f", bytes {part[0]} to {sum(part)}"
     name = type(request).__name__

@@ -23,17 +23,23 @@ from n5zarr.errors import (
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
     from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["UrlStore", "without_secrets"]
+__all__ = ["PAGE", "Page", "UrlStore", "without_secrets"]
+
+type Page = tuple[list[str], list[int] | None]
+"""Some keys of a listing, and the sizes of their values if the listing has them."""
 
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
-_PAGE = 1000  # names in one answer of a listing
+PAGE = 1000  # names in one answer of a listing
 _USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
+_FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
 
 
@@ -74,6 +80,12 @@ class UrlStore(FsspecStore):
     def is_http(self) -> bool:
         """Whether the store is a web server: keys are URLs, and listings are pages of links."""
         return self.path.startswith(("http://", "https://")) and hasattr(self.fs, "set_session")
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether this is an object store: it has keys only, and lists them by their prefix."""
+        protocols = self.fs.protocol
+        return not _FLAT.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
 
     def __str__(self) -> str:
         return without_secrets(
@@ -199,7 +211,7 @@ class UrlStore(FsspecStore):
         list_some = getattr(self.fs, "_lsdir", None)
         if list_some is not None and "s3" in self.fs.protocol:
             try:
-                listed = await list_some(directory, refresh=True, max_items=_PAGE, delimiter="")
+                listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
             except self.allowed_exceptions:
                 return []
             keys = [str(entry["name"]) for entry in listed]
@@ -209,6 +221,44 @@ class UrlStore(FsspecStore):
             return await self.entries(path)
         except N5UnsupportedError:  # without listing, only nodes with a document can exist
             return []
+
+    async def keys_below(self, path: str) -> AsyncIterator[Page]:
+        """List all keys below a directory of an object store, relative to it, some at a time."""
+        directory = self._full(path).rstrip("/")
+        prefix = f"{directory}/" if directory else ""
+        try:
+            async for found in self._pages_below(directory):
+                listed = [(str(e["name"]), e.get("size")) for e in found if e.get("type") == "file"]
+                sizes = [size for _, size in listed if size is not None]
+                keys = [name.removeprefix(prefix) for name, _ in listed]
+                yield keys, sizes if len(sizes) == len(keys) else None
+        except self.allowed_exceptions:
+            return
+
+    async def _pages_below(self, directory: str) -> AsyncIterator[Sequence[dict[str, Any]]]:
+        """List all objects below a directory, as fsspec describes them."""
+        iterate = getattr(self.fs, "_iterdir", None)
+        if iterate is None or "s3" not in self.fs.protocol:
+            self._forget_listing(directory)
+            yield [*(await self.fs._find(directory, detail=True)).values()]
+            return
+        # s3fs would hold all of them, and remember the listing
+        from botocore.exceptions import (  # type: ignore[import-untyped] # noqa: PLC0415 - of s3fs
+            ClientError,
+        )
+        from s3fs.errors import translate_boto_error  # noqa: PLC0415
+
+        bucket, key, _ = self.fs.split_path(directory)
+        page: list[dict[str, Any]] = []
+        try:
+            async for entry in iterate(bucket, delimiter="", prefix=f"{key}/" if key else ""):
+                page.append(entry)
+                if len(page) == PAGE:
+                    yield page
+                    page = []
+        except ClientError as err:
+            raise translate_boto_error(err) from err
+        yield page
 
     def _forget_listing(self, directory: str) -> None:
         """Make the file system list a directory again, since other programs write, too.

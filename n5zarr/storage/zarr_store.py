@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, override
-from weakref import WeakValueDictionary
 
 import zarr
 from zarr.abc.store import RangeByteRequest, SupportsSyncStore
@@ -16,8 +14,10 @@ from zarr.storage import FsspecStore, ObjectStore
 from n5zarr._zarr_private import on_own_loop, same_data
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
+from n5zarr.storage.key_locks import KeyLocks
 from n5zarr.storage.objects import (
     entries_of_objects,
     name_of_objects,
@@ -25,12 +25,14 @@ from n5zarr.storage.objects import (
     start_of_object,
     update_object,
 )
+from n5zarr.storage.prefixes import keys_below
 from n5zarr.storage.requests import (
     Ends,
     Entry,
     Exists,
     FileThatNames,
     Get,
+    KeysBelow,
     List,
     Put,
     Remove,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
+
 __all__ = ["ZarrStorage"]
 
 _AT_A_TIME = 32  # requests, tensorstore's default; zarr's default of 10 is for whole blocks
@@ -70,7 +73,7 @@ class ZarrStorage(Storage):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._is_open = False
-        self._locks = _KeyLocks()
+        self._locks = KeyLocks()
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
     def __str__(self) -> str:
@@ -224,6 +227,18 @@ class ZarrStorage(Storage):
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
+        if (known := answers.get()) is None:
+            return await self._sent_once(request, warn)
+        if (answered := known.known(self._store, request)) is not None:
+            return answered[0]
+        answer = await self._sent_once(request, warn)
+        # the page of a web server may link to a part only
+        is_page = getattr(_uncached(self._store), "is_http", False)
+        known.keep(self._store, request, answer, lists_all=not is_page)
+        return answer
+
+    async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
+        """Send a request for a document or a listing for all tasks that make it together."""
         match request:
             case Get(key, _, part) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
                 return await self._shared((Get, key, part), partial(self._send, request, warn))
@@ -280,6 +295,9 @@ class ZarrStorage(Storage):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
                 return await _entries(self._store, path, few=few) or None
+            case KeysBelow(path, take):
+                pages = keys_below(_uncached(self._store), path)
+                return None if pages is None else [take(*page) async for page in pages]
             case Update(key, change):
                 async with self._locks.of(key):
                     return await _update(self._store, key, change)
@@ -336,21 +354,6 @@ async def _ends(store: Store, key: str, first: int, last: int) -> tuple[int, byt
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
     return None if part is None else RangeByteRequest(part[0], sum(part))
-
-
-class _KeyLocks:
-    """Locks of keys for stores without locks: for tasks of one event loop and for threads."""
-
-    def __init__(self) -> None:
-        self._of_threads = tuple(threading.RLock() for _ in range(64))
-        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
-
-    def of_threads(self, key: str) -> threading.RLock:
-        """Return the thread lock of a key; keys may share a lock."""
-        return self._of_threads[hash(key) % len(self._of_threads)]
-
-    def of(self, key: str) -> asyncio.Lock:
-        return self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
 
 
 def _uncached(store: Store) -> Store:

@@ -17,7 +17,7 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.attribute_path import AttributePath
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
 
 __all__ = ["get_attribute", "remove_attribute", "set_attribute"]
 
@@ -38,6 +38,7 @@ def get_attribute(
     *,
     default: JSON = None,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> JSON:
     r"""Read an attribute of a group or dataset, one of N5's own keys, or all of them.
 
@@ -52,8 +53,8 @@ def get_attribute(
         ``\/`` and ``\[`` are these characters. By default all attributes, in an object.
     default : JSON, optional
         The result if the attribute does not exist.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -73,6 +74,7 @@ def get_attribute(
     >>> n5zarr.get_attribute(n5zarr.sample_path(), "em/s0", "transform/scale[1]")
     8.0
     """
+    store = located(store, storage_options, backend)
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
     try:
         document = opened.ask(read_document(node))
@@ -91,6 +93,7 @@ def set_attribute(
     value: JSON,
     *,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> None:
     """Set an attribute of a group or dataset; all others keep their spelling.
 
@@ -108,8 +111,8 @@ def set_attribute(
         Path of the attribute, as of :func:`get_attribute`; ``""`` to replace all attributes.
     value : JSON
         The value.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Raises
     ------
@@ -130,6 +133,7 @@ def set_attribute(
     >>> n5zarr.get_attribute(where, "a", "contrast")
     {'limits': [0, 255]}
     """
+    store = located(store, storage_options, backend)
     _update(store, path, key, storage_options, lambda users, tokens: insert(users, tokens, value))
 
 
@@ -139,6 +143,7 @@ def remove_attribute(
     key: str,
     *,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> bool:
     """Remove an attribute of a group or dataset; later items of a list move up.
 
@@ -150,8 +155,8 @@ def remove_attribute(
         Node below ``store``; ``""`` for the location itself.
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to remove all attributes.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -167,6 +172,7 @@ def remove_attribute(
     N5UnsupportedError
         The container can only be read.
     """
+    store = located(store, storage_options, backend)
     missing = object()
     was_there: list[bool] = []
 

@@ -20,6 +20,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.storage.url_store import without_secrets
+from n5zarr.store.location import located
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.storage.requests import Steps
 
 __all__ = ["Project", "XmlFile", "named_by", "read_project", "read_settings", "xml_file"]
@@ -49,12 +50,15 @@ class XmlFile(NamedTuple):
     name : str
         Name of the file.
     storage_options : mapping or None
-        Options of fsspec, if the file or the container is at a URL.
+        Options of the backend, if the file or the container is at a URL.
+    backend : {"fsspec", "obstore"}, optional
+        The library that reads a URL.
     """
 
     directory: str
     name: str
     storage_options: Mapping[str, object] | None
+    backend: Backend = "fsspec"
 
     @classmethod
     def at(
@@ -141,10 +145,17 @@ class XmlFile(NamedTuple):
         of_client = client.get("endpoint_url") if isinstance(client, dict) else None
         return given.get("endpoint_url") or of_client
 
+    def place_for(self, place: str) -> Location:
+        """Return a location in the XML, with the library and the options that read it."""
+        backend = self.backend if is_url(place) else "fsspec"
+        return located(place, self.options_for(place), backend)
+
     def _storage(self, *, read_only: bool) -> N5Store:
         """Return the directory as if it were a container, to read and write its files."""
         options = self.storage_options if is_url(self.directory) else None
-        return N5Store(self.directory, read_only=read_only, storage_options=options)
+        return N5Store(
+            self.directory, read_only=read_only, storage_options=options, backend=self.backend
+        )
 
 
 def _parts(url: str) -> tuple[str, str, str]:
@@ -183,7 +194,7 @@ def xml_file(
     text = os.fspath(place.location)
     if ".xml" not in text.lower():  # fast: runs for every location that is opened
         return None
-    file = XmlFile.at(text, place.storage_options)
+    file = XmlFile.at(text, place.storage_options)._replace(backend=place.backend)
     is_xml = _NAME.search(file.name) is not None
     return file if is_xml and not Path(local_path(text)).is_dir() else None
 
@@ -210,6 +221,17 @@ class Project(NamedTuple):
     storage_options: Mapping[str, object] | None
     description: Description
     labels: Mapping[str, int]
+
+    @property
+    def place(self) -> Location:
+        """The container, with the options and the library that read it.
+
+        Options that the XML gives are fsspec's.
+        """
+        is_as_file = is_url(self.container) and self.storage_options is self.file.storage_options
+        return located(
+            self.container, self.storage_options, self.file.backend if is_as_file else "fsspec"
+        )
 
     def describe(self) -> dict[str, JSON]:
         """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""

@@ -13,8 +13,9 @@ from n5zarr.conventions.listed import listed_levels
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.levels import as_image, is_level
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import check_group, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
 
 __all__ = [
     "ArrayGeometry",
@@ -81,6 +82,7 @@ def geometry(
     axis_order: AxisOrder = "C",
     convention: str | None = None,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> ArrayGeometry:
     """Read names, units, scale and translation of the axes of a dataset.
 
@@ -94,8 +96,8 @@ def geometry(
         Order of the axes, ``z, y, x`` or ``x, y, z``. Arrays and stores keep their own order.
     convention : str, optional
         The only convention to try.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -118,11 +120,13 @@ def geometry(
     >>> [level.scale for level in found.levels]
     [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
     """
-    opened, inner = store_and_path(
-        node, path, axis_order=axis_order, storage_options=storage_options
-    )
-    placed = placed_datasets(opened, inner, convention)
-    warn_of_problems(opened, placed)
+    node = located(node, storage_options, backend)
+    with asking_once():
+        opened, inner = store_and_path(
+            node, path, axis_order=axis_order, storage_options=storage_options
+        )
+        placed = placed_datasets(opened, inner, convention)
+        warn_of_problems(opened, placed)
     levels = tuple(map(described, placed))
     if levels[0].path == inner:
         return levels[0]

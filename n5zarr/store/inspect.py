@@ -11,6 +11,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.container.walk import Found, Selection, Unreadable, Walk
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -19,11 +20,12 @@ from n5zarr.format.compression import compression_to_json
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Stamp, Steps, list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
 from n5zarr.store.info import Info, count_kinds, read_version
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = [
@@ -55,6 +57,7 @@ def describe(
     size: bool = True,
     limit: int | None = None,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> dict[str, JSON]:
     """Describe one node.
 
@@ -69,8 +72,8 @@ def describe(
     limit : int, optional
         How many children of a group to read and name at most; of a larger group, only the number of
         all is known (``n_children``), and the first names. All are read by default.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -86,25 +89,27 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
-    project, opened, node_path, node = _open(store, path, storage_options)
-    description: dict[str, JSON] = {
-        "container": str(opened),
-        "path": f"/{node_path}",
-        "n5": opened.ask(read_version()),
-    }
-    if isinstance(node, DatasetView):
-        description |= {"kind": _kind(node), **_describe_array(node)}
-        description |= _describe_geometry(opened, node_path, node)
-        if size:
-            description |= _describe_size(opened, node_path, node)
-        return {**description, "attributes": dict(node.dataset.attributes)}
-    return {
-        **description,
-        "kind": _kind(node),
-        **_describe_listed(opened, node_path, limit),
-        "attributes": dict(node.attributes),
-        **({} if project is None else {"project": project.describe()}),
-    }
+    store = located(store, storage_options, backend)
+    with asking_once():
+        project, opened, node_path, node = _open(store, path, storage_options)
+        description: dict[str, JSON] = {
+            "container": str(opened),
+            "path": f"/{node_path}",
+            "n5": opened.ask(read_version()),
+        }
+        if isinstance(node, DatasetView):
+            description |= {"kind": _kind(node), **_describe_array(node)}
+            description |= _describe_geometry(opened, node_path, node)
+            if size:
+                description |= _describe_size(opened, node_path, node)
+            return {**description, "attributes": dict(node.dataset.attributes)}
+        return {
+            **description,
+            "kind": _kind(node),
+            **_describe_listed(opened, node_path, limit),
+            "attributes": dict(node.attributes),
+            **({} if project is None else {"project": project.describe()}),
+        }
 
 
 def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
@@ -146,7 +151,7 @@ def _open(
     with named_by(project):
         place = store
         if project is not None:
-            place, storage_options = project.container, project.storage_options
+            place, storage_options = project.place, project.storage_options
         opened, node_path = open_container(place, path, storage_options=storage_options)
         return project, opened, node_path, _existing_node(opened, node_path)
 
@@ -225,13 +230,16 @@ def _presented_type(view: DatasetView) -> str:
 
 def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
+    listed = opened.ask(blocks_by_prefix(path, view.dataset.grid))
+    if listed is not None and listed.n_bytes is not None:
+        return {"n_blocks_stored": len(listed.rows), "n_bytes_stored": listed.n_bytes}
     n_blocks = n_bytes = 0
     for positions in batched(stored_positions(opened.ask, path, view.dataset.grid), _STAMPS):
         n_blocks += len(positions)
         if opened.storage.has_stamps:
             stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
             n_bytes += sum(stamp[2] for stamp in stamps if stamp)
-    if not opened.storage.has_stamps:  # the listing has the sizes
+    if not opened.storage.has_stamps:  # a web server, or a store that lists no sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": n_blocks, "n_bytes_stored": n_bytes}
@@ -252,6 +260,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     limit: int | None = None,
     match: str = "",
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> dict[str, JSON]:
     """Describe a node and everything below it.
 
@@ -269,8 +278,8 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
         How many nodes of each group to describe; all by default. The others are not read.
     match : str, optional
         Pattern of the paths below the node, see :class:`~n5zarr.container.walk.Selection`.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -287,6 +296,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     N5Error
         The node itself is broken or not supported.
     """
+    store = located(store, storage_options, backend)
     nodes = describe_each(
         store, path, size=size, depth=depth, limit=limit, match=match,
         storage_options=storage_options,
@@ -324,6 +334,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
     skip: int = 0,
     geometry: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Iterator[Described]:
     """Describe a node and everything below it, one by one, while the container is being read.
 
@@ -347,6 +358,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         in place of nodes that are left out. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
+    store = located(store, storage_options, backend)
     project, opened, node_path, node = _open(store, path, storage_options)
     walk = Walk(opened.container.nodes, opened.ask, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):

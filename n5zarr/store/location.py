@@ -6,19 +6,20 @@ import os
 import re
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
 )
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Backend, place_of
 from n5zarr.storage.url import is_chain, is_url, local_path, store_of_url, tolerant
 from n5zarr.store.n5_store import N5Store
 
@@ -27,11 +28,41 @@ if TYPE_CHECKING:
 
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Location, Place
 
-__all__ = ["open_container", "sample_path", "split_root"]
+__all__ = ["located", "open_container", "sample_path", "split_root"]
 
 _URL_ROOT = re.compile(r"(.*?\.n5)(?:/+(.*))?", re.DOTALL)
+
+
+def located[T](
+    location: T, storage_options: Mapping[str, object] | None, backend: Backend
+) -> T | Place:
+    """Return a location together with the library that reads it; as it is, if that is fsspec.
+
+    Parameters
+    ----------
+    location : path, URL, zarr store, array or group
+        A location as users pass it.
+    storage_options : dict or None
+        Options of the library, for a URL.
+    backend : {"fsspec", "obstore"}
+        The library.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is no such library, or the location is no URL (``kind="option"``).
+    """
+    check_option("backend", backend, get_args(Backend.__value__))
+    if backend == "fsspec":
+        return location
+    is_text = isinstance(location, str | os.PathLike)
+    place = place_of(location, storage_options) if is_text else None
+    if place is None or not is_url(place.location):
+        message = f"backend: expected only with a URL, got it with {location!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return place._replace(backend=backend)
 
 
 def sample_path() -> str:
@@ -111,7 +142,9 @@ def _with_query(root: str, inner: str, query: str) -> tuple[str, str]:
     return root + query, unquote(inner) if is_http else inner
 
 
-def _split_by_documents(url: str, storage_options: Mapping[str, object] | None) -> tuple[str, str]:
+def _split_by_documents(
+    url: str, storage_options: Mapping[str, object] | None, backend: Backend
+) -> tuple[str, str]:
     """Split a URL without ``.n5``: request documents upwards until one is missing."""
     address, query = _address(url)
     scheme, separator, place = address.partition("://")
@@ -119,7 +152,7 @@ def _split_by_documents(url: str, storage_options: Mapping[str, object] | None) 
     n_root = len(names)
     for n in range(len(names), 0, -1):
         above = scheme + separator + "/".join(names[:n])
-        if not sync(_has_document_at(above + query, storage_options)):
+        if not sync(_has_document_at(above + query, storage_options, backend)):
             break
         n_root = n
     root = scheme + separator + "/".join(names[:n_root])
@@ -133,9 +166,11 @@ def _needs_documents(root: str) -> bool:
     return _URL_ROOT.fullmatch(_address(root)[0]) is None
 
 
-async def _has_document_at(url: str, storage_options: Mapping[str, object] | None) -> bool:
+async def _has_document_at(
+    url: str, storage_options: Mapping[str, object] | None, backend: Backend
+) -> bool:
     """Whether a document exists at a URL; a forbidden one is not part of the container."""
-    store = store_of_url(url, storage_options, read_only=True, backend="fsspec")
+    store = store_of_url(url, storage_options, read_only=True, backend=backend)
     data = await tolerant(store).get(ATTRIBUTES_JSON, cpu.buffer_prototype)
     # some web servers answer any request with an HTML page
     return data is not None and not data.to_bytes().lstrip().startswith(b"<")
@@ -178,7 +213,7 @@ def open_container(
     N5UnrepresentableError
         The given :class:`N5Store` has another durability (``kind="option"``).
     """
-    location, below, storage_options = place_of(store, storage_options)
+    location, below, storage_options, backend = place_of(store, storage_options)
     path = join(normalize_path(below), normalize_path(path))
     if isinstance(location, N5Store):
         if durability not in (None, location.durability):
@@ -190,13 +225,14 @@ def open_container(
     if not isinstance(location, Store):
         root, inner = (os.fspath(location), "") if below else split_root(location)
         if not below and _needs_documents(root):
-            root, inner = _split_by_documents(root, storage_options)
+            root, inner = _split_by_documents(root, storage_options, backend)
     opened = N5Store(
         root,
         codecs="n5",
         zarr_format=3,
         axis_order=axis_order,
         storage_options=storage_options,
+        backend=backend,
         durability="atomic" if durability is None else durability,
         read_only=read_only,
     )

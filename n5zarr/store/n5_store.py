@@ -25,7 +25,8 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage, unsharded
-from n5zarr.storage.url import Backend, is_url
+from n5zarr.storage.place import Backend
+from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.info import Info
 from n5zarr.store.mapping import StoreMapping

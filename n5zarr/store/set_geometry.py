@@ -19,6 +19,7 @@ from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import (
     ArrayGeometry,
     described,
@@ -34,6 +35,7 @@ from n5zarr.store.levels import (
     levels_in,
     warn_of_misread,
 )
+from n5zarr.store.location import located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["set_geometry"]
@@ -61,6 +63,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     convention: str = "auto",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> ArrayGeometry:
     """Write names, units, scale and translation of the axes of a dataset, or of a pyramid.
 
@@ -69,7 +72,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 
     Parameters
     ----------
-    node, path, axis_order, storage_options : optional
+    node, path, axis_order, storage_options, backend : optional
         As for :func:`n5zarr.geometry`. For a group, all levels are written.
     names : sequence of str, optional
         Names of the axes, in the order of the array.
@@ -105,13 +108,15 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     >>> found.names, found.scale, array.store.node("em").dataset.attributes["resolution"]
     (('y', 'x'), (0.5, 0.25), [0.25, 0.5])
     """
+    node = located(node, storage_options, backend)
     opened, inner = store_and_path(
         node, path, axis_order=axis_order, storage_options=storage_options
     )
     if opened.read_only:
         message = f"{opened}: expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only")
-    placed = placed_datasets(opened, inner)
+    with asking_once():
+        placed = placed_datasets(opened, inner)
     levels = [described(level) for level in placed]
     are_placed = all(level.geometry is not None and level.geometry.is_stated for level in placed)
     first = levels[0]

@@ -24,7 +24,7 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, Update, read_each
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
@@ -103,6 +103,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     *,
     dry_run: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -123,8 +124,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         Node below ``store``.
     dry_run : bool, optional
         Count, and remove nothing.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers : optional
         Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
     progress : callable, optional
@@ -145,6 +146,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
+    store = located(store, storage_options, backend)
     opened, node = open_container(store, path, storage_options=storage_options, read_only=dry_run)
     if opened.read_only and not dry_run:
         message = "expected a writable store, got a read-only one"

@@ -23,7 +23,7 @@ from n5zarr.format.order import transposition
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.requests import Put, Remove, read_each
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.store.n5_default import NAME
 from n5zarr.zarr_view.compressors import zarr_compressors
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.storage.requests import Request, Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
@@ -77,6 +77,7 @@ def sidecar(
     *,
     remove: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Sidecars:
     """Write ``zarr.json`` beside each N5 document, or remove these files.
 
@@ -93,8 +94,8 @@ def sidecar(
         Node below ``store``, with all nodes below it.
     remove : bool, optional
         Remove each ``zarr.json`` that this function wrote.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -123,6 +124,7 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
+    store = located(store, storage_options, backend)
     opened, node_path = open_container(store, path, storage_options=storage_options)
     if opened.read_only:
         raise N5UnsupportedError(_READ_ONLY, kind="read-only", where=str(opened))

@@ -17,9 +17,10 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import read_each
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import datasets_below, not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -29,7 +30,7 @@ from n5zarr.zarr_view.element import Content
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
@@ -121,6 +122,7 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     n_blocks: int | None = 64,
     seed: int = 0,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -137,8 +139,8 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
         Number of stored blocks to read, chosen at random; None reads all.
     seed : int, optional
         Seed of the random choice: the same seed chooses the same blocks.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler : optional
         ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
     n_workers : int, optional
@@ -167,8 +169,10 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     >>> found.minimum, found.maximum, found.n_elements
     (46, 184, 7680)
     """
+    store = located(store, storage_options, backend)
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
-    view = _dataset(opened, node)
+    with asking_once():
+        view = _dataset(opened, node)
     listing = _Listing(opened, node, view)
     sample = None if n_blocks is None else listing.sample(n_blocks, seed)
     total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes

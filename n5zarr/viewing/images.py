@@ -19,6 +19,8 @@ from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.location import located
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
 
 _MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
@@ -242,6 +244,7 @@ def find_images(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> list[Image]:
     """Find the images at a location in a container; nothing but documents is read.
 
@@ -252,8 +255,8 @@ def find_images(
         or BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -275,6 +278,7 @@ def find_images(
     >>> em.path, [axis.name for axis in em.axes], [level.shape for level in em.levels]
     ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
     """
+    location = located(location, storage_options, backend)
     return images_of(open_tree(location, labels=labels, storage_options=storage_options))
 
 
@@ -329,11 +333,12 @@ def open_tree(
     """Open a location as the tree of arrays and groups that OME-Zarr would have."""
     if isinstance(location, zarr.Array | zarr.Group):
         location = location.store_path
-    tree = open_source(location, 3, storage_options)
-    if tree.container is None:
-        message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
-        raise N5UnrepresentableError(message, kind="option")
-    return as_ome(tree, labels=labels)
+    with asking_once():
+        tree = open_source(location, 3, storage_options)
+        if tree.container is None:
+            message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
+            raise N5UnrepresentableError(message, kind="option")
+        return as_ome(tree, labels=labels)
 
 
 def images_of(tree: SourceTree) -> list[Image]:

@@ -12,7 +12,7 @@ import numpy as np
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
-from n5zarr.store.location import sample_path
+from n5zarr.store.location import located, sample_path
 from n5zarr.viewing.contrast import contrast_limits
 from n5zarr.viewing.images import images_of, open_tree
 from n5zarr.viewing.recognise import is_n5
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.viewing.images import Image
 
@@ -52,6 +52,7 @@ def napari_layers(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> list[LayerData]:
     """Create lazy napari layers for the images at a location in a container.
 
@@ -64,8 +65,8 @@ def napari_layers(
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -92,6 +93,7 @@ def napari_layers(
     image sample.n5: em (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
     labels sample.n5: labels (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
     """
+    location = located(location, storage_options, backend)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", _TURNED, N5Warning)  # a layer of napari can be turned
         tree = open_tree(location, labels=labels, storage_options=storage_options)

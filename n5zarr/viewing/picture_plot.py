@@ -8,6 +8,7 @@ import numpy as np
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
+from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import label_colours, length_unit
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from zarr.types import AnyArray
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.viewing.picture_slices import Plane, Slices
     from n5zarr.viewing.thumbnail import ShownChannel
 
@@ -34,7 +35,7 @@ _MOST_LABELS = 12  # labels with their number beside the picture
 _NARROWEST = 0.15  # of the longest axis: room for the numbers at a thin slice
 
 
-def plot(
+def plot(  # noqa: PLR0913 - as its neighbours
     location: Location | AnyArray | zarr.Group,
     *,
     level: int | None = None,
@@ -42,6 +43,7 @@ def plot(
     channel: int | str | Sequence[int | str] | None = None,
     labels: str | Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Figure:
     """Draw an image with matplotlib: slices xy, zy and xz with their axes in physical units.
 
@@ -53,7 +55,7 @@ def plot(
     location : path, URL, zarr store, array or group
         A container, a group or dataset in one, an open array or group, or the XML of BigDataViewer
         or BigStitcher. The first image in it is drawn.
-    level, position, channel, labels, storage_options : optional
+    level, position, channel, labels, storage_options, backend : optional
         As for :func:`n5zarr.thumbnail`.
 
     Returns
@@ -78,6 +80,7 @@ def plot(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel(), figure.axes[0].get_title()
     ('x / µm', 'y / µm', 'z = 0.4 µm')
     """
+    location = located(location, storage_options, backend)
     pyplot = _pyplot()
     found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
     pixels, n_channels = (_PIXELS, _PIXELS), len(chosen_channels(found[0], channel))

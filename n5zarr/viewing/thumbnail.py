@@ -9,6 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.store.location import located
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.contrast import contrast_limits
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
     from zarr.types import AnyArray
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.viewing.picture import Colours
     from n5zarr.viewing.picture_slices import Slices
 
@@ -263,6 +264,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     labels: str | Sequence[str] = (),
     all_images: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Picture:
     """Draw an image: slices xy, zy and xz in physical proportions, with a scale bar.
 
@@ -288,8 +290,8 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
         Path patterns of images that are labels, in addition to those that are marked as labels.
     all_images : bool, optional
         Whether to draw all images side by side, with their names.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -312,6 +314,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     >>> n5zarr.thumbnail(n5zarr.sample_path(), size=200).size
     (200, 195)
     """
+    location = located(location, storage_options, backend)
     size = whole_number("size", size, *SIZES)
     found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
     chosen = found if all_images else found[0]

@@ -6,6 +6,8 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     import zarr
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.viewing.serve.run import Server
 
 __all__ = ["View", "view"]
@@ -73,6 +75,7 @@ def view(  # noqa: PLR0913 - as the command
     allow_hosts: str | Collection[str] = (),
     height: int = 600,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> View:
     """Show the images of a container in Neuroglancer, in a notebook or in a browser.
 
@@ -96,8 +99,8 @@ def view(  # noqa: PLR0913 - as the command
         Further host names that browsers may use for the server, such as that of a proxy.
     height : int, optional
         Height in a notebook, in pixels.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -119,21 +122,23 @@ def view(  # noqa: PLR0913 - as the command
     ...     print(shown.url)
     http://127.0.0.1:.../view?dataset=em
     """
+    location = located(location, storage_options, backend)
     check_client()
     datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
-    server = running(
-        location,
-        host,
-        port,
-        allow_hosts=allow_hosts,
-        labels=texts("labels", labels),
-        storage_options=storage_options,
-    )
-    try:
-        opened = server.app.state.opened
-        check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
-    except BaseException:
-        server.close()
-        raise
+    with asking_once():
+        server = running(
+            location,
+            host,
+            port,
+            allow_hosts=allow_hosts,
+            labels=texts("labels", labels),
+            storage_options=storage_options,
+        )
+        try:
+            opened = server.app.state.opened
+            check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
+        except BaseException:
+            server.close()
+            raise
     query = urlencode({"dataset": datasets}, doseq=True, safe="/", quote_via=quote)
     return View(server, f"{server.url}view{'?' if query else ''}{query}", height)

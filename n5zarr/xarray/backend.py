@@ -38,9 +38,10 @@ from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.storage.url import local_path
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.xarray.options import StorageOptions
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -70,6 +71,7 @@ class GroupOptions(Decoding, total=False):
     convention: str | None
     lazy_coords: bool
     storage_options: StorageOptions | None
+    backend: Backend
 
 
 class N5BackendEntrypoint(BackendEntrypoint):
@@ -108,6 +110,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
         convention: str | None = None,
         lazy_coords: bool = False,
         storage_options: StorageOptions | None = None,
+        backend: Backend = "fsspec",
     ) -> xr.Dataset:
         """Open a dataset or a group; the module's description lists what a group may be.
 
@@ -130,9 +133,10 @@ decode_timedelta : optional
         lazy_coords : bool, optional
             Whether coordinates are computed when needed, as those of axes of over 2^27 elements
             always are, with the limits of :class:`~n5zarr.xarray.affine_index.AffineIndex`.
-        storage_options : dict, optional
-            Options of fsspec, for a URL.
+        storage_options, backend : optional
+            Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
         """
+        filename_or_obj = located(filename_or_obj, storage_options, backend)
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return dataset_of_views(views, drop_variables)
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
@@ -146,14 +150,15 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
-        found = source.read()
-        if isinstance(found, Placed):
-            return source.dataset_of_one(found)
-        source.warn_of_broken(found.layout)
-        source.warn_of_levels(found.layout)
+        with asking_once():
+            found = source.read()
+            if isinstance(found, Placed):
+                return source.dataset_of_one(found)
+            source.warn_of_broken(found.layout)
+            source.warn_of_levels(found.layout)
         return source.dataset_of_group(found.layout)
 
-    def open_groups_as_dict(  # type: ignore[override] # as above
+    def open_groups_as_dict(  # type: ignore[override] # noqa: PLR0913 - as above
         self,
         filename_or_obj: Location,
         *,
@@ -162,9 +167,11 @@ decode_timedelta : optional
         convention: str | None = None,
         lazy_coords: bool = False,
         storage_options: StorageOptions | None = None,
+        backend: Backend = "fsspec",
         **decoding: Unpack[Decoding],
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""
+        filename_or_obj = located(filename_or_obj, storage_options, backend)
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return views
         source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)

@@ -14,13 +14,15 @@ import numpy as np
 import xarray as xr
 from xarray.core import indexing
 
-from n5zarr.container.axes import read_description, read_placed
+from n5zarr.container.axes import read_placed
+from n5zarr.container.bdv_description import read_description
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_views import Levels, View, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.stacked_views import StackedViews
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -58,6 +60,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     axis_order: AxisOrder = "C",
     chunks: Chunks = "auto",
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
 ) -> xr.DataTree:
     """Open BigDataViewer or BigStitcher data, with setups and time points stacked for each level.
 
@@ -79,8 +82,9 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
         Chunks of dask. ``"auto"`` joins blocks up to dask's ``array.chunk-size`` of 128 MiB, and
         further if there would be over 20000 chunks. Others are those of
         :func:`xarray.open_dataset`: ``{}`` is a chunk for each block, None no dask.
-    storage_options : dict, optional
-        Options of fsspec, for a URL. They precede those that the XML gives for S3.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`. They
+        precede those that the XML gives for S3.
 
     Returns
     -------
@@ -113,6 +117,8 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
+    if xml is None or is_url(store):
+        store = located(store, storage_options, backend)
     place = ViewsPlace(store, path, xml, axis_order, storage_options)
     return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
 
@@ -175,7 +181,7 @@ def views_tree(
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
     project = None if file is None else read_project(file)
     if project is not None and xml is None:
-        store, options = project.container, project.storage_options
+        store, options = project.place, project.storage_options
     with named_by(project if xml is None else None):
         opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
         if opened.node(group) is None:

@@ -35,7 +35,7 @@ from n5zarr.errors import (
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.bdv_xml import XmlFile, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.interest_point_tables import (
     AXES,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -92,6 +92,7 @@ def read_interest_points(
     *,
     label: str | None = None,
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
 ) -> InterestPoints:
     """Read the interest points of a BigStitcher project.
 
@@ -102,8 +103,8 @@ def read_interest_points(
         from ``interestpoints.n5`` beside it. Or such a container: reads all lists in it.
     label : str, optional
         The label of the lists to read; all by default.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -123,6 +124,7 @@ def read_interest_points(
     >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
     >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
     """
+    location = located(location, storage_options, backend)
     file, opened = _open(location, storage_options, read_only=True)
     with _located(file):
         lists = _lists_in(opened) if file is None else listed_in(file.read())
@@ -169,8 +171,8 @@ def _open(
     file = xml_file(location, options)
     if file is not None:
         with _located(file):
-            location = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
-        options = file.options_for(location)
+            beside = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
+        location, options = file.place_for(beside), file.options_for(beside)
     opened, path = open_container(location, storage_options=options, read_only=read_only)
     if path:
         message = f"{opened}: expected the XML or interestpoints.n5, got the node {path}"
@@ -272,7 +274,7 @@ def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.Data
     return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
-def write_interest_points(
+def write_interest_points(  # noqa: PLR0913 - as its neighbours
     location: Location,
     points: pd.DataFrame,
     correspondences: pd.DataFrame | None = None,
@@ -280,6 +282,7 @@ def write_interest_points(
     *,
     overwrite: bool = False,
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
 ) -> None:
     """Write interest points for BigStitcher.
 
@@ -297,8 +300,8 @@ def write_interest_points(
         points become datasets beside ``loc``.
     overwrite : bool, optional
         Whether to replace existing lists, with their correspondences.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Raises
     ------
@@ -318,6 +321,7 @@ def write_interest_points(
     >>> n5zarr.read_interest_points(where).points["z"].tolist()
     [5.0, 6.25]
     """
+    location = located(location, storage_options, backend)
     file, opened = _open(location, storage_options, read_only=False)
     xml = None if file is None else file.read()
     found = grouped("points", points, [*LIST, "id", "x", "y"])

@@ -10,15 +10,16 @@ import xarray as xr
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import placed_levels, warn_of_problems
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -56,6 +57,7 @@ def pyramid_levels(
     axis_order: AxisOrder = "C",
     convention: str | None = None,
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
 ) -> list[Level]:
     """List the levels of a pyramid.
 
@@ -69,8 +71,8 @@ def pyramid_levels(
         Order of the dimensions, ``z, y, x`` or ``x, y, z``.
     convention : str, optional
         The only convention of axes to try.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -95,12 +97,14 @@ def pyramid_levels(
     em/s1 {'z': 20, 'y': 48, 'x': 64} {'z': 40.0, 'y': 16.0, 'x': 16.0}
     em/s2 {'z': 10, 'y': 24, 'x': 32} {'z': 80.0, 'y': 32.0, 'x': 32.0}
     """
-    opened, group = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
-    )
-    placed = placed_levels(opened, group, convention)
-    warn_of_problems(opened, placed)
-    return [*map(_level, placed)]
+    store = located(store, storage_options, backend)
+    with asking_once():
+        opened, group = open_container(
+            store, path, axis_order=axis_order, storage_options=storage_options
+        )
+        placed = placed_levels(opened, group, convention)
+        warn_of_problems(opened, placed)
+        return [*map(_level, placed)]
 
 
 def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
@@ -126,6 +130,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     axis_order: AxisOrder = "C",
     convention: str | None = None,
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
     **options: Any,  # noqa: ANN401 - options of xarray.open_dataset
 ) -> xr.Dataset:
     """Open the level of a pyramid that fits a resolution, or a level by its number.
@@ -142,7 +147,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         The group of the levels, or one of the levels, below ``store``.
     level : int, optional
         The number of the level, in place of ``resolution``; 0 is the finest.
-    axis_order, convention, storage_options : optional
+    axis_order, convention, storage_options, backend : optional
         As in :func:`pyramid_levels`.
     **options : optional
         Other options of :func:`xarray.open_dataset`, such as ``chunks={}``.
@@ -164,27 +169,29 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     >>> ds.n5.voxel_size
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
-    opened, group = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options
-    )
-    levels = _levels(opened, group, convention)
-    if (resolution is None) == (level is None):
-        message = "expected either a resolution or a level, got both or neither"
-        raise N5UnrepresentableError(message, kind="option")
-    if level is not None:
-        if not 0 <= level < len(levels):
-            message = f"level: expected 0 to {len(levels) - 1}, got {level}"
-            raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
-        chosen = levels[level]
-    else:
-        chosen = _fitting(levels, resolution or {})
-    return xr.open_dataset(
-        opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
-        engine="n5",
-        group=chosen.path,
-        convention=convention,
-        **options,
-    )
+    store = located(store, storage_options, backend)
+    with asking_once():
+        opened, group = open_container(
+            store, path, axis_order=axis_order, storage_options=storage_options
+        )
+        levels = _levels(opened, group, convention)
+        if (resolution is None) == (level is None):
+            message = "expected either a resolution or a level, got both or neither"
+            raise N5UnrepresentableError(message, kind="option")
+        if level is not None:
+            if not 0 <= level < len(levels):
+                message = f"level: expected 0 to {len(levels) - 1}, got {level}"
+                raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
+            chosen = levels[level]
+        else:
+            chosen = _fitting(levels, resolution or {})
+        return xr.open_dataset(
+            opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
+            engine="n5",
+            group=chosen.path,
+            convention=convention,
+            **options,
+        )
 
 
 def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:

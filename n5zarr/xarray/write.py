@@ -21,7 +21,8 @@ from n5zarr.conventions.model import level_of
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
-from n5zarr.store.location import open_container
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.location import located, open_container
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.sources import check_not_read
 from n5zarr.xarray.update import plan_update
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Chunks, Region, StorageOptions
 
@@ -56,6 +57,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     region: Region | None = None,
     append_dim: Hashable | None = None,
     storage_options: StorageOptions | None = None,
+    backend: Backend = "fsspec",
     durability: Durability | None = None,
 ) -> Delayed | None:
     """Write to N5, so that ``xr.open_dataset(engine="n5")`` returns the same data.
@@ -89,8 +91,9 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         The part of existing datasets to write. ``"auto"`` finds it from the coordinates.
     append_dim : str, optional
         The dimension along which existing datasets grow.
-    storage_options, durability : optional
-        Options of fsspec, for a URL; and as for :class:`~n5zarr.N5Store`. Open stores keep theirs.
+    storage_options, backend, durability : optional
+        Options for a URL, the library that reads it, and how local files are written: as for
+        :class:`~n5zarr.N5Store`. Open stores keep theirs.
 
     Returns
     -------
@@ -119,6 +122,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     >>> xr.open_dataset(out, engine="n5", group="em/s1")["x"].values[:3]
     array([100., 116., 132.])
     """
+    store = located(store, storage_options, backend)
     _check_option("convention", convention, ("auto", *WRITTEN))
     _check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     if region is not None and append_dim is not None:
@@ -134,18 +138,19 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     targets = _targets(data, path)
     _check_chunks(chunks, targets)
     if region is not None or append_dim is not None:
-        plans = [
-            plan_update(
-                opened,
-                target.path,
-                target.data,
-                region=region,
-                append_dim=append_dim,
-                is_only_writer=mode == "a",
-            )
-            for target in targets
-            if target.data.variables
-        ]
+        with asking_once():
+            plans = [
+                plan_update(
+                    opened,
+                    target.path,
+                    target.data,
+                    region=region,
+                    append_dim=append_dim,
+                    is_only_writer=mode == "a",
+                )
+                for target in targets
+                if target.data.variables
+            ]
         return join_delayed([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
     if mode in (None, "w-") and opened.node(path) is not None:
@@ -159,8 +164,9 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     )
     if isinstance(data, xr.DataTree) and len(targets) > 1:
         targets = writer.choose_levels(targets, removed)
-    for target in targets:  # check everything before anything changes
-        writer.plan(target, mode, removed)
+    with asking_once():
+        for target in targets:  # check everything before anything changes
+            writer.plan(target, mode, removed)
     _remove(opened, removed, targets)
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])

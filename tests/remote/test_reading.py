@@ -321,13 +321,8 @@ def test_other_stores(local: Path, tmp_path: Path, bucket: str, s3_server: str) 
 @pytest.mark.each_of(2)
 def test_everything_else_takes_urls(place: Place, local: Path) -> None:
     expected = np.asarray(array(N5Store(local), "em/s1")[...])
-    if "backend" in place.options:  # goes with the store
-        opened: Any = n5zarr.open(place.open(), path="em/s1")
-        store: Any = place.open()
-        ds = xr.open_dataset(store, engine="n5", group="em/s1")
-    else:
-        opened = n5zarr.open(f"{place.url}/em/s1", **place.options)
-        ds = xr.open_dataset(f"{place.url}/em/s1", engine="n5", **place.options)
+    opened: Any = n5zarr.open(f"{place.url}/em/s1", **place.options)
+    ds = xr.open_dataset(f"{place.url}/em/s1", engine="n5", **place.options)
     np.testing.assert_array_equal(opened[...], expected)
     np.testing.assert_array_equal(ds["s1"], expected)
     assert ds["s1"].dims == ("z", "y", "x")

@@ -10,9 +10,12 @@ from uuid import uuid4
 
 from n5zarr.codecs.compress import check_writable
 from n5zarr.container.options import check_sizes
+from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.location import located
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import CTuple
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.tools.convert.target import Destination
@@ -141,7 +144,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     verify: bool = False,
     dry_run: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     destination_options: Mapping[str, object] | None = None,
+    destination_backend: Backend = "fsspec",
     max_memory: int = _MAX_MEMORY,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
@@ -194,8 +199,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     verify, dry_run : bool, optional
         Compare all values before the documents are written; return what a run would do, and write
         nothing.
-    storage_options, destination_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend, destination_options, destination_backend : optional
+        Options for the URL of the source, and the library that reads it: as for
+        :class:`~n5zarr.N5Store`; those for the URL of the destination.
     max_memory : int, optional
         Bytes of elements that all workers together may hold.
     scheduler, n_workers, progress : optional
@@ -225,7 +231,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
+    source = located(source, storage_options, backend)
     began = time.monotonic()
+    destination = located(destination, destination_options, destination_backend)
     target = open_destination(destination, to, destination_options)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)
@@ -243,16 +251,18 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     inner, outer = check_sizes("chunks", chunks), check_sizes("shards", shards)
     layout = Layout(inner, outer, _compression(compression))
     sizes = check_sizes("shards_of_java", shards_of_java)
-    found = _open(source, target, storage_options, sizes, coords=coords)
-    found = found.only(patterns, excluded, level)
-    check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
-    check_places(found, target)
-    found = as_wanted(found, target, ome=ome, labels=wanted_labels)
-    check_arrays(found, target, layout)
-    is_remote = not (found.is_local and target.storage.supports_sync)
-    n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
-    n_at_once = n_workers or n_cores()
-    copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+    with asking_once():
+        paths = PathPatterns(patterns, excluded)
+        opened = _open(source, target, paths, storage_options, sizes, coords=coords)
+        found = opened.only(paths, level)
+        check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
+        check_places(found, target)
+        found = as_wanted(found, target, ome=ome, labels=wanted_labels)
+        check_arrays(found, target, layout)
+        is_remote = not (found.is_local and target.storage.supports_sync)
+        n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
+        n_at_once = n_workers or n_cores()
+        copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
     check_packages(copies)
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
@@ -286,6 +296,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
 def _open(
     source: Location,
     target: Destination,
+    paths: PathPatterns,
     storage_options: Mapping[str, object] | None,
     shards_of_java: CTuple | None,
     *,
@@ -294,8 +305,8 @@ def _open(
     if shards_of_java is not None:
         source, storage_options = open_shards(source, shards_of_java, storage_options), None
     if coords:
-        return coords_tree(source, storage_options=storage_options)
-    return open_source(source, target.zarr_format, storage_options)
+        return coords_tree(source, paths, storage_options=storage_options)
+    return open_source(source, target.zarr_format, storage_options, paths)
 
 
 class _Workers(NamedTuple):

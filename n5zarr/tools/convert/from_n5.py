@@ -12,7 +12,8 @@ from zarr.storage import StorePath
 from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.container.node_names import Broken
-from n5zarr.container.walk import Unreadable, Walk
+from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.path import join
 from n5zarr.store.location import open_container
 from n5zarr.store.looking import not_found, warn_of_links
@@ -33,10 +34,11 @@ __all__ = ["coords_tree", "n5_array", "n5_tree"]
 def n5_tree(
     location: Location,
     zarr_format: ZarrFormat = 3,
+    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
     *,
     storage_options: Mapping[str, object] | None = None,
 ) -> SourceTree:
-    """Find all arrays and groups at a location in a container.
+    """Find the arrays and groups at a location in a container.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def n5_tree(
         A container, or a group or dataset in one.
     zarr_format : {3, 2}, optional
         The format of the chunks that are passed through.
+    paths : PathPatterns, optional
+        Nodes to read, with the groups that hold them; all by default.
     storage_options : dict, optional
         Options of fsspec, for a URL.
 
@@ -60,7 +64,8 @@ def n5_tree(
         raise not_found(opened, path)
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
-    walk = Walk(shown.container.nodes, shown.ask, leave_out=warn_of_links(opened))
+    selection = Selection(paths=paths)
+    walk = Walk(shown.container.nodes, shown.ask, selection, leave_out=warn_of_links(opened))
     for found, _ in walk.run(path, node):
         below = found.path.removeprefix(path).lstrip("/")
         if isinstance(found.node, Broken | Unreadable):
@@ -81,9 +86,12 @@ def n5_tree(
 
 
 def coords_tree(
-    location: Location, *, storage_options: Mapping[str, object] | None = None
+    location: Location,
+    paths: PathPatterns,
+    *,
+    storage_options: Mapping[str, object] | None = None,
 ) -> SourceTree:
-    """Find all arrays and groups, with coordinates as arrays beside them, for xarray.
+    """Find the selected arrays and groups, with coordinates as arrays beside them, for xarray.
 
     Raises
     ------
@@ -95,10 +103,11 @@ def coords_tree(
     if node is None:
         raise not_found(opened, path)
     if opened.storage.root is not None:  # zarr says nothing of links
-        walk = Walk(opened.container.nodes, opened.ask, leave_out=warn_of_links(opened))
+        selection = Selection(paths=paths)
+        walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
         deque(walk.run(path, node), maxlen=0)
     store = N5Store(opened.storage.store, codecs="portable", coords=True)
-    tree = zarr_tree(StorePath(store, path), store.storage)
+    tree = zarr_tree(StorePath(store, path), store.storage, paths)
     return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
 
 

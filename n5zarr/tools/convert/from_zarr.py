@@ -14,9 +14,12 @@ from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from zarr.storage import StorePath
     from zarr.types import AnyArray
 
+    from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.storage.interface import Storage
 
 __all__ = ["zarr_array", "zarr_tree"]
@@ -24,8 +27,8 @@ __all__ = ["zarr_array", "zarr_tree"]
 _NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
 
 
-def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
-    """Find all arrays and groups at a place in a Zarr hierarchy.
+def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> SourceTree:
+    """Find the selected arrays and groups at a place in a Zarr hierarchy.
 
     Parameters
     ----------
@@ -33,6 +36,9 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
         An array or a group.
     storage : Storage
         The keys behind it.
+    paths : PathPatterns
+        Nodes to read, with the groups that hold them, and with their neighbours if a pattern has
+        wildcards.
 
     Raises
     ------
@@ -46,7 +52,7 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
     if isinstance(node, zarr.Array):
         return SourceTree(name, {"": zarr_array(node)}, {}, storage=storage)
     arrays, groups = {}, {"": node.attrs.asdict()}
-    for below, member in sorted(_members(node), key=itemgetter(0)):
+    for below, member in sorted(_members(node, paths), key=itemgetter(0)):
         if isinstance(member, zarr.Array):
             arrays[below] = zarr_array(member)
         else:
@@ -56,11 +62,30 @@ def zarr_tree(place: StorePath, storage: Storage) -> SourceTree:
     return SourceTree(name, arrays, groups, storage=storage)
 
 
-def _members(group: zarr.Group) -> tuple[tuple[str, AnyArray | zarr.Group], ...]:
-    """Return all nodes below a group; ignore other files, which OME-Zarr collections have."""
+def _members(group: zarr.Group, paths: PathPatterns) -> Iterable[tuple[str, AnyArray | zarr.Group]]:
+    """Return the nodes below a group; ignore other files, which OME-Zarr collections have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Object at .* is not recognized", UserWarning)
-        return group.members(max_depth=None)
+        if not paths.select and not paths.exclude:
+            return group.members(max_depth=None)
+        return list(_selected(group, "", paths))
+
+
+def _selected(
+    group: zarr.Group, path: str, paths: PathPatterns
+) -> Iterator[tuple[str, AnyArray | zarr.Group]]:
+    """Yield the selected nodes below a group, and the groups that may hold some."""
+    named = paths.named_in(path)
+    if named is None:
+        members: Iterable[tuple[str, Any]] = group.members()
+    else:
+        members = [(name, node) for name in named if (node := group.get(name)) is not None]
+    for name, node in members:
+        below = join(path, name)
+        if paths.may_hold(below):
+            yield below, node
+            if isinstance(node, zarr.Group):
+                yield from _selected(node, below, paths)
 
 
 def zarr_array(array: AnyArray) -> ArraySource:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from n5zarr.container.axes import read_description, read_placed
+from n5zarr.container.axes import read_placed
+from n5zarr.container.bdv_description import read_description
 from n5zarr.conventions.model import Axis
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import present

@@ -134,13 +134,18 @@ def _walk(
     arrays: Collection[str] | None,
     groups: Collection[str] | None,
 ) -> None:
+    names: dict[str, set[str]] = {}  # of the children of each group that are taken
+    for taken in (*(arrays or ()), *(groups or ())):
+        group_of_it, _, name = taken.rpartition("/")
+        names.setdefault(group_of_it, set()).add(name)
     pending = [top]
     while pending:
         path = pending.pop()
         group, below = opened.node(path), path.removeprefix(top).strip("/")
         if not isinstance(group, GroupAttributes) or (groups is not None and below not in groups):
             continue
-        layout = opened.ask(read_layout(opened.container.nodes, path, group))
+        only = None if arrays is None or groups is None else names.get(below, ())
+        layout = opened.ask(read_layout(opened.container.nodes, path, group, only=only))
         above = [group.attributes, *opened.ask(opened.container.nodes.above(path))]
         wanted = layout.datasets.items()
         if arrays is not None:

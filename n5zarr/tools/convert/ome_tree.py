@@ -14,6 +14,7 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.model import first_of, mapping
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.path import join
@@ -89,7 +90,7 @@ def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:
         raise N5UnrepresentableError(message, kind="option")
     project = tree.project
     plan = None
-    if "" not in tree.arrays:  # views are looked for in groups, which not every server lists
+    if any(view_of(tuple(path.split("/"))) for path in tree.arrays):
         plan = plan_bdv(
             tree.container,
             tree.path,

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from zarr.abc.store import Store
 from zarr.storage import StorePath
 
 from n5zarr.container.options import check_option
+from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.opening import open_storage, unsharded
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
@@ -48,9 +49,14 @@ type Format = Literal["zarr", "zarr2", "n5"]
 
 
 def open_source(
-    location: Location, zarr_format: ZarrFormat, storage_options: Mapping[str, object] | None
+    location: Location,
+    zarr_format: ZarrFormat,
+    storage_options: Mapping[str, object] | None,
+    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
 ) -> SourceTree:
     """Open a source; N5 by default.
+
+    In N5 and Zarr, only the nodes that ``paths`` select are read, and the groups that hold them.
 
     Raises
     ------
@@ -61,7 +67,9 @@ def open_source(
     if xml is not None:
         project = read_project(xml)
         with named_by(project):
-            tree = n5_tree(project.container, zarr_format, storage_options=project.storage_options)
+            tree = n5_tree(
+                project.place, zarr_format, paths, storage_options=project.storage_options
+            )
         return replace(tree, project=project)
     file, inner = _file_in(location)
     if file and _is_tiff(file):
@@ -70,8 +78,8 @@ def open_source(
         return hdf5_tree(file, inner)
     found = _zarr_node(location, storage_options)
     if found is not None:
-        return zarr_tree(*found)
-    return n5_tree(location, zarr_format, storage_options=storage_options)
+        return zarr_tree(*found, paths)
+    return n5_tree(location, zarr_format, paths, storage_options=storage_options)
 
 
 def open_shards(
@@ -113,7 +121,9 @@ def _zarr_node(
         return None
     else:
         options = place.storage_options
-        storage = open_storage(place.location, storage_options=options, read_only=True)
+        storage = open_storage(
+            place.location, storage_options=options, backend=place.backend, read_only=True
+        )
     if not ask_storage(storage, _has_document(place.path)):
         return None
     return StorePath(storage.store, normalize_path(place.path)), storage
@@ -150,22 +160,22 @@ def _open_destination(
 ) -> Destination:
     if isinstance(location, N5Store):
         return N5Destination(location.storage, "", container=location)
-    root, path, options = _split(location, to, storage_options)
+    root, path, options, backend = _split(location, to, storage_options)
     form = to or _format(root, path)
     if form == "n5":
         opened, inner = open_container(location, storage_options=storage_options)
         return N5Destination(opened.storage, inner, container=opened)
-    storage = open_storage(root, storage_options=options)
+    storage = open_storage(root, storage_options=options, backend=backend)
     return ZarrDestination(storage, path, format=2 if form == "zarr2" else 3)
 
 
 def _split(
     location: Location, to: Format | None, storage_options: Mapping[str, object] | None
-) -> tuple[Any, str, Mapping[str, object] | None]:
+) -> Place:
     """Split a location into the root of a hierarchy of Zarr, and the node in it."""
     place = place_of(location, storage_options)
     if isinstance(place.location, Store):
-        return place.location, normalize_path(place.path), place.storage_options
+        return place._replace(path=normalize_path(place.path))
     text = os.fspath(place.location)
     if not is_url(text):
         text = str(Path(local_path(text)).expanduser().absolute())
@@ -175,7 +185,7 @@ def _split(
     ends = sorted([*zarr, *n5]) if to is None else [*zarr, *n5]
     n_root = ends[0] if ends else len(names)
     inner = normalize_path("/".join(names[n_root:]))
-    return "/".join(names[:n_root]), join(inner, place.path), place.storage_options
+    return place._replace(location="/".join(names[:n_root]), path=join(inner, place.path))
 
 
 def _names(place: str) -> list[str]:

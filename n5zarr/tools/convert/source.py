@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zarr.abc.store import SupportsSyncStore
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
+    from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
@@ -188,15 +188,13 @@ class SourceTree:
             return store.storage.supports_sync
         return store is None or isinstance(store, SupportsSyncStore)
 
-    def only(self, select: Sequence[str], exclude: Sequence[str], level: int | None) -> SourceTree:
+    def only(self, paths: PathPatterns, level: int | None) -> SourceTree:
         """Return the arrays whose path matches a pattern, and the groups that hold them.
 
         Parameters
         ----------
-        select : sequence of str
-            Patterns as of a shell, of arrays or of groups that hold them; none selects all.
-        exclude : sequence of str
-            Patterns of those that are left out.
+        paths : PathPatterns
+            Patterns of arrays, or of groups that hold them.
         level : int or None
             Of pyramids with levels ``s0``, ``s1``, ..., the one to take.
         """
@@ -205,21 +203,15 @@ class SourceTree:
             number = level_of(path.rpartition("/")[2])
             if level is not None and number not in (None, level):
                 return False
-            names = path.split("/")
-            above = ["/".join(names[:n]) for n in range(1, len(names) + 1)]
-            return not _matches(above, exclude) and (not select or _matches(above, select))
+            return paths.wants(path)
 
-        if not select and not exclude and level is None:
+        if not paths.select and not paths.exclude and level is None:
             return self
         arrays = {path: array for path, array in self.arrays.items() if is_wanted(path)}
         refused = {path: err for path, err in self.refused.items() if is_wanted(path)}
         held = {path for a in arrays for path in _above(a)}
         groups = {path: attributes for path, attributes in self.groups.items() if path in held}
         return replace(self, arrays=arrays, groups=groups, refused=refused)
-
-
-def _matches(paths: Sequence[str], patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(path, pattern.strip("/")) for path in paths for pattern in patterns)
 
 
 def _above(path: str) -> list[str]:

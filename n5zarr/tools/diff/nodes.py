@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.url import is_url
+from n5zarr.store.location import located
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
 from n5zarr.tools.diff.sides import Side, open_side
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -90,6 +93,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     values: bool = True,
     tolerance: float = 0,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -108,8 +112,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
         Whether to compare attributes and values.
     tolerance : float, optional
         Absolute differences of numbers up to this value are ignored.
-    storage_options : dict, optional
-        Options of fsspec, for URLs.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers : optional
         Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
     progress : callable, optional
@@ -136,7 +140,12 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     >>> [d.what for d in n5zarr.compare(f"{sample}/em/s0", f"{sample}/em/s1").differences]
     ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
-    sides = open_side(first, storage_options), open_side(second, storage_options)
+    with asking_once():
+        first, second = (
+            located(side, storage_options, backend) if is_url(side) else side
+            for side in (first, second)
+        )
+        sides = open_side(first, storage_options), open_side(second, storage_options)
     walk = _Walk(with_attributes=attributes)
     differences = list(walk.nodes("", *sides))
     pairs = walk.pairs if values else []

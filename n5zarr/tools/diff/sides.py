@@ -13,6 +13,8 @@ from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described
 from n5zarr.store.location import open_container
@@ -71,13 +73,15 @@ def open_side(
         if not isinstance(location.store, N5Store):
             return _side_of_zarr(location)
         return _open_n5(location.store, location.path, None)
-    options = storage_options if is_url(location) else None
+    options = storage_options if is_url(location) else None  # a place has its own
     try:
         return _open_n5(location, "", options)
     except N5FormatError as err:
         if err.kind != "foreign":
             raise
         kwargs: dict[str, Any] = {"storage_options": options} if options else {}
+        if isinstance(location, Place):
+            location = open_storage(location, read_only=True).store
         return _side_of_zarr(zarr.open(cast("Any", location), mode="r", **kwargs))
 
 

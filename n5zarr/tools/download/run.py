@@ -20,16 +20,18 @@ from zarr.storage import LocalStore
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.remote_blocks import each
 from n5zarr.container.axes import read_placed
-from n5zarr.container.walk import Walk
+from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import Selection, Walk
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import put_each, read_each, read_key
 from n5zarr.storage.url import is_url
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.download.boxes import block_positions, boxes_of
@@ -40,8 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress
 
 __all__ = ["Downloaded", "download"]
@@ -86,6 +89,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     dry_run: bool = False,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     progress: Progress | None = None,
 ) -> Downloaded:
     """Copy a part of a container into a local directory, with documents and blocks unchanged.
@@ -112,8 +116,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         Count the blocks to load, and write nothing.
     overwrite : bool, optional
         Remove the datasets from the directory first.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     progress : callable, optional
         Called with ``"download"``, the bytes done, and an estimate of the total.
 
@@ -130,11 +134,15 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         The box does not fit, no dataset is selected, the directory holds other files or a part of
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
+    store = located(store, storage_options, backend)
     source, node = open_container(store, storage_options=storage_options, read_only=True)
     target = _target(directory, source)
-    datasets = dict(_datasets(source, node, paths, select))
-    boxes = boxes_of(source, datasets, box)
-    documents = _documents(source, datasets)
+    is_part = bool(paths or select or node)
+    with asking_once():
+        datasets = dict(_datasets(source, node, paths, select))
+        boxes = boxes_of(source, datasets, box)
+        documents = _documents(source, datasets)
+        axes = _axes_of(source, datasets) if is_part and not dry_run else {}
     _check_target(target, str(source), documents, datasets, overwrite=overwrite)
     found = {path: block_positions(source, path, v, boxes[path]) for path, v in datasets.items()}
     n_keys = sum(n for n, _ in found.values())
@@ -149,8 +157,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         target.ask(incomplete.remove_unfinished("", there))
         _write_documents(target, documents)
         incomplete.finish(LocalStore(target.root), "")
-        if paths or select or node:
-            _check_axes(source, target, datasets)
+        if is_part:
+            _check_axes(target, axes, _axes_of(target, datasets))
     return Downloaded(
         container=str(target),
         datasets=tuple(datasets),
@@ -230,7 +238,10 @@ def _datasets(
         found = source.node(top)
         if found is None:
             raise not_found(source, top)
-        walk = Walk(source.container.nodes, source.ask, leave_out=warn_of_links(source))
+        # patterns are those of paths below `node`
+        patterns = PathPatterns([select]) if select is not None and top == node else None
+        selection = Selection(paths=patterns)
+        walk = Walk(source.container.nodes, source.ask, selection, warn_of_links(source))
         for below, _ in walk.run(top, found):
             name = below.path.removeprefix(node).strip("/")
             is_selected = select is None or fnmatchcase(name, select)
@@ -345,14 +356,18 @@ def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
             target.ask(put_each([(key, data)]))
 
 
-def _check_axes(source: N5Store, target: N5Store, datasets: Mapping[str, DatasetView]) -> None:
+def _axes_of(store: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, Geometry | None]:
+    """Read the axes of the datasets, as a store describes them."""
+    nodes = store.container.nodes
+    return {path: store.ask(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
+
+
+def _check_axes(
+    target: N5Store, wanted: Mapping[str, Geometry | None], found: Mapping[str, Geometry | None]
+) -> None:
     """Warn of datasets whose axes are described by one that was not selected, such as ``s0``."""
-    for path, view in datasets.items():
-        found = [
-            store.ask(read_placed(store.container.nodes, path, view)).geometry
-            for store in (source, target)
-        ]
-        if found[0] != found[1]:
+    for path, axes in found.items():
+        if axes != wanted[path]:
             message = (
                 f"{target}: /{path}: its axes differ from those of the source, as they depend "
                 "on other levels, or an XML beside the container, which were not downloaded"

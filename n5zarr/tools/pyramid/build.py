@@ -16,10 +16,11 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Remove, RemoveTree, list_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.boxes import n_boxes
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.storage.requests import Steps
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
@@ -126,6 +127,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     dry_run: bool = False,
     memory: int = 2**28,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -169,8 +171,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         Whether to return the planned levels only.
     memory : int, optional
         Bytes that each worker may use, in addition to Python; larger blocks need more.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers : optional
         As for :func:`n5zarr.tools.jobs.run.run_tasks`: threads by default, or dask's active client.
     progress : callable, optional
@@ -207,13 +209,15 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    opened, finest = _find(store, path, convention, storage_options)
-    try:
-        plan = _plan(opened, finest, factors, levels, method, chunks, compression)
-        workers = _workers(plan, scheduler, n_workers, memory)
-    except N5Error as err:
-        raise err.located(f"{opened}: {finest.path}") from err.__cause__
-    there = _levels_there(opened, finest.group)
+    store = located(store, storage_options, backend)
+    with asking_once():
+        opened, finest = _find(store, path, convention, storage_options)
+        try:
+            plan = _plan(opened, finest, factors, levels, method, chunks, compression)
+            workers = _workers(plan, scheduler, n_workers, memory)
+        except N5Error as err:
+            raise err.located(f"{opened}: {finest.path}") from err.__cause__
+        there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
     is_finished = resume and not (is_interrupted or overwrite) and plan.is_finished(there)

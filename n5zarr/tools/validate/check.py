@@ -17,7 +17,9 @@ from n5zarr.container.walk import Found, Unreadable, Walk
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import list_each
+from n5zarr.store.location import located
 from n5zarr.store.looking import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.documents import (
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.state import State
@@ -58,6 +60,7 @@ def validate(  # noqa: PLR0913 - as its neighbours
     deep: bool = False,
     state: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -79,8 +82,8 @@ def validate(  # noqa: PLR0913 - as its neighbours
     state : path, optional
         A local file that records the progress: the same call continues an interrupted check. The
         file is removed when the check is complete.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler : optional
         ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
     n_workers : int, optional
@@ -108,6 +111,7 @@ def validate(  # noqa: PLR0913 - as its neighbours
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
+    store = located(store, storage_options, backend)
     start = time.monotonic()
     check = _Check.of(store, path, storage_options, deep=deep)
     findings = list(check.run(state, scheduler, n_workers, progress))
@@ -131,6 +135,7 @@ def find_problems(  # noqa: PLR0913 - as its neighbours
     *,
     deep: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -144,6 +149,7 @@ def find_problems(  # noqa: PLR0913 - as its neighbours
     Finding
         A problem of a document, block or file.
     """
+    store = located(store, storage_options, backend)
     check = _Check.of(store, path, storage_options, deep=deep)
     yield from check.run(None, scheduler, n_workers, progress)
 
@@ -188,7 +194,8 @@ class _Check:
         progress: Progress | None,
     ) -> Iterator[Finding]:
         """Check nodes, then blocks, then those blocks that the others make suspicious."""
-        self._check_nodes(self._top())
+        with asking_once():
+            self._check_nodes(self._top())
         yield from self._flush()
         total = sum(map(_n_bytes, self.datasets.values()))
         job: dict[str, JSON] = {"container": str(self.opened), "path": self.path, "deep": self.deep}

@@ -22,6 +22,7 @@ from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, Update
+from n5zarr.store.location import located
 from n5zarr.store.looking import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
@@ -95,6 +96,7 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     *,
     to: Wanted,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -113,8 +115,8 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
         Node below ``store``: a dataset, or a group with datasets at any depth.
     to : {"pad", "truncate"}
         ``"pad"``: blocks get the full ``blockSize``. ``"truncate"``: blocks end with the dataset.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
         As for :func:`n5zarr.validate`.
 
@@ -125,6 +127,7 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     N5Error
         The container cannot be written.
     """
+    store = located(store, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
     opened, node_path = open_to_repair(store, path, storage_options)
     datasets, skipped = _writable_datasets(opened, node_path)

@@ -7,14 +7,16 @@ import re
 from itertools import batched
 from typing import TYPE_CHECKING
 
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.grid import is_block_name, parse_block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, List, Steps
+from n5zarr.storage.requests import Ends, Entry, List, Steps
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
@@ -27,9 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from n5zarr.container.block_listing import Ask
-    from n5zarr.format.order import N5Tuple
+    from n5zarr.container.prefix_listing import StoredBlocks
     from n5zarr.storage.place import Location
-    from n5zarr.storage.requests import Entry
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding, Severity
 
@@ -116,7 +117,7 @@ def open_to_check(
     project = read_project(file)
     with named_by(project):
         return open_container(
-            project.container, path, storage_options=project.storage_options, read_only=read_only
+            project.place, path, storage_options=project.storage_options, read_only=read_only
         )
 
 
@@ -162,6 +163,11 @@ def blocks_of(
     tuple of int or Finding
         A position in N5 order, or the problem of a file or directory.
     """
+    listed = _by_prefix(ask, path, grid, go_on=go_on)
+    if listed is not None:
+        yield from map(N5Tuple, map(tuple, listed.rows.tolist()))
+        yield from _strays_among(path, listed.others, grid)
+        return
     folders = [""]
     for level in range(max(1, len(grid))):
         is_last = level == max(1, len(grid)) - 1
@@ -180,6 +186,34 @@ def blocks_of(
             else:
                 below += inside
         folders = below
+
+
+def _by_prefix(ask: Ask, path: str, grid: N5Tuple, *, go_on: bool) -> StoredBlocks | None:
+    """List the blocks together; None if storage cannot, or if directories tell what it refuses."""
+    try:
+        return ask(blocks_by_prefix(path, grid))
+    except Exception as err:
+        if go_on and (isinstance(err, N5Error) or is_of_one_key(err)):
+            return None
+        raise
+
+
+def _strays_among(path: str, keys: Sequence[str], grid: N5Tuple) -> Iterator[Finding]:
+    """Classify keys below a dataset that are not blocks of its grid; each directory once."""
+    n_levels = max(1, len(grid))
+    seen = set()
+    for names in (key.split("/") for key in keys):
+        for level, name in enumerate(names):
+            is_last, is_dir = level == n_levels - 1, level < len(names) - 1
+            folder = join(*names[:level])
+            if is_block_name(name) and is_dir is not is_last:
+                if is_last:
+                    yield _outside_grid(path, join(*names), grid)
+                continue
+            if (folder, name) not in seen:
+                seen.add((folder, name))
+                yield from _stray(path, folder, Entry(name, is_dir), is_last=is_last)
+            break
 
 
 def _listed(
@@ -207,12 +241,13 @@ def _block_names(entries: Sequence[Entry], *, is_last: bool) -> set[str]:
 def _positions(path: str, names: Sequence[str], grid: N5Tuple) -> Iterator[N5Tuple | Finding]:
     for name in names:
         position = parse_block_path(name, grid)
-        if position is None:
-            message = f"expected a position below {grid}, got {name.replace('/', ', ')}"
-            message += "; it is never read: remove it, or correct dimensions"
-            yield finding("outside-grid", path, message, file=join(path, name))
-        else:
-            yield position
+        yield _outside_grid(path, name, grid) if position is None else position
+
+
+def _outside_grid(path: str, name: str, grid: N5Tuple) -> Finding:
+    message = f"expected a position below {grid}, got {name.replace('/', ', ')}"
+    message += "; it is never read: remove it, or correct dimensions"
+    return finding("outside-grid", path, message, file=join(path, name))
 
 
 def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[Finding]:

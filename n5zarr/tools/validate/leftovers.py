@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from n5zarr.storage.requests import Remove, RemoveTree, Stamp, Steps
+from n5zarr.store.location import located
 from n5zarr.tools.validate.files import open_to_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.validate.findings import Finding
 
 __all__ = ["Cleaned", "clean_leftovers"]
@@ -42,6 +43,7 @@ def clean_leftovers(
     *,
     min_age: float = _HOUR,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Cleaned:
     """Remove leftovers that a check has found: unfinished files, and lock files of tensorstore.
 
@@ -57,8 +59,8 @@ def clean_leftovers(
     min_age : float, optional
         Seconds since the last change of a local file; younger files are kept. On servers no writer
         makes such files, so they are copies, and are removed.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Raises
     ------
@@ -72,6 +74,7 @@ def clean_leftovers(
     >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
     ()
     """
+    store = located(store, storage_options, backend)
     opened, _ = open_to_repair(store, "", storage_options)
     removed: list[str] = []
     kept: dict[str, str] = {}

@@ -15,6 +15,7 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.tools.validate.blocks import (
     StoredBlock,
@@ -143,7 +144,8 @@ def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[D
     deep : bool
         Whether to decode all of them.
     """
-    return [_check_part(opened, part, deep=deep) for part in parts]
+    with asking_once():  # datasets of one group share the documents above
+        return [_check_part(opened, part, deep=deep) for part in parts]
 
 
 def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:

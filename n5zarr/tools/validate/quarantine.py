@@ -24,6 +24,8 @@ from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
+from n5zarr.storage.url import is_url
+from n5zarr.store.location import located
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
 
@@ -83,6 +85,7 @@ def quarantine_blocks(
     *,
     to: Location | None = None,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Quarantined:
     """Move damaged blocks out of a container, so that programs can read and write it again.
 
@@ -99,8 +102,8 @@ def quarantine_blocks(
     to : path, URL or zarr store, optional
         Where to move the blocks; by default a directory beside the container, with its name and
         ``.quarantine``.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Raises
     ------
@@ -110,6 +113,7 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
+    store = located(store, storage_options, backend)
     opened, _ = open_to_repair(store, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
@@ -144,6 +148,7 @@ def restore_blocks(
     store: Location,
     *,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Restored:
     """Move blocks from quarantine back to their original places.
 
@@ -153,8 +158,8 @@ def restore_blocks(
         ``place`` of :class:`Quarantined`.
     store : path, URL or zarr store
         The container.
-    storage_options : dict, optional
-        Options of fsspec, for URLs.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Raises
     ------
@@ -163,6 +168,10 @@ def restore_blocks(
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
+    if is_url(store):
+        store = located(store, storage_options, backend)
+    if is_url(place):
+        place = located(place, storage_options, backend)
     storage = open_storage(place, storage_options=storage_options)
     opened, _ = open_to_repair(store, "", storage_options)
     moved: list[str] = []

@@ -11,8 +11,9 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
-from n5zarr.store.location import open_container
+from n5zarr.store.location import located, open_container
 from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
 from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
@@ -23,7 +24,7 @@ from n5zarr.zarr_view.chunk_grid import ChunkGrid
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.virtualize.layout import Member
     from n5zarr.tools.virtualize.references import Chunk
@@ -108,6 +109,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     message: str | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     out_options: Mapping[str, object] | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
@@ -147,8 +149,9 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
         Message of the commit, with Icechunk.
     overwrite : bool, optional
         Whether to replace references at ``out``; with Icechunk, in a new commit.
-    storage_options : dict, optional
-        Options of fsspec, for the URL of a container.
+    storage_options, backend : optional
+        Options for the URL of a container, and the library that reads it: as for
+        :class:`~n5zarr.N5Store`.
     out_options : dict, optional
         Options for the URL of ``out``: of fsspec, or of Icechunk's storage.
     scheduler : optional
@@ -187,12 +190,14 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     >>> written.n_arrays, written.n_referenced, written.n_inlined
     (4, 18, 45)
     """
+    store = located(store, storage_options, backend)
     target = _Target(_place(str(out)), _format(str(out), format), out_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
     opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
     opened = opened.showing(version)
     container = url.rstrip("/") if url else url_of_container(opened)
-    members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
+    with asking_once():
+        members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
     writer = target.open(container, version, members, storage_options)
     counts = Counts(str(opened), max_inlined)
     try:

@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.store.location import located
 from n5zarr.viewing.serve.answers import entity_tag, is_known, part_of, tag_of_bytes
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.opened import Opened
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import Receive, Scope, Send
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
 
 __all__ = ["make_app"]
 
@@ -44,6 +45,7 @@ def make_app(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
     hosts: Collection[str] | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
@@ -57,8 +59,8 @@ def make_app(
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     hosts : collection of str, optional
         The names by which requests may call this server, without the port; any by default. Behind
         other names may be a web site that an attacker lets point to this machine.
@@ -75,6 +77,7 @@ def make_app(
     FileNotFoundError
         Nothing exists at this location.
     """
+    location = located(location, storage_options, backend)
     opened = Opened(location, storage_options, labels=labels)
     views = {
         "n5": N5View(opened),

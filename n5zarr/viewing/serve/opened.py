@@ -14,6 +14,7 @@ from zarr.storage import StorePath
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
@@ -74,7 +75,7 @@ class Opened:
         xml = xml_file(location, storage_options)
         self.project: Project | None = None if xml is None else read_project(xml)
         if self.project is not None:
-            location, storage_options = self.project.container, self.project.storage_options
+            location, storage_options = self.project.place, self.project.storage_options
         with named_by(self.project):
             opened, self.path = open_container(
                 location, storage_options=storage_options, read_only=True
@@ -119,7 +120,7 @@ class Opened:
         N5UnrepresentableError
             There is no image (``kind="option"``).
         """
-        with self._lock:
+        with self._lock, asking_once():
             if self._tree is None:
                 try:
                     tree = replace(n5_tree(self.place), project=self.project)

@@ -14,6 +14,7 @@ import uvicorn
 import zarr
 from starlette.applications import Starlette
 
+from n5zarr.store.location import located
 from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK
@@ -22,7 +23,7 @@ from n5zarr.viewing.serve.protocol import PatientProtocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
 
 __all__ = ["Server", "running", "serve"]
 
@@ -38,6 +39,7 @@ def serve(
     port: int = 0,
     allow_hosts: Collection[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Server:
     """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
@@ -58,8 +60,8 @@ def serve(
     allow_hosts : collection of str, optional
         Further host names that requests may use, such as that of a proxy. By default the names of
         this machine, and any name if ``host`` is another address.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
     Returns
     -------
@@ -82,11 +84,11 @@ def serve(
     ...     zarr.open_array(server.url + "zarr3/em/s2", mode="r").shape
     (10, 24, 32)
     """
-    options = {"allow_hosts": allow_hosts, "storage_options": storage_options}
-    return running(location, host, port, **options)  # type: ignore[arg-type] # of two types
+    options = {"storage_options": storage_options, "backend": backend}
+    return running(location, host, port, allow_hosts=allow_hosts, **options)  # type: ignore[arg-type] # of two types
 
 
-def running(
+def running(  # noqa: PLR0913 - as its neighbours
     location_or_app: Location | zarr.Array[Any] | zarr.Group | Starlette,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -94,6 +96,7 @@ def running(
     allow_hosts: Collection[str] = (),
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Server:
     """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
     if isinstance(location_or_app, Starlette):
@@ -103,7 +106,8 @@ def running(
     check_address(host, port)
     names = texts("allow_hosts", allow_hosts)
     hosts = {*LOOPBACK, _called(host), *names} if _is_loopback(host) or names else None
-    app = make_app(location_or_app, labels=labels, storage_options=storage_options, hosts=hosts)
+    place = located(location_or_app, storage_options, backend)
+    app = make_app(place, labels=labels, storage_options=storage_options, hosts=hosts)
     return Server(app, host, port)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from n5zarr.container.block_listing import grid_position_rows, stored_positions, stored_rows
+from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.format.order import N5Tuple
-from n5zarr.storage.requests import Entry
+from n5zarr.storage.requests import Entry, KeysBelow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +24,10 @@ def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> 
     requests: Any = next(steps)
     try:
         while True:
-            requests = steps.send([entries(request.path) for request in requests])
+            by_prefix = [isinstance(request, KeysBelow) for request in requests]
+            requests = steps.send(
+                [None if no else entries(r.path) for r, no in zip(requests, by_prefix, strict=True)]
+            )
     except StopIteration as stop:
         rows: np.ndarray = stop.value
         return rows
@@ -111,3 +115,21 @@ def test_a_part_of_the_grid_lists_its_directories_only() -> None:
     assert list(stored_positions(ask, "em", grid)) == [
         (4, 3, 5), (4, 3, 7), (4, 3, 8), (4, 12, 6),
     ]  # fmt: skip
+
+
+def test_blocks_are_found_among_all_keys_below_a_prefix() -> None:
+    keys = ["10/128", "9/2", "9/128", "attributes.json", "9/129", "s1/0", "01/2", "9/2/0", "9", ""]
+    steps = blocks_by_prefix("em", N5Tuple((300, 129)))
+    request: Any = next(steps)[0]
+    assert (type(request), request.path) == (KeysBelow, "em")
+    sizes = [2**n for n in range(len(keys))]
+    pages = [request.take(keys[:2], sizes[:2]), request.take(keys[2:], sizes[2:])]
+    with pytest.raises(StopIteration) as stop:
+        steps.send([pages])
+    assert stop.value.value.rows.tolist() == [[9, 2], [9, 128], [10, 128]]
+    assert stop.value.value.n_bytes == 1 + 2 + 4
+    page = request.take(keys, None)
+    assert page.n_bytes is None
+    assert page.others == ("attributes.json", "9/129", "s1/0", "01/2", "9/2/0", "9")
+    # some libraries list the marker of a directory without its slash
+    assert request.take(["9/", "9", "8", "0.__lock"], [0, 0, 1, 0]).others == ("8", "0.__lock")

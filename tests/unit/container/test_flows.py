@@ -25,6 +25,7 @@ from n5zarr.storage.requests import (
     Exists,
     FileThatNames,
     Get,
+    KeysBelow,
     List,
     Put,
     Remove,
@@ -109,7 +110,7 @@ class Answers:
                 value = self.values.get(key)
                 end = b"" if value is None or not last else value[-last:]
                 return None if value is None else (len(value), value[:first], end)
-            case FileThatNames():
+            case FileThatNames() | KeysBelow():
                 pass
         return None
 

@@ -1,0 +1,114 @@
+"""Request each document and each listing of a container once while one call looks at it.
+
+A call such as a conversion runs many flows, which need the same documents: those of the groups
+above each dataset, for example. Flows do not know each other, so storage remembers the answers.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from n5zarr.storage.requests import Request
+
+__all__ = ["Answers", "answers", "asking_once"]
+
+_MOST = 2**14  # answers in memory at once
+
+
+class _Few:
+    """Stands for listings of which the first entries suffice."""
+
+
+class Answers:
+    """The answers to requests for documents and listings, during one call."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str, type], object] = {}
+        self._names: dict[tuple[int, str], frozenset[str]] = {}  # in complete listings
+        self._stores: dict[int, object] = {}  # so that no other store gets the same id
+
+    def known(self, store: object, request: Request) -> tuple[object] | None:
+        """Return the answer in a tuple, or None if storage has to be asked."""
+        match request:
+            case Get(key) if _is_of_document(request):
+                if (id(store), key, Get) in self._known:
+                    return (self._known[id(store), key, Get],)
+                node = key.removesuffix(ATTRIBUTES_JSON).rstrip("/")
+                group, _, name = node.rpartition("/")
+                names = self._names.get((id(store), group)) if node else None
+                if names is not None and name not in names:  # there is no such directory
+                    return (None,)
+            case List(path, few):
+                for kind in (List, _Few) if few else (List,):
+                    if (id(store), path, kind) in self._known:
+                        return (self._known[id(store), path, kind],)
+            case _:
+                pass
+        return None
+
+    def keep(self, store: object, request: Request, answer: Any, *, lists_all: bool) -> None:  # noqa: ANN401 - of the request
+        """Remember an answer; a write forgets everything.
+
+        Parameters
+        ----------
+        store : zarr.abc.store.Store
+            The store that was asked.
+        request : Request
+            The request.
+        answer : object
+            The answer.
+        lists_all : bool
+            Whether names that a listing lacks do not exist.
+        """
+        if isinstance(request, Put | Update | Remove | RemoveTree):
+            self._known.clear()
+            self._names.clear()
+            return
+        match request:
+            case Get(key) if _is_of_document(request):
+                self._known[id(store), key, Get] = answer
+            case List(path, few):
+                self._known[id(store), path, _Few if few else List] = answer
+                if lists_all and not few:
+                    self._names[id(store), path] = frozenset(entry.name for entry in answer or ())
+            case _:
+                return
+        self._stores[id(store)] = store
+        if len(self._known) > _MOST:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._names.pop(oldest[:2], None)
+
+
+def _is_of_document(request: Get) -> bool:
+    is_whole = request.part is None and not request.settled
+    return is_whole and request.key.endswith(ATTRIBUTES_JSON)
+
+
+answers: ContextVar[Answers | None] = ContextVar("answers", default=None)
+"""The answers that storage remembers in this context; None outside of :func:`asking_once`."""
+
+
+@contextmanager
+def asking_once() -> Iterator[None]:
+    """Request each document and listing once within this context, except after a write.
+
+    For calls that return values, and no open arrays: what other programs write meanwhile is not
+    seen. Local files are read as always, as that costs little.
+    """
+    if answers.get() is not None:  # within a call that does the same
+        yield
+        return
+    token = answers.set(Answers())
+    try:
+        yield
+    finally:
+        answers.reset(token)

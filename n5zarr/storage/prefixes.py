@@ -1,0 +1,47 @@
+"""List the keys below a directory by their prefix, in stores that can do so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zarr.storage import FsspecStore, ObjectStore, WrapperStore
+
+from n5zarr._zarr_private import LocalStore, wrapped
+from n5zarr.storage.objects import keys_of_objects
+from n5zarr.storage.url_store import PAGE, UrlStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from zarr.abc.store import Store
+
+    from n5zarr.storage.url_store import Page
+
+__all__ = ["keys_below"]
+
+
+def keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
+    """List the keys below a directory, relative to it; None if directories are listed singly.
+
+    Where directories exist, many stores omit those that they cannot read from such a listing.
+    """
+    if isinstance(store, UrlStore):
+        return store.keys_below(path) if store.is_flat else None
+    if isinstance(store, ObjectStore):
+        return keys_of_objects(store, path)
+    inner = store
+    while isinstance(inner, WrapperStore):
+        inner = wrapped(inner)
+    is_of_directories = isinstance(inner, LocalStore | FsspecStore | ObjectStore)
+    return None if is_of_directories else _keys_of_store(store, path)
+
+
+async def _keys_of_store(store: Store, path: str) -> AsyncIterator[Page]:
+    prefix = f"{path}/" if path else ""
+    keys: list[str] = []
+    async for key in store.list_prefix(prefix):
+        keys.append(key.removeprefix(prefix))
+        if len(keys) == PAGE:
+            yield keys, None
+            keys = []
+    yield keys, None

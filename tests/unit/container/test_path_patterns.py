@@ -1,0 +1,44 @@
+"""Patterns of paths: what they select, and where selected nodes may be."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from itertools import product
+
+import pytest
+
+from n5zarr.container.path_patterns import PathPatterns
+
+# every path of up to five of these characters
+PATHS = ["".join(text) for n in range(1, 6) for text in product("ab/", repeat=n)]
+PARTS = ["a", "b", "/", "*", "?", "[a]", "[!a]"]
+
+
+@pytest.mark.parametrize("first", PARTS)
+def test_a_group_is_read_only_if_a_match_can_begin_with_its_path(first: str) -> None:
+    for rest in product(PARTS, repeat=3):
+        pattern = "".join([first, *rest]).strip("/")
+        patterns = PathPatterns([pattern])
+        for group in ("a", "b", "a/b"):
+            below = [f"{group}/{path}" for path in PATHS]
+            is_below = any(fnmatchcase(path, pattern) for path in below)
+            expected = bool(pattern) and (is_below or patterns.wants(group))
+            assert patterns.may_hold(group) == expected, (pattern, group)
+
+
+def test_names_that_patterns_state_need_no_listing() -> None:
+    patterns = PathPatterns(["/em/s1/", "em/s[2]", "raw"])
+    assert patterns.named_in("") == ["em", "raw"]
+    assert patterns.named_in("em") is None  # a name with a wildcard
+    assert patterns.named_in("raw/below") is None  # all of it is selected
+    assert PathPatterns(["*"]).named_in("") is None
+    assert PathPatterns(["a*/x"]).named_in("") is None
+    assert PathPatterns(["a", "b/c"], ["a"]).named_in("") == ["b"]
+    assert PathPatterns().named_in("") is None
+
+
+def test_what_is_excluded_is_not_read() -> None:
+    patterns = PathPatterns((), ["em/s0", "labels"])
+    paths = ["em", "em/s0", "em/s0/0", "em/s1", "labels/x"]
+    assert [patterns.may_hold(path) for path in paths] == [True, False, False, True, False]
+    assert [patterns.wants(path) for path in paths] == [True, False, False, True, False]
