@@ -52,12 +52,12 @@ LONG_MODULES = {
 LONG_FUNCTIONS = {
     # most of their lines are the docstrings of public functions
     "n5zarr.arrays.creating.create_array": 137,
-    "n5zarr.cli.convert.convert": 86,  # an option of the command in each of them
+    "n5zarr.cli.convert.convert": 89,  # an option of the command in each of them
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 84,
     "n5zarr.store.set_geometry.set_geometry": 85,
-    "n5zarr.tools.convert.convert.convert": 160,
+    "n5zarr.tools.convert.convert.convert": 167,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
     "n5zarr.tools.rechunk.rechunk": 94,
     "n5zarr.tools.pyramid.build.build_pyramid": 126,

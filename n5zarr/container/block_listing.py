@@ -69,11 +69,10 @@ def stored_rows(
         A row for each block, N5 order, at least one; all together are sorted. Of the smallest type
         of integers with a sign that holds them.
     """
-    if within is None:
-        listed = ask(blocks_by_prefix(path, grid))
-        if listed is not None:
-            yield from [listed.rows] if len(listed.rows) else []
-            return
+    listed = ask(_by_prefix(path, grid, within))
+    if listed is not None:
+        yield from [listed] if len(listed) else []
+        return
     walk = _Walk(path, grid, within)
     while walk.is_open:
         rows = ask(walk.next())
@@ -94,14 +93,24 @@ def grid_position_rows(
 
     Ten million blocks take 60 MB.
     """
-    listed = (yield from blocks_by_prefix(path, grid)) if within is None else None
+    listed = yield from _by_prefix(path, grid, within)
     if listed is not None:
-        return listed.rows
+        return listed
     walk = _Walk(path, grid, within)
     rows = [walk.no_rows]
     while walk.is_open:
         rows.append((yield from walk.next()))
     return np.concatenate(rows)
+
+
+def _by_prefix(
+    path: str, grid: N5Tuple, within: Sequence[range] | None
+) -> Steps[np.ndarray | None]:
+    """List all blocks by the prefix of their keys; None for a part, and if storage cannot."""
+    if within is not None and list(within) != [range(n) for n in grid]:
+        return None
+    listed = yield from blocks_by_prefix(path, grid)
+    return None if listed is None else listed.rows
 
 
 class _Walk:

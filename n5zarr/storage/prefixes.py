@@ -11,16 +11,25 @@ from n5zarr.storage.objects import keys_of_objects
 from n5zarr.storage.url_store import PAGE, UrlStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from zarr.abc.store import Store
 
     from n5zarr.storage.url_store import Page
 
-__all__ = ["keys_below"]
+__all__ = ["take_keys"]
 
 
-def keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
+async def take_keys[T](store: Store, path: str, take: Callable[..., T]) -> list[T] | None:
+    """Pass each page of the keys below a directory, and their sizes, to a function.
+
+    None if directories are listed singly.
+    """
+    pages = _keys_below(store, path)
+    return None if pages is None else [take(*page) async for page in pages]
+
+
+def _keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
     """List the keys below a directory, relative to it; None if directories are listed singly.
 
     Where directories exist, many stores omit those that they cannot read from such a listing.

@@ -25,7 +25,7 @@ from n5zarr.storage.objects import (
     start_of_object,
     update_object,
 )
-from n5zarr.storage.prefixes import keys_below
+from n5zarr.storage.prefixes import take_keys
 from n5zarr.storage.requests import (
     Ends,
     Entry,
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from zarr.abc.store import Store
-
 
 __all__ = ["ZarrStorage"]
 
@@ -296,8 +295,7 @@ class ZarrStorage(Storage):
             case List(path, few):  # a zarr store has no empty directories
                 return await _entries(self._store, path, few=few) or None
             case KeysBelow(path, take):
-                pages = keys_below(_uncached(self._store), path)
-                return None if pages is None else [take(*page) async for page in pages]
+                return await take_keys(_uncached(self._store), path, take)
             case Update(key, change):
                 async with self._locks.of(key):
                     return await _update(self._store, key, change)

@@ -83,10 +83,10 @@ def refer(
     """
     keys = {position: join(path, block_path(position)) for position in positions}
     n_start = len(view.full_header) + 4 + START
-    starts = yield [Ends(key, n_start, LAST * is_local) for key in keys.values()]
-    shown = [key for key, start in zip(keys.values(), starts, strict=True) if start is not None]
-    first = yield [Ends(key, n_start, LAST) for key in shown[: not is_local]]
-    may_be_sharded = any(_may_be_shard(ends) for ends in first)
+    starts = yield [
+        Ends(key, n_start, LAST if is_local or n == 0 else 0) for n, key in enumerate(keys.values())
+    ]
+    may_be_sharded = not is_local and any(map(_may_be_shard, starts))
     chunks: list[Chunk] = []
     others: list[N5Tuple] = []
     for (position, key), start in zip(keys.items(), starts, strict=True):

@@ -62,15 +62,20 @@ def test_a_block_takes_a_few_bytes() -> None:
 
 
 def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
-    """A function that runs flows, and notes which directories they list."""
+    """A function that runs flows in storage of directories, and notes which are listed."""
+
+    def answer(request: Any) -> Any:
+        if isinstance(request, KeysBelow):
+            return None
+        paths.append(request.path)
+        return entries(request.path)
 
     def ask(steps: Any) -> Any:
         answers: Any = None
         try:
             while True:
                 requests = steps.send(answers)
-                paths.extend(request.path for request in requests)
-                answers = [entries(request.path) for request in requests]
+                answers = list(map(answer, requests))
         except StopIteration as stop:
             return stop.value
 
