@@ -12,6 +12,8 @@ Each entry says why zarr 3.4's public names do not suffice, and when it can be r
 - ``FusedCodecPipeline``, ``fused_pipeline``, ``default_pipeline``, ``register_pipeline``,
   ``max_workers``, ``GetResult``: zarr loads a codec pipeline by its name, but has no public way to
   get the pipeline that another class replaces. Drop them when it has.
+- ``with_fused_pipeline``: an array reads through another pipeline than the configured one. Drop it
+  when arrays can be opened with a pipeline.
 - ``merge_and_encode_chunk``: zarr's rule for writing a part of a chunk. Drop it when it is public.
 - ``chunk_spec``: zarr's description of a chunk for pipelines, here for code without a pipeline.
   Drop it when ``ArraySpec`` is public.
@@ -110,6 +112,7 @@ __all__ = [
     "spelled",
     "sync",
     "with_attributes",
+    "with_fused_pipeline",
     "wrapped",
 ]
 
@@ -153,6 +156,13 @@ def fused_pipeline(metadata: ArrayMetadata) -> FusedCodecPipeline:
         prototype=default_buffer_prototype(),
     )
     return FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(spec)
+
+
+def with_fused_pipeline[T: zarr.Array[Any]](array: T) -> T:
+    """Return an array that reads through zarr's synchronous pipeline, whatever is configured."""
+    own = copy.copy(array.async_array)
+    object.__setattr__(own, "codec_pipeline", fused_pipeline(own.metadata))  # a frozen dataclass
+    return type(array)(own)
 
 
 def chunk_spec(array: AnyArray) -> ArraySpec:

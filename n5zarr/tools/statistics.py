@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockStatistics", "block_statistics"]
 
-_BLOCKS = 8  # in a task
+_BLOCKS = 8  # in a task, at least
+_TASK_BYTES = 2**19  # of small blocks
 _SAMPLED = 2**12  # blocks from which a sample is chosen at a time
 _BINS = 256  # at least half of it, of what is counted for each block
 
@@ -178,7 +179,8 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes
     tally = _Tally()
     work = partial(_count, opened, node, view)
-    tasks = batched(listing if sample is None else sample, _BLOCKS)
+    n_blocks_of_task = max(_BLOCKS, _TASK_BYTES // max(1, view.full_n_bytes))
+    tasks = batched(listing if sample is None else sample, n_blocks_of_task)
     for part in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
         tally.add(part)
         if progress is not None:
@@ -276,13 +278,14 @@ class _Tally:
     highs: list[float] = field(default_factory=list)
     histograms: list[_Histogram] = field(default_factory=list)
 
-    def add_block(self, elements: np.ndarray, n_bytes_stored: int) -> None:
-        """Count the elements of one block."""
-        self.n_read += 1
+    def add_blocks(self, blocks: Sequence[np.ndarray], n_bytes_stored: int) -> None:
+        """Count the elements of some blocks together."""
+        self.n_read += len(blocks)
+        self.n_zero += sum(not block.any() for block in blocks)
+        self.n_bytes_stored += n_bytes_stored
+        elements = blocks[0] if len(blocks) == 1 else np.concatenate([b.ravel() for b in blocks])
         self.n_elements += elements.size
         self.n_bytes += elements.nbytes
-        self.n_bytes_stored += n_bytes_stored
-        self.n_zero += not elements.any()
         finite = elements.ravel()
         if elements.dtype.kind == "f":
             self.n_nan += int(np.isnan(finite).sum())
@@ -351,6 +354,8 @@ def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5
     """Read some blocks, and count their elements."""
     tally = _Tally()
     dataset = view.dataset
+    small: list[np.ndarray] = []
+    n_bytes_stored = 0  # of these
     data = opened.ask(read_each([join(path, block_path(position)) for position in positions]))
     for position, block in zip(positions, data, strict=True):
         if block is None:  # removed since it was listed
@@ -363,5 +368,11 @@ def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5
             raise err.located(where) from err.__cause__
         elements = view.kind.from_stored(chunk)
         native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"
-        tally.add_block(elements.astype(native), len(block))
+        if elements.nbytes > _TASK_BYTES:
+            tally.add_blocks([elements.astype(native)], len(block))
+        else:
+            small.append(elements.astype(native))
+            n_bytes_stored += len(block)
+    if small:
+        tally.add_blocks(small, n_bytes_stored)
     return tally

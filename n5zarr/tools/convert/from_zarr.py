@@ -12,6 +12,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import list_each
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.source import ArraySource, SourceTree
+from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -101,7 +102,7 @@ def zarr_array(array: AnyArray) -> ArraySource:
         names = tuple(named) if isinstance(named, list) else None
     return ArraySource(
         name=str(array.store_path),
-        values=array,
+        values=for_reading(array),
         dtype=dtype,
         chunks=array.chunks,
         encoded=array if array.shards is None else None,

@@ -18,6 +18,7 @@ from n5zarr.storage.requests import get_each
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes
+from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.jobs.stored import stored_boxes
 
@@ -51,7 +52,8 @@ class _Values:
 
     def compare(self) -> _Compared:
         source, target = self.copy.source, self.copy.target
-        one, other = np.asarray(source.values[self.box]), np.asarray(target.array[self.box])
+        one = np.asarray(source.values[self.box])
+        other = np.asarray(for_reading(target.array)[self.box])
         if _is_same(one, other):
             return _Compared(one.nbytes, None)
         where = ", ".join(f"{s.start}:{s.stop}" for s in self.box)

@@ -14,6 +14,7 @@ import numpy as np
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.jobs.boxes import box_shape, boxes, least_box
+from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.jobs.stored import stored_boxes
 
@@ -154,6 +155,7 @@ def compare_each(
         if tuple(first.shape) != tuple(second.shape):
             message = f"expected arrays of one shape, got {first.shape} and {second.shape}"
             raise N5UnrepresentableError(message, kind="option")
+    pairs = [(for_reading(first), for_reading(second)) for first, second in pairs]
     merged: list[ArrayDifference | None] = [None] * len(pairs)
     n_bytes = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
     n_done = 0

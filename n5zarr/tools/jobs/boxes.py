@@ -26,6 +26,7 @@ __all__ = [
 
 _TOGETHER = 2**16  # places in memory at once, beside the result
 _ROWS = 2**10  # of these, as numbers of Python
+_ENOUGH = 2**18  # elements of a box, if this many fit
 _WASTE = 4  # how many times the elements may be read, in larger boxes
 
 type Box = tuple[slice, ...]
@@ -249,7 +250,7 @@ def box_shape(
     Examples
     --------
     >>> box_shape((100, 100, 100), (10, 10, 10), (20, 10, 64), 100_000)
-    (20, 10, 100)
+    (20, 50, 100)
     """
     box = list(unit)
     # the fastest axis first: its neighbours lie next to each other
@@ -261,4 +262,8 @@ def box_shape(
             box[axis] = wanted
         elif room > unit[axis]:
             box[axis] = min(whole, room // unit[axis] * unit[axis])
+    # several small units, so that a box takes longer than what surrounds its reading
+    for axis in reversed(range(len(box))):
+        n_times = min(max_elements, _ENOUGH) // max(1, math.prod(box))
+        box[axis] *= max(1, min(n_times, -(-shape[axis] // max(1, box[axis]))))
     return tuple(max(1, min(size, n)) for size, n in zip(box, shape, strict=True))
