@@ -81,7 +81,8 @@ class PathPatterns:
             if not pattern.startswith(prefix) or _WILD.search(prefix + name):
                 return None
             names.add(name)
-        return sorted(name for name in names if self.may_hold(prefix + name))
+        # a pattern such as "a//b" names nothing
+        return sorted(name for name in names if name and self.may_hold(prefix + name))
 
 
 def _matches(patterns: Sequence[str], path: str) -> bool:

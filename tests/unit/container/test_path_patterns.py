@@ -42,3 +42,9 @@ def test_what_is_excluded_is_not_read() -> None:
     paths = ["em", "em/s0", "em/s0/0", "em/s1", "labels/x"]
     assert [patterns.may_hold(path) for path in paths] == [True, False, False, True, False]
     assert [patterns.wants(path) for path in paths] == [True, False, False, True, False]
+
+
+@pytest.mark.parametrize("pattern", ["a//b", "a//", "//a", "a///b/c"])
+def test_an_empty_name_selects_nothing(pattern: str) -> None:
+    assert PathPatterns([pattern]).named_in("a") in ([], None)
+    assert "" not in (PathPatterns([pattern]).named_in("") or [])
