@@ -12,7 +12,7 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from itertools import batched, product
-from operator import floordiv, mod, mul
+from operator import floordiv, lt, mod, mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.codecs.raw import stream_name
@@ -140,10 +140,39 @@ class Shards:
             return None
         if made is None:
             return None
-        key = yield from _first_file(path, made.dataset.ndim)
-        if key is None:
+        found = yield from self._first_file(made)
+        if found is None:
             return made
-        return (yield from _completed(made, key))
+        key, outside = found
+        completed = yield from _completed(made, key)
+        if completed is not None and outside:
+            raise self._misfit(made, f"{outside}, outside of their grid")
+        return completed
+
+    def _first_file(self, made: ShardedDataset) -> Steps[tuple[str, str] | None]:
+        """Return the key of the first file of a dataset, and of one outside of the grid, if any.
+
+        Of the directories, only those of the first file are listed. None if there is no file.
+        """
+        key, outside = made.path, ""
+        for n in made.grid:
+            (entries,) = yield [List(key)]
+            numbers = _numbers(entries)
+            if not numbers:
+                return None
+            if numbers[-1] >= n:
+                outside = join(key, str(numbers[-1]))
+            key = join(key, str(numbers[0]))
+        return key, outside
+
+    def _misfit(self, made: ShardedDataset, found: str) -> N5BlockError:
+        """Make the error of shards that have another size than the given one."""
+        sizes = ",".join(map(str, self.sizes))
+        message = (
+            f"expected shards of {sizes} elements in C order (z, y, x), got {found}; n5zarr "
+            "validate prints their size"
+        )
+        return N5BlockError(message, kind="shard", where=f"{self.name}: {made.path or '/'}")
 
     def _described(self, path: str, document: JSON) -> ShardedDataset | None:
         """Make a dataset as its document describes it, or the given size."""
@@ -211,15 +240,25 @@ class Shards:
         for key, shard in zip(keys, shards, strict=True):
             if isinstance(shard, Exception):
                 raise shard.located(f"{self.name}: {made.path or '/'}: file {key}")
+            self._check_inside(made, key, shard)
             self._indices[key] = shard
         while len(self._indices) > max(_MANY, len(keys)):
             self._indices.popitem(last=False)
         return [self._indices[key] for key in keys]
 
+    def _check_inside(self, made: ShardedDataset, key: str, shard: Shard | None) -> None:
+        """Raise if a shard has blocks outside of the dataset: then it has another size."""
+        names = key.removeprefix(made.path).strip("/").split("/")
+        positions = made.positions(N5Tuple(tuple(map(int, names))))
+        for position, place in zip(positions, () if shard is None else shard.ranges, strict=False):
+            if place is not None and not all(map(lt, position, made.dataset.grid)):
+                block = block_path(position)
+                raise self._misfit(made, f"the block {block} outside of the dataset in file {key}")
+
     def positions(self, made: ShardedDataset) -> Steps[list[N5Tuple]]:
         """List the grid positions of all blocks of a dataset."""
         found: list[N5Tuple] = []
-        files = yield from _files(made)
+        files = yield from self._files(made)
         for some in batched(files, _AT_ONCE):
             keys = [join(made.path, block_path(shard)) for shard in some]
             shards = yield from self._remember(made, keys)
@@ -228,6 +267,24 @@ class Shards:
                 each = zip(made.positions(shard), ranges, strict=False)
                 found += (position for position, place in each if place is not None)
         return found
+
+    def _files(self, made: ShardedDataset) -> Steps[list[N5Tuple]]:
+        """List the files of a dataset by their position in the grid of shards."""
+        found: list[tuple[str, ...]] = [()]
+        for n in made.grid:
+            below: list[tuple[str, ...]] = []
+            for some in batched(found, _AT_ONCE):
+                keys = [join(made.path, *names) for names in some]
+                listings = yield list(map(List, keys))
+                for names, key, entries in zip(some, keys, listings, strict=True):
+                    numbers = _numbers(entries)
+                    if numbers and numbers[-1] >= n:
+                        raise self._misfit(
+                            made, f"{join(key, str(numbers[-1]))}, outside of their grid"
+                        )
+                    below += ((*names, str(k)) for k in numbers)
+            found = below
+        return [N5Tuple(tuple(map(int, names))) for names in found]
 
 
 def _completed(made: ShardedDataset, key: str) -> Steps[ShardedDataset | None]:
@@ -300,31 +357,6 @@ def _other(made: ShardedDataset) -> N5BlockError:
     return N5BlockError(message, kind="shard")
 
 
-def _first_file(path: str, ndim: int) -> Steps[str | None]:
-    """Return the key of the first file in the grid of a dataset; None if there is none."""
-    key = path
-    for _ in range(ndim):
-        (entries,) = yield [List(key)]
-        names = sorted(_numbers(entries), key=int)
-        if not names:
-            return None
-        key = join(key, names[0])
-    return key
-
-
-def _files(made: ShardedDataset) -> Steps[list[N5Tuple]]:
-    """List the files of a dataset by their position in the grid of shards."""
-    found: list[tuple[str, ...]] = [()]
-    for n in made.grid:
-        below: list[tuple[str, ...]] = []
-        for some in batched(found, _AT_ONCE):
-            listings = yield [List(join(made.path, *names)) for names in some]
-            for names, entries in zip(some, listings, strict=True):
-                numbers = sorted(map(int, _numbers(entries)))
-                below += ((*names, str(k)) for k in numbers if k < n)
-        found = below
-    return [N5Tuple(tuple(map(int, names))) for names in found]
-
-
-def _numbers(entries: list[Entry] | None) -> list[str]:
-    return [entry.name for entry in entries or () if is_block_name(entry.name)]
+def _numbers(entries: list[Entry] | None) -> list[int]:
+    """Return the numbers that are names in a directory, sorted."""
+    return sorted(int(entry.name) for entry in entries or () if is_block_name(entry.name))

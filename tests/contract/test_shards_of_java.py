@@ -334,7 +334,6 @@ def test_other_datasets_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
     root = write(tmp_path)
-    n5zarr.write_block(root, "a", (2, 2, 0), VALUES[:2, :3, :2])  # a place without a shard
     plain: Any = n5zarr.create_array(
         root, path="b", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
     )
@@ -343,6 +342,25 @@ def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
     store = N5Store(root, shards_of_java=SHARD[::-1])
     with pytest.raises(N5BlockError, match=r"a: file a/1/2/0: expected a shard .* 6 chunks"):
         array_of(store, "a")[...]
+    n5zarr.write_block(root, "a", (2, 2, 0), VALUES[:2, :3, :2])  # outside of the grid of shards
+    with pytest.raises(N5BlockError, match=r"a: expected shards of .* got a/2, outside"):
+        array_of(N5Store(root, shards_of_java=SHARD[::-1]), "a")[...]
+
+
+@pytest.mark.parametrize("dimensions", [(32, 32, 8), (64, 64, 64)])
+@pytest.mark.parametrize("sizes", [(32, 16, 8), (16, 32, 8), (8, 32, 16)])
+def test_sizes_in_another_order_are_an_error(
+    dimensions: tuple[int, ...], sizes: tuple[int, ...], tmp_path: Path
+) -> None:
+    """The number of chunks is the same, so that each index could be read."""
+    values = np.arange(1, 1 + np.prod(dimensions), dtype="uint32").reshape(dimensions[::-1])
+    root = tmp_path / "java.n5"
+    write_shards(root / "a", values, (4, 4, 4), (32, 16, 8))  # C order: 8, 16, 32
+    for verify in (False, True):
+        with pytest.raises(N5BlockError, match=r"expected shards of .* validate prints"):
+            n5zarr.convert(root, tmp_path / f"{verify}.n5", shards_of_java=sizes, verify=verify)
+    with pytest.raises(N5BlockError, match="expected shards of"):
+        array_of(N5Store(root, shards_of_java=sizes), "a")[...]
 
 
 # ---------------------------------------------------------------------- validate
