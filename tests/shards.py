@@ -120,7 +120,11 @@ def join(
     order: str = ">",
     header: tuple[int, ...] | None = None,
 ) -> bytes:
-    """Join chunks and their index; ``header`` has the number of chunks along each axis."""
+    """Join chunks and their index; ``header`` has the number of chunks along each axis.
+
+    Java, ``N5BlockCodecs.java``: the header is written before what the codecs of the entries give,
+    so that the checksum is of the entries only.
+    """
     start = b"" if header is None else struct.pack(f">HH{len(header) + 1}I", 0, len(header) + 1, 2,
                                                    *header)  # fmt: skip
     at = 0
@@ -134,6 +138,6 @@ def join(
             index += struct.pack(f"{order}QQ", at, len(each))
             at += len(each)
     if checksum:
-        index += struct.pack("<I", google_crc32c.value(index))
+        index += struct.pack("<I", google_crc32c.value(index[len(start) :]))
     blocks = b"".join(each for each in chunks if each is not None)
     return blocks + index if location == "end" else index + blocks

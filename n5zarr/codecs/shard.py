@@ -266,6 +266,8 @@ def _parse(index: BufferLike, n_header: int, form: _Form, begins: int, end: int)
             at += length
         else:
             return None
+    if n_header and not (any(ranges) or form.n_checksum):
+        return None  # elements of a block that are all ones look the same
     return Shard(tuple(ranges), begins) if at == end else None
 
 
@@ -275,7 +277,8 @@ def _is_sound(index: BufferLike, stop: int, n_header: int, form: _Form) -> bool:
         header = _header(index[:n_header])
         if header is None or header.n_payload_elements != 2 * (stop - n_header) // _ENTRY:
             return False
-    checksum = google_crc32c.value(bytes(index[:stop])).to_bytes(_CHECKSUM, "little")
+    # Java: ``N5BlockCodecs.java`` encodes behind the header, so the checksum is of the entries
+    checksum = google_crc32c.value(bytes(index[n_header:stop])).to_bytes(_CHECKSUM, "little")
     return not form.n_checksum or checksum == bytes(index[stop:])
 
 
@@ -300,7 +303,7 @@ def check_no_shard(data: memoryview, data_type: DataType, compression: Compressi
         It is a shard (``kind="shard"``).
     """
     size = len(data)
-    if size < LAST or (_begins_block(data) and not is_likely(bytes(data[-LAST:]), size)):
+    if size < LAST or not (_may_begin(data) or is_likely(bytes(data[-LAST:]), size)):
         return
     shard = stored_shard(*in_memory(data), data_type, compression)
     if shard is not None and not (shard.is_block and _header(data)):
@@ -316,7 +319,7 @@ def stored_shard(
     """
     if size < LAST:
         return None
-    if _begins_block(read(0, 4)) and not is_likely(bytes(read(size - LAST, LAST)), size):
+    if not (_may_begin(read(0, 8)) or is_likely(bytes(read(size - LAST, LAST)), size)):
         return None
     header = _header(read(0, _LONGEST_HEADER))
     if header is not None and _is_raw_block(header, size, data_type, compression):
@@ -373,10 +376,14 @@ def shard_text(shard: Shard) -> str:
     )
 
 
-def _begins_block(start: BufferLike) -> bool:
-    """Whether a file begins like a block of numbers or text; an index does not."""
+def _may_begin(start: BufferLike) -> bool:
+    """Whether a file may begin with an index: unlike a block, or like one with a first size of 2.
+
+    The latter is the header before an index, as each entry is two numbers.
+    """
     ndim = start[2] << 8 | start[3]
-    return start[0] == 0 and start[1] < BlockMode.OBJECT and 0 < ndim <= MAX_ARRAY_NDIM
+    begins_block = start[0] == 0 and start[1] < BlockMode.OBJECT and 0 < ndim <= MAX_ARRAY_NDIM
+    return not begins_block or (ndim > 1 and bytes(start[4:8]) == b"\0\0\0\2")
 
 
 def _header(start: BufferLike) -> BlockHeader | None:

@@ -39,6 +39,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "end, little-endian": {"order": "<"},
     "start, little-endian": {"location": "start", "order": "<"},
     "end, header": {"header": (2, 1, 3)},
+    "start, header": {"header": (2, 1, 3), "location": "start"},
+    "start, header, no checksum": {"header": (2, 1, 3), "location": "start", "checksum": False},
     "bare": {"bare": True},
     "bare at start": {"bare": True, "location": "start"},
 }
@@ -181,7 +183,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     ("compression", "form"),
     [("raw", "end"), ("raw", "start"), ("gzip", "end"), ("zstd", "start"), ("blosc", "end"),
      ("bzip2", "end"), ("zlib", "end"), ("raw", "bare"), ("raw", "end, no checksum"),
-     ("raw", "end, header")],
+     ("raw", "end, header"), ("gzip", "start, header"), ("zstd", "start, header, no checksum")],
 )  # fmt: skip
 @pytest.mark.parametrize("is_one", [False, True], ids=["6 chunks", "1 chunk"])
 def test_no_writer_changes_a_shard(
