@@ -17,6 +17,7 @@ from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.container.node_names import ReplacedError
+from n5zarr.container.still_there import check_still_there, gone
 from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
@@ -147,15 +148,7 @@ class Chunks:
             return
         if not isinstance(node, DatasetView):
             raise _gone(node)
-        before, now = known.dataset, node.dataset
-        if (before.type_name, before.block_size) == (now.type_name, now.block_size):
-            return
-        message = (
-            "another program has replaced the dataset since it was opened: expected "
-            f"{before.type_name} in blocks {before.block_size}, got {now.type_name} in blocks "
-            f"{now.block_size}; open it again"
-        )
-        raise N5Error(message, kind="changed")
+        check_still_there(known.dataset, node.dataset)
 
     def open_dataset(self, path: str, *, anew: bool) -> Steps[DatasetView]:
         """Read the dataset of an open array; on storage without stamps, only if it is unknown.
@@ -425,10 +418,4 @@ class Chunks:
 
 
 def _gone(node: Node | None) -> N5Error:
-    """Make the error of an open array whose dataset is no longer there."""
-    found = "nothing" if node is None else "a group"
-    message = (
-        f"expected the dataset of an open array, got {found}: it has been removed or renamed "
-        "since the array was opened; open it again where it is now"
-    )
-    return N5Error(message, kind="changed")
+    return gone("nothing" if node is None else "a group")

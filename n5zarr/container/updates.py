@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from n5zarr._zarr_private import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.container.resizing import pad_blocks
+from n5zarr.container.still_there import check_document, check_still_there, opened_dataset
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes, own_keys
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
+    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.requests import Steps
@@ -109,7 +111,7 @@ def write_document(
     document : dict
         See :func:`parse_document`.
     served : bytes or None
-        The document last served or written under this key, from which Zarr's change starts.
+        The document last served or written under this key: Zarr's change starts from it.
     only_new : bool, optional
         Write nothing if the node has a document.
 
@@ -124,26 +126,26 @@ def write_document(
         N5 cannot hold the document; nothing is written.
     """
     _check_name(key.path)
-    axis_order = nodes.options.axis_order
-    is_known = served not in (None, b"{}")
-    whole = replace(_whole_document(key, document, nodes.options), is_known=is_known)
-    whole = yield from _in_place(nodes, key, whole)
+    whole = _whole_document(key, document, nodes.options)
+    known = replace(whole, is_known=served not in (None, b"{}"))
+    whole = yield from _in_place(nodes, key, known)
     yield from _make_parents(nodes, key, whole)
     old = None if served is None else json.loads(served)
-    change = whole if old is None else _since(whole, key, document, old, axis_order)
+    change = whole if old is None else _since(whole, key, document, old, nodes.options.axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
+    opened = opened_dataset(nodes.memory, key.path, change)
 
     def apply(data: bytes | None) -> bytes:
         applied.clear()  # called again if another program has replaced the document meanwhile
         if only_new and data is not None:
             return data
-        # if the node has been removed meanwhile, write the whole document
-        applied.append(change if data and data.strip() else whole)
+        check_document(opened, data)
+        applied.append(change if data and data.strip() else whole)  # of a group that is removed
         return changed(data, applied[-1])
 
-    (data,) = yield from _resizing(nodes, key.path, change, Update(path, apply))
+    (data,) = yield from _resizing(nodes, key.path, change, Update(path, apply), opened)
     if not applied:
         return None
     if isinstance(members := applied[-1].members, Members):
@@ -152,11 +154,15 @@ def write_document(
     return (yield from nodes.classify(key.path, data))
 
 
-def _resizing(nodes: Nodes, path: str, change: Change, update: Update) -> Steps[Sequence[bytes]]:
+def _resizing(
+    nodes: Nodes, path: str, change: Change, update: Update, opened: DatasetAttributes | None
+) -> Steps[Sequence[bytes]]:
     """Request an update of a document; if it resizes a dataset, pad blocks whose extent changes."""
     before = None if change.resized == KEEP else (yield from nodes.node(path))
     if not isinstance(before, DatasetView) or not isinstance(change.resized, Members):
         return (yield [update])
+    if opened is not None:
+        check_still_there(opened, before.dataset)
     yield from pad_blocks(path, before, change.resized.dimensions)
     answers = yield [update]
     # another program may have written truncated blocks meanwhile

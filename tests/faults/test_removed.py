@@ -207,3 +207,49 @@ def test_an_archive_without_blocks_is_read(tmp_path: Path) -> None:
         n5zarr.create_array(archive, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
     array: Any = n5zarr.open_array(ZipStore(tmp_path / "c.zip", mode="r"), path="a", mode="r")
     assert not array[...].any()
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "attribute": lambda array: array.attrs.__setitem__("q", 1),
+    "attributes": lambda array: array.update_attributes({"q": 1}),
+    "append": lambda array: array.append(np.ones((1, SHAPE[1]), "u2")),
+    "resize": lambda array: array.resize((5, 11)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("way", WRITABLE.values(), ids=WRITABLE)
+@pytest.mark.parametrize("instead", ["nothing", "an empty group", "other elements"])
+def test_metadata_of_what_was_removed_or_replaced_is_not_written(
+    tmp_path: Path, instead: str, way: Callable[[Any], Any], change: Callable[[Any], object]
+) -> None:
+    root = make(tmp_path / "c.n5")
+    array = way(root)
+    shutil.rmtree(root / "g" / "a")
+    if instead == "an empty group":
+        (root / "g" / "a").mkdir()
+    elif instead == "other elements":
+        other = n5zarr.create_array(root, path="g/a", shape=SHAPE, chunks=CHUNKS, dtype="u4")
+        other[...] = 9
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    for _ in range(2):
+        with pytest.raises(N5Error) as err:
+            change(array)
+        assert err.value.kind == "changed"
+    assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
+    with pytest.raises(N5Error) as err:
+        array[...]
+    assert err.value.kind == "changed"
+
+
+def test_a_dataset_that_another_program_removed_can_be_created_anew(tmp_path: Path) -> None:
+    root = make(tmp_path / "c.n5")
+    store = N5Store(root)
+    zarr.open_array(store, path="g/a")
+    for overwrite in (False, True):
+        shutil.rmtree(root / "g" / "a")
+        made = zarr.create_array(
+            store, name="g/a", shape=SHAPE, chunks=CHUNKS, dtype="u2", overwrite=overwrite
+        )
+        made[...] = 5
+        assert np.unique(np.asarray(zarr.open_array(store, path="g/a")[...])) == [5]
