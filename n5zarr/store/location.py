@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Location, Place
 
-__all__ = ["located", "open_container", "sample_path", "split_root"]
+__all__ = ["located", "located_if_url", "open_container", "sample_path", "split_root"]
 
 _URL_ROOT = re.compile(r"(.*?\.n5)(?:/+(.*))?", re.DOTALL)
 
@@ -54,8 +54,7 @@ def located[T](
     N5UnrepresentableError
         There is no such library, or the location is no URL (``kind="option"``).
     """
-    check_option("backend", backend, get_args(Backend.__value__))
-    if backend == "fsspec":
+    if _checked(backend) == backend:
         return location
     is_text = isinstance(location, str | os.PathLike)
     place = place_of(location, storage_options) if is_text else None
@@ -63,6 +62,21 @@ def located[T](
         message = f"backend: expected only with a URL, got it with {location!r}"
         raise N5UnrepresentableError(message, kind="option")
     return place._replace(backend=backend)
+
+
+def located_if_url[T](
+    location: T, storage_options: Mapping[str, object] | None, backend: Backend
+) -> T | Place:
+    """Do as :func:`located` does for a URL, and check the library only for other locations.
+
+    For functions that take two locations with one library.
+    """
+    return located(location, storage_options, backend if is_url(location) else _checked(backend))
+
+
+def _checked(backend: Backend) -> Backend:
+    check_option("backend", backend, get_args(Backend.__value__))
+    return "fsspec"
 
 
 def sample_path() -> str:

@@ -19,10 +19,9 @@ from n5zarr.container.bdv_description import read_description
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_views import Levels, View, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import located, located_if_url, open_container
 from n5zarr.store.looking import not_found
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.stacked_views import StackedViews
@@ -117,8 +116,9 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
-    if xml is None or is_url(store):
-        store = located(store, storage_options, backend)
+    _check_chunks(chunks)
+    locate = located if xml is None else located_if_url
+    store = locate(store, storage_options, backend)
     place = ViewsPlace(store, path, xml, axis_order, storage_options)
     return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
 
@@ -131,6 +131,14 @@ class ViewsPlace(NamedTuple):
     xml: str | os.PathLike[str] | None
     axis_order: AxisOrder
     storage_options: StorageOptions | None
+
+
+def _check_chunks(chunks: Chunks) -> None:
+    is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
+    if is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping):
+        return
+    message = f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}"
+    raise N5UnrepresentableError(message, kind="option")
 
 
 class Laziness(NamedTuple):

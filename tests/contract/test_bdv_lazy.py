@@ -215,3 +215,10 @@ def test_what_is_read_is_not_removed(xml: Path, chunks: Any) -> None:
     with pytest.raises(n5zarr.N5Error, match=r"would remove the unread source of 'data'.*setup0"):
         n5zarr.to_n5(ds[["data"]], xml.parent / "dataset.n5", mode="w")
     np.testing.assert_array_equal(ds["data"], VALUES)
+
+
+@pytest.mark.parametrize("chunks", ["big", "1MiB", (1, 2), 0, -2, 1.5])
+def test_chunks_that_are_none_are_refused(chunks: Any) -> None:
+    with pytest.raises(n5zarr.N5Error, match="chunks: expected 'auto', a number") as err:
+        n5zarr.open_bdv("dataset.xml", chunks=chunks)
+    assert err.value.kind == "option"

@@ -181,3 +181,18 @@ def test_a_wrong_library_is_refused(tmp_path: Path) -> None:
 
 def test_both_libraries_are_tested() -> None:
     assert set(S3) == {"s3fs", "obstore"}
+
+
+@pytest.mark.parametrize("backend", ["wrong", None, 5])
+def test_a_library_that_there_is_not_is_refused_for_local_paths_too(
+    backend: Any, tmp_path: Path
+) -> None:
+    sample = n5zarr.sample_path()
+    for call in (
+        lambda: n5zarr.compare(sample, sample, backend=backend),
+        lambda: n5zarr.open_bdv(sample, xml=tmp_path / "d.xml", backend=backend),
+        lambda: n5zarr.restore_blocks(tmp_path, sample, backend=backend),
+    ):
+        with pytest.raises(N5UnrepresentableError, match="backend: expected") as err:
+            call()
+        assert err.value.kind == "option"

@@ -24,8 +24,7 @@ from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
-from n5zarr.storage.url import is_url
-from n5zarr.store.location import located
+from n5zarr.store.location import located, located_if_url
 from n5zarr.store.running import ask_storage
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
@@ -168,10 +167,8 @@ def restore_blocks(
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
-    if is_url(store):
-        store = located(store, storage_options, backend)
-    if is_url(place):
-        place = located(place, storage_options, backend)
+    store = located_if_url(store, storage_options, backend)
+    place = located_if_url(place, storage_options, backend)
     storage = open_storage(place, storage_options=storage_options)
     opened, _ = open_to_repair(store, "", storage_options)
     moved: list[str] = []
