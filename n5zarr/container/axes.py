@@ -18,7 +18,7 @@ from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.bdv import setup_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.levels import counted
+from n5zarr.conventions.levels import counted, renamed
 from n5zarr.conventions.listed import first_listed, listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Node, level_of
 from n5zarr.conventions.shapes import by_shapes
@@ -95,6 +95,11 @@ class Placed:
     def sizes(self) -> dict[str, int]:
         """Extent of each dimension."""
         return dict(zip(self.dims, self.view.shape, strict=True))
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether attributes give positions of the elements, and not only names of axes."""
+        return self.geometry is not None and self.geometry.is_stated
 
     @property
     def attributes(self) -> dict[str, JSON]:
@@ -317,10 +322,10 @@ def read_layout(
             if d != name and c.is_coordinate_of(d, placed.sizes[d])
         }
         datasets[name] = replace(placed, coordinates=fitting)
-    has_geometry = any(d.geometry and d.geometry.is_stated for d in datasets.values())
+    is_stated = any(placed.is_stated for placed in datasets.values())
     return Layout(
         path=path,
-        attributes=_own_attributes(path, group.attributes, has_geometry=has_geometry),
+        attributes=_own_attributes(path, group.attributes, has_geometry=is_stated),
         datasets=datasets,
         groups={n: child for n, child in children if isinstance(child, GroupAttributes)},
         broken=tuple(child for _, child in children if isinstance(child, Broken)),
@@ -331,18 +336,18 @@ def _first_of_counted(
     datasets: Mapping[str, Placed], above: Sequence[Mapping[str, JSON]]
 ) -> dict[str, Placed]:
     """Place finest levels without a position whose elements other levels count."""
-    found = {}
-    for placed in datasets.values():
-        axes = None if placed.geometry is None else counted(placed.geometry)
-        if axes is None:
-            continue
+    found: dict[str, Placed] = {}
+    # what levels state comes before what their shapes say
+    for placed in sorted(datasets.values(), key=lambda each: not each.is_stated):
+        counts = None if placed.geometry is None else counted(placed.geometry)
         first = datasets.get(_name_of_first(placed.path, above))
-        if first is None or first.view.ndim != placed.view.ndim:
+        if counts is None or first is None or first.view.ndim != placed.view.ndim:
             continue
-        if first.geometry is None or first.geometry.names_only:
-            found[first.path.rpartition("/")[2]] = _with_axes(
-                first.path, first.view, axes, first.problems
-            )
+        if (own := first.geometry) is None or own.names_only:
+            names = None if own is None else [axis.name for axis in own.axes]
+            axes = replace(counts, axes=renamed(counts.axes, names))
+            new = _with_axes(first.path, first.view, axes, first.problems)
+            found.setdefault(first.path.rpartition("/")[2], new)
     return found
 
 

@@ -2,8 +2,9 @@
 
 n5-universe ``N5GenericSingleScaleMetadataParser``: an element is the average of as many of the
 finest level, so the first one is shifted by (factor - 1) / 2 of these; an ``offset`` replaces the
-shift. n5-spark and BigStitcher-Spark write such levels. Where the finest level has a position, the
-factors multiply its scale; else positions count its elements.
+shift. n5-spark and BigStitcher-Spark write such levels. Where the finest level has a resolution,
+the factors multiply its scale; else positions count elements of full resolution, also those of a
+finest level that has factors, too, and have no unit.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import renamed, scaled
+from n5zarr.conventions.levels import counted, renamed, scaled
 from n5zarr.conventions.model import Geometry, Node, axes_of, shifted
 from n5zarr.conventions.offset import offset_at, unit_in
 
@@ -35,14 +36,15 @@ def read(node: Node, by: Sequence[float], first: Geometry | None) -> Geometry:
     first : Geometry or None
         The axes of ``s0``, if the dataset is another level.
     """
-    unit = unit_in(node.attributes)
     axes = axes_of(node.ndim, names=node.names)
-    axes = tuple(replace(axis, unit=unit if axis.type == "space" else None) for axis in axes)
     if first is not None:
-        axes = renamed(first.axes, node.names)
+        base = counted(first) if first.convention == "factors" else first
+        axes = renamed((base or first).axes, node.names)
     scale = [axis.scale for axis in axes]
     placed = scaled(axes, by, shifted(scale, by))
-    offset = offset_at(node.attributes, node.ndim, unit)
+    unit = next((axis.unit for axis in axes if axis.unit), None)
+    own = {"offset_unit": unit_in(node.attributes), **node.attributes}
+    offset = offset_at(own, node.ndim, unit)
     if offset is not None:
         placed = tuple(replace(a, translation=o) for a, o in zip(placed, offset, strict=True))
     return Geometry(convention="factors", axes=placed)

@@ -29,8 +29,8 @@ from n5zarr.conventions import (
     render,
     shapes,
 )
-from n5zarr.conventions.listed import entries_in, entries_of, images_in, path_of
-from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of, level_of
+from n5zarr.conventions.ignored import ignored
+from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
 from n5zarr.conventions.model import factors as factors_of
 from n5zarr.conventions.units import is_unit, symbol
 
@@ -137,9 +137,9 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
                 break
     except MisfitError as err:  # a later convention would read only a part of the attributes
         problems.append(str(err))
-        geometry = _names_only(node)
+        geometry = _names_only(node) or (_by_shapes(node) if convention is None else None)
     if not problems and convention is None and (geometry is None or not geometry.is_stated):
-        problems += _unlisted(node)
+        problems += ignored(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
         if geometry.rest:
@@ -148,19 +148,6 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
                 "the attribute 'registration' has the matrix that maps them to the world"
             )
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
-
-
-def _unlisted(node: Node) -> list[str]:
-    """Say that ``multiscales`` of the group describes levels, but not this one."""
-    group = node.ancestors[0] if node.ancestors else {}
-    entries = [e for image in images_in(group) for e in entries_in(image)]
-    if node.level is None or not entries or any(entries_of(node.path, node.ancestors)):
-        return []
-    listed = [str(path_of(entry)) for entry in entries]
-    if any(level_of(path) is not None for path in listed):
-        return []  # a level that was added later
-    got = ", ".join(listed[:8])
-    return [f"multiscales of the group: expected an entry for {node.path[-1]}, got {got}"]
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:

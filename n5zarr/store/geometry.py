@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import zarr
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.conventions.listed import listed_levels
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.levels import as_image, is_level
+from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.location import located, open_container
 from n5zarr.store.looking import check_group, not_found
 from n5zarr.store.n5_store import N5Store
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.container.axes import Placed
+    from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
 
@@ -219,14 +218,11 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
     # a dataset at the root has no group above it
     group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
     layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
-    listed = listed_levels(group.attributes)
-    named = {n: placed for n, placed in layout.datasets.items() if is_level(n)} or {
-        n: placed for n, placed in layout.datasets.items() if n in listed
-    }
-    levels = named or layout.datasets
+    named = names_of_levels(layout.datasets, group.attributes)
+    levels = {name: layout.datasets[name] for name in named or layout.datasets}
     if not levels:
         check_group(opened, path)
-    if not levels or (not named and (layout.agrees or _differ_in_dims([*levels.values()]))):
+    if not levels or (not named and not _may_be_levels(layout)):
         below = ", ".join(layout.groups) or "none"
         message = (
             f"{opened}: /{path}: expected datasets that are levels of one image, got "
@@ -234,10 +230,22 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
         )
         raise N5UnrepresentableError(message, kind="option")
     try:
-        return list(as_image(levels).values())
+        return list(as_image(levels, by_shape=bool(named)).values())
     except N5UnrepresentableError as err:
         raise err.located(str(opened)) from err.__cause__
 
 
-def _differ_in_dims(levels: list[Placed]) -> bool:
-    return len({placed.dims for placed in levels}) > 1
+def _may_be_levels(layout: Layout) -> bool:
+    """Whether datasets with any names differ in size, and not in the names of their axes."""
+    levels = [*layout.datasets.values()]
+    if len({placed.view.ndim for placed in levels}) > 1:
+        return False
+    named = ([d for d in dims if d is not None] for dims in zip(*map(_given, levels), strict=True))
+    if any(len(set(names)) > 1 for names in named):
+        return False
+    return not layout.agrees or len({placed.view.shape for placed in levels}) > 1
+
+
+def _given(placed: Placed) -> list[str | None]:
+    """Return the names of the axes; None for each that n5zarr made up."""
+    return [None if dim in placed.made_up else dim for dim in placed.dims]

@@ -14,14 +14,15 @@ from n5zarr.conventions.describe import (
     describe_levels,
     describe_setup,
 )
-from n5zarr.conventions.model import LEVELS_KEYS, level_of
+from n5zarr.conventions.listed import entries_in, images_in, listed_levels, path_of
+from n5zarr.conventions.model import LEVELS_KEYS, level_of, numbers
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.describe import Written
@@ -38,6 +39,7 @@ __all__ = [
     "has_own",
     "is_level",
     "levels_in",
+    "names_of_levels",
     "warn_of_misread",
 ]
 
@@ -55,10 +57,44 @@ def is_level(name: str) -> bool:
     return level_of(name) is not None
 
 
-def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
+def names_of_levels(names: Collection[str], group: Mapping[str, JSON]) -> list[str]:
+    """Return the datasets of a group that are levels of its image; empty if nothing says so.
+
+    Those of the first image in ``multiscales``, and, unless these have other names than ``s0``,
+    ``s1``, ..., also all others with such names which no other image lists.
+
+    Parameters
+    ----------
+    names : collection of str
+        Of the datasets.
+    group : mapping
+        Attributes of the group.
+
+    Examples
+    --------
+    >>> image = {"datasets": [{"path": "s0"}, {"path": "s1"}]}
+    >>> names_of_levels(["mask", "s0", "s1", "s2"], {"multiscales": [image]})
+    ['s0', 's1', 's2']
+    """
+    listed = [name for name in listed_levels(group) if name in names]
+    if listed and not any(map(is_level, listed)):
+        return listed
+    of_any = {path_of(entry) for image in images_in(group) for entry in entries_in(image)}
+    added = (name for name in names if is_level(name) and not (listed and name in of_any))
+    return [*listed, *added]
+
+
+def as_image(levels: Mapping[str, Placed], *, by_shape: bool = True) -> dict[str, Placed]:
     """Return datasets as levels of one image, the finest first.
 
     Levels without a position get one from the ratio of the shapes.
+
+    Parameters
+    ----------
+    levels : mapping of str to Placed
+        The datasets, by name.
+    by_shape : bool, optional
+        Whether their names say that they are levels; else they keep the positions that they state.
 
     Raises
     ------
@@ -68,7 +104,7 @@ def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
     """
     # the finest level has the most elements; the voxel sizes in attributes may be wrong
     by_size = sorted(levels.items(), key=lambda entry: -math.prod(entry[1].view.shape))
-    known = next((placed for _, placed in by_size if _is_placed(placed)), None)
+    known = next((placed for _, placed in by_size if placed.is_stated), None)
     found: dict[str, Placed] = {}
     for name, placed in by_size:
         finest, first = by_size[0]
@@ -78,13 +114,13 @@ def as_image(levels: Mapping[str, Placed]) -> dict[str, Placed]:
         ):
             if own != other:
                 raise _no_level(placed, f"the {what} of {finest}, {other}", own)
-        is_placed = _is_placed(placed) or len(levels) == 1
+        is_placed = placed.is_stated or len(levels) == 1
         level = placed if is_placed else placed_by_shape(placed, known or first)
         is_equal = name != finest and placed.view.shape == first.view.shape
         if level is None or (not is_placed and is_equal):
             expected = f"a shape that downsampling {finest}, {first.view.shape}, gives"
             raise _no_level(placed, expected, f"{placed.view.shape}, and no scale")
-        found[name] = level
+        found[name] = level if by_shape else placed
     return found
 
 
@@ -119,15 +155,8 @@ def axes_of_levels(
     return {
         int(name[1:]): level.geometry.axes
         for name, level in placed.items()
-        if level.geometry is not None
-        and _is_placed(level)
-        and (has_own(level) or int(name[1:]) < n)
+        if level.geometry is not None and level.is_stated and (has_own(level) or int(name[1:]) < n)
     }
-
-
-def _is_placed(dataset: Placed) -> bool:
-    """Whether attributes give positions of a dataset's elements, and not only names of axes."""
-    return dataset.geometry is not None and dataset.geometry.is_stated
 
 
 def has_own(dataset: Placed) -> bool:
@@ -137,6 +166,17 @@ def has_own(dataset: Placed) -> bool:
         "paintera",
     )
     return not is_inherited or bool({"resolution", "units"} & dataset.view.attributes.keys())
+
+
+def _counts_its_own(first: Placed | None) -> bool:
+    """Whether factors of ``s0`` would multiply a resolution of the group once more."""
+    if (
+        first is None
+        or {"resolution", "pixelResolution", "transform"} & first.view.attributes.keys()
+    ):
+        return False
+    own = numbers(first.view.dataset.attributes.get("downsamplingFactors"))
+    return own is not None and set(own) != {1.0}
 
 
 def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None = None) -> None:
@@ -168,7 +208,8 @@ def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
     placed = {name: dataset for name, dataset in layout.datasets.items() if is_level(name)}
     levels = axes_of_levels(placed, group.attributes)
     types = {level.view.dataset.data_type for level in placed.values()}
-    if levels.keys() != {int(name[1:]) for name in placed} or len(types) > 1:
+    is_whole = levels.keys() == {int(name[1:]) for name in placed}
+    if not is_whole or len(types) > 1 or _counts_its_own(placed.get("s0")):
         levels = {}
     is_described = group.attributes.keys() >= LEVELS_KEYS
     has_others = bool(layout.groups) or len(layout.datasets) > len(placed)

@@ -140,6 +140,93 @@ def test_a_level_is_where_its_group_says(
     assert geometry["convention"] == convention.get(write.__name__, "shapes")
 
 
+@pytest.mark.parametrize("shapes", [((32, 20, 8), (16, 10, 4), (8, 5, 2)),
+                                    ((25, 21, 9), (13, 11, 5), (7, 6, 3))])  # fmt: skip
+def test_the_finest_level_stays_where_it_is_beside_factors_and_shapes(
+    root: Path, shapes: Any
+) -> None:
+    second: dict[str, Any] = {"downsamplingFactors": [2, 2, 2], "unit": "um"}
+    for k, own in enumerate(({}, second, {})):
+        put(root, f"g/s{k}", shapes[k], **own)
+    ratio = tuple(n / m for n, m in zip(shapes[0][::-1], shapes[2][::-1], strict=True))
+    expected = [((1,) * 3, (0,) * 3), ((2,) * 3, (0.5,) * 3), (ratio, (0,) * 3)]
+    levels = n5zarr.geometry(root, "g").levels
+    assert [(level.scale, level.translation) for level in levels] == expected
+    assert {level.units for level in levels} == {(None,) * 3}
+    (image,) = find_images(root)
+    assert [(level.scale, level.translation) for level in image.levels] == expected
+
+
+def test_names_of_the_finest_level_are_its_own(root: Path) -> None:
+    put(root, "g/s0", S0, axes=["c", "b", "a"])
+    put(root, "g/s1", S1, axes=["x", "y", "z"], downsamplingFactors=[2, 2, 1])
+    levels = n5zarr.geometry(root, "g").levels
+    assert [level.names for level in levels] == [("a", "b", "c"), ("z", "y", "x")]
+    assert [level.scale for level in levels] == [(1, 1, 1), (1, 2, 2)]
+
+
+def test_datasets_with_other_names_have_the_positions_that_they_state(root: Path) -> None:
+    put(root, "g/0", S0)
+    put(root, "g/1", S1, downsamplingFactors=[2, 2, 1])
+    put(root, "h/0", S0)
+    put(root, "h/1", S1)
+    for path, scale, shift in (("g", *FACTORS), ("h", (1, 1, 1), (0, 0, 0))):
+        levels = n5zarr.geometry(root, path).levels
+        assert [level.path for level in levels] == [f"{path}/0", f"{path}/1"]
+        assert [level.scale for level in levels] == [(1, 1, 1), scale]
+        assert [level.translation for level in levels] == [(0, 0, 0), shift]
+        assert n5zarr.geometry(root, f"{path}/1") == levels[1]
+    images = {image.path for image in find_images(root)}
+    assert images == {"g/0", "g/1", "h/0", "h/1"}
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("x", "y")])
+def test_datasets_with_other_names_and_axes_are_no_levels(root: Path, names: Any) -> None:
+    put(root, "g/0", (13, 11), axes=["x", "y"])
+    put(root, "g/1", (13, 11), axes=[*names])
+    with pytest.raises(N5UnrepresentableError, match="expected datasets that are levels of one"):
+        n5zarr.geometry(root, "g")
+
+
+def test_without_the_finest_level_the_group_counts_elements_of_the_finest_present(
+    root: Path,
+) -> None:
+    put(root, "g/s1", (13, 11, 7))
+    put(root, "g/s2", (7, 6, 7))
+    assert [level.scale for level in n5zarr.geometry(root, "g").levels] == [(1, 1, 1), SHAPES[0]]
+    assert n5zarr.geometry(root, "g/s2").convention is None
+
+
+def test_a_level_added_after_those_listed_is_one_in_every_view(root: Path) -> None:
+    listed = [
+        {"path": f"s{k}", "coordinateTransformations": [{"type": "scale", "scale": [by] * 3}]}
+        for k, by in ((0, 3), (1, 6))
+    ]
+    group(root, "g", multiscales=[{"version": "0.4", "axes": AXES, "datasets": listed}])
+    added: dict[str, Any] = {"downsamplingFactors": [4, 4, 4]}
+    for k, own in enumerate(({}, {}, added)):
+        put(root, f"g/s{k}", (32 >> k, 20 >> k, 8 >> k), **own)
+    put(root, "g/mask", (5, 5, 5))
+    levels = n5zarr.geometry(root, "g").levels
+    assert [level.scale[0] for level in levels] == [3, 6, 12]
+    image = next(image for image in find_images(root) if image.path == "g")
+    assert [(level.scale, level.translation) for level in image.levels] == [
+        (level.scale, level.translation) for level in levels
+    ]
+    put(root, "g/s3", (31, 3, 2))
+    with pytest.warns(N5Warning, match="/g/s3: expected a shape .*each that multiscales does not"):
+        n5zarr.convert(root, root.parent / "out.zarr", ome=True)
+    ome: Any = zarr.open_group(root.parent / "out.zarr/g", mode="r").attrs["ome"]
+    assert [level["path"] for level in ome["multiscales"][0]["datasets"]] == ["s0", "s1"]
+
+
+def test_levels_of_two_listed_images_stay_apart(root: Path) -> None:
+    group(root, "g", multiscales=[image("a", 3, "s0"), image("b", 3, "s1")])
+    put(root, "g/s0", S0)
+    put(root, "g/s1", S1)
+    assert [level.path for level in n5zarr.geometry(root, "g").levels] == ["g/s0"]
+
+
 def test_levels_are_chosen_in_elements_of_the_finest(root: Path) -> None:
     by_factors(root)
     for wanted, name in ((1, "s0"), (2, "s1"), (9, "s1")):
@@ -151,7 +238,9 @@ def test_attributes_of_factors_become_coordinates_and_shapes_keep_all(root: Path
     assert not xr.open_dataset(root, engine="n5", group="g/s1")["s1"].attrs
     put(root, "h/s0", S0)
     put(root, "h/s1", S1, offset=[1, 2, 3], note="x")
-    found = xr.open_dataset(root, engine="n5", group="h/s1")["s1"]
+    with pytest.warns(N5Warning, match="h/s1: offset: expected resolution") as w:
+        found = xr.open_dataset(root, engine="n5", group="h/s1")["s1"]
+    assert len(w) == 1
     assert found.attrs == {"offset": [1, 2, 3], "note": "x"}
 
 
@@ -169,6 +258,54 @@ def test_a_new_level_beside_factors_has_factors(root: Path) -> None:
     n5zarr.build_pyramid(root, "g", factors=(1, 2, 2), levels=1, method="stride", overwrite=True)
     level = n5zarr.geometry(root, "g/s1")
     assert (level.scale, level.translation) == ((1, 2, 2), (0, 0, 0))
+
+
+@pytest.mark.parametrize("own", [{}, {"offset": [10, 20, 30]}], ids=str)
+@pytest.mark.parametrize("method", ["mean", "stride"])
+def test_new_levels_leave_a_finest_level_with_factors_where_it_is(
+    root: Path, method: Any, own: Any
+) -> None:
+    put(root, "g/s0", (32, 20, 8), downsamplingFactors=[2, 2, 3], **own)
+    before: Any = n5zarr.geometry(root, "g/s0")
+    assert before.scale == (3, 2, 2)
+    n5zarr.build_pyramid(root, "g", levels=2, factors=(2, 2, 2), method=method)
+    levels: Any = n5zarr.geometry(root, "g").levels
+    assert levels[0] == before
+    for k in (1, 2):
+        level = levels[k]
+        assert level.scale == (3 * 2**k, 2**k * 2, 2**k * 2)
+        shift = 0 if method == "stride" else (2**k - 1) / 2
+        starts = zip(before.translation, before.scale, strict=True)
+        assert level.translation == tuple(start + shift * scale for start, scale in starts)
+        assert n5zarr.geometry(root, f"g/s{k}") == level
+        # what n5-universe's N5GenericSingleScaleMetadataParser reads of a dataset
+        document = json.loads((root / f"g/s{k}/attributes.json").read_text())
+        by = document["downsamplingFactors"]
+        assert by == [*level.scale[::-1]]
+        offset = document.get("offset", [(f - 1) / 2 for f in by])
+        assert offset == [*level.translation[::-1]]
+
+
+@pytest.mark.parametrize(
+    ("path", "above", "method"),  # with the method whose positions the convention can state
+    [
+        ("g", {}, "mean"),
+        ("g", {"multiScale": True}, "stride"),
+        ("setup0/timepoint0", {}, "mean"),
+        ("setup0/timepoint0", {"multiScale": True}, "mean"),
+    ],
+)
+def test_new_levels_have_the_factors_of_the_finest_too(
+    root: Path, path: str, above: Any, method: Any
+) -> None:
+    """In Paintera's groups and BigDataViewer's as well."""
+    group(root, path, **above)
+    put(root, f"{path}/s0", (32, 20, 8), downsamplingFactors=[2, 2, 3])
+    before = n5zarr.geometry(root, f"{path}/s0")
+    n5zarr.build_pyramid(root, path, levels=1, factors=(2, 2, 2), method=method)
+    finest, level = n5zarr.geometry(root, path).levels
+    assert finest == before
+    assert level.scale == tuple(2 * scale for scale in before.scale)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
-from n5zarr.store.levels import as_image, is_level
+from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.looking import not_found
 from n5zarr.tools.convert.ome import (
     image_attributes,
@@ -171,13 +171,15 @@ def _own(layout: Layout) -> dict[str, JSON]:
 def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict[str, Placed]:
     """Return the datasets of a group that are levels of one image, the finest first."""
     listed = [name for name in listed_levels(group) if name in layout.datasets]
-    named = listed or [*filter(is_level, layout.datasets)]
-    try:
-        return as_image({name: layout.datasets[name] for name in named})
-    except N5UnrepresentableError as err:
-        if not listed:  # else the planner says that `multiscales` is omitted
-            found.notes.append(f"{err}; each becomes an image")
-        return {}
+    named = names_of_levels(layout.datasets, group)
+    for names in (named, listed):
+        try:
+            return as_image({name: layout.datasets[name] for name in names})
+        except N5UnrepresentableError as err:
+            if names != listed:  # else the planner says that `multiscales` is omitted
+                which = "each that multiscales does not list" if listed else "each"
+                found.notes.append(f"{err}; {which} becomes an image")
+    return {}
 
 
 def _add_dataset(

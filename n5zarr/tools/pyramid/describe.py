@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
-from n5zarr.conventions.model import axes_of, shifted
+from n5zarr.conventions.model import axes_of, numbers, shifted
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.compression import compression_to_json
@@ -111,11 +111,21 @@ class Finest:
         """Describe a level."""
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
-            attributes: dict[str, JSON] = {"downsamplingFactors": [*map(float, by)]}
-            if self.convention == "factors" and method == "stride":  # else it means a shift
-                attributes["offset"] = [a.translation for a in self.axes_at(total, method)]
+            factors = [f * own for f, own in zip(by, self._own_factors, strict=True)]
+            attributes: dict[str, JSON] = {"downsamplingFactors": [*factors]}
+            starts = [axis.translation for axis in self.axes_at(total, method)]
+            if self.convention == "factors" and starts != [*shifted([1.0] * len(by), factors)]:
+                attributes["offset"] = [*starts]
             return Written(attributes)
         return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)
+
+    @property
+    def _own_factors(self) -> Sequence[float]:
+        """How many elements of full resolution one of ``s0`` is, N5 order."""
+        if self.convention == "factors":  # which gives no other scale
+            return [axis.scale for axis in self.axes]
+        own = numbers(self.placed.view.dataset.attributes.get("downsamplingFactors")) or ()
+        return [*own, *[1.0] * (len(self.axes) - len(own))]
 
     def check_setup(self, opened: N5Store, totals: Sequence[Sequence[int]]) -> None:
         """Check that levels are those that BigDataViewer's setup lists for all time points.

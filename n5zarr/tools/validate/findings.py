@@ -224,7 +224,8 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "trailing-bytes": Rule(
         "note",
-        "bytes after the payload: Java and n5zarr ignore them, tensorstore refuses them",
+        "bytes after the payload: Java and n5zarr ignore them (after gzip they are an error of "
+        "`payload`, as Java refuses them), tensorstore refuses them",
         "write the block again",
     ),
     "leading-zero": Rule(

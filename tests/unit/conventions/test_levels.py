@@ -56,9 +56,43 @@ def test_factors_of_axes_beyond_space() -> None:
     assert [scale for _, scale, _, _ in placed(five)] == [2, 2, 1, 1, 1]
 
 
-def test_an_offset_replaces_the_shift_and_has_the_unit() -> None:
+def test_an_offset_replaces_the_shift_and_elements_have_no_unit() -> None:
     own = {"downsamplingFactors": [2, 2, 1], "offset": [5, 0, 2], "unit": "um"}
-    assert placed(level(own)) == [("x", 2, 5, "um"), ("y", 2, 0, "um"), ("z", 1, 2, "um")]
+    assert placed(level(own)) == [("x", 2, 5, None), ("y", 2, 0, None), ("z", 1, 2, None)]
+
+
+@pytest.mark.parametrize("key", ["unit", "units", "offset_unit"])
+def test_an_offset_is_converted_to_the_unit_of_the_finest_level(key: str) -> None:
+    own = {"downsamplingFactors": [2, 2, 1], "offset": [5, 0, 2], key: "um"}
+    finest = {"resolution": [4, 5, 40], "unit": "nm"}
+    assert placed(level(own, first_attributes=finest)) == [
+        ("x", 8, 5000, "nm"), ("y", 10, 0, "nm"), ("z", 40, 2000, "nm")]  # fmt: skip
+
+
+def test_each_level_has_the_factors_to_full_resolution() -> None:
+    """``N5GenericSingleScaleMetadataParser`` reads each dataset alone, with a resolution of 1."""
+    finest = {"downsamplingFactors": [2, 2, 3], "offset": [7, 8, 9]}
+    for own, expected in (
+        ({"downsamplingFactors": [4, 6, 3]}, [("x", 4, 1.5), ("y", 6, 2.5), ("z", 3, 1)]),
+        ({}, [("x", 26 / 7, 7), ("y", 22 / 6, 8), ("z", 3, 9)]),
+    ):
+        found = placed(level(own, first_attributes=finest))
+        assert [(name, start) for name, _, start, _ in found] == [(n, s) for n, _, s in expected]
+        assert [by for _, by, _, _ in found] == pytest.approx([by for _, by, _ in expected])
+
+
+@pytest.mark.parametrize("by", ["2", [2, 2], [2, 2, 1, 1], [0, 1, 1], {}], ids=str)
+def test_a_level_whose_factors_are_invalid_has_the_ratio_of_the_shapes(by: Any) -> None:
+    own = {"downsamplingFactors": by}
+    if by == [2, 2]:  # of the axes of space
+        assert [scale for _, scale, _, _ in placed(level(own))] == [2, 2, 1]
+        return
+    found = find_geometry(level(own))
+    assert found.geometry is not None
+    assert found.geometry.convention == "shapes"
+    assert [axis.scale for axis in found.geometry.axes] == [13 / 7, 11 / 6, 1]
+    assert len(found.problems) == 1
+    assert find_geometry(level(own), "factors").geometry is None
 
 
 def test_a_list_of_the_group_gives_the_factors() -> None:
@@ -269,6 +303,15 @@ def test_units_in_other_keys() -> None:
          "coordinateTransformations: expected a list"),
         ({}, {"multiscales": [{"axes": AXES, "datasets": [{"path": "scale0"}, {"path": "b"}]}]},
          "multiscales of the group: expected an entry for s1, got scale0, b"),
+        ({"offset": [1, 2, 3]}, {}, "offset: expected resolution, pixelResolution, voxel_size or"),
+        ({"voxel_size": "4 nm"}, {}, 'voxel_size: expected a list of numbers, got "4 nm"'),
+        ({}, {"voxel_size": [1, 2, 3, 4, 5]},
+         "voxel_size of the group: expected a list of at most 3 numbers, got [1, 2, 3, 4, 5]"),
+        ({}, {"voxel_size": "4 nm"}, "voxel_size of the group: expected a list of at most 3"),
+        ({"coordinateTransformations": "none"}, {},
+         'coordinateTransformations: expected a list, got "none"'),
+        ({}, {"multiscales": [{"axes": 5, "datasets": [{"path": "s1"}]}]},
+         "multiscales: axes: expected a list of 3 axes, got 5"),
         ({"axistags": "{"}, {}, "axistags: expected JSON"),
         ({"axistags": "[" * 10_000}, {}, "axistags: expected JSON"),
         ({"axistags": '{"axes": [{"key": "z", "typeFlags": NaN}, {"key": "y"}, {"key": "x"}]}'},
@@ -293,6 +336,8 @@ def test_what_says_nothing_of_positions_is_no_problem() -> None:
         level({"note": 1}, (5, 9, 7)),
         level({}, (5, 9, 7), path=("g", "mask"), ancestors=[{"multiscales": [image]}]),
         level({}, (5, 9, 7), ancestors=[{"multiscales": [{"version": "0.2"}]}]),
+        level({"offset": 5, "voxel_size": None}, (5, 9, 7)),
+        level({}, (9, 7), path=("g", "mask"), ancestors=[{"voxel_size": [1, 2, 3]}]),
     ):
         assert find_geometry(node) == (None, ())
 
