@@ -15,7 +15,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
-from n5zarr.storage.requests import list_each
+from n5zarr.storage.requests import Stamp, list_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +26,8 @@ __all__ = [
     "Ask",
     "grid_position_rows",
     "holds_blocks",
+    "n_bytes_below",
+    "n_bytes_of",
     "stored_positions",
     "stored_rows",
 ]
@@ -180,3 +182,23 @@ def holds_blocks(path: str) -> Steps[bool]:
             below += [join(folder, entry.name) for entry in blocks]
         folders = below
     return False
+
+
+def n_bytes_below(path: str) -> Steps[int]:
+    """Count the bytes of all files below a directory; storage must have stamps."""
+    n_bytes, pending = 0, [path]
+    while pending:
+        folders, pending = pending[-_DIRECTORIES[0] :], pending[: -_DIRECTORIES[0]]
+        keys = []
+        for folder, entries in zip(folders, (yield from list_each(folders)), strict=True):
+            below = [entry for entry in entries if entry.is_dir and not entry.is_nested_link]
+            pending += [join(folder, entry.name) for entry in below]
+            keys += [join(folder, entry.name) for entry in entries if not entry.is_dir]
+        n_bytes += yield from n_bytes_of(keys)
+    return n_bytes
+
+
+def n_bytes_of(keys: Sequence[str]) -> Steps[int]:
+    """Count the bytes of some files; a missing one has none. Storage must have stamps."""
+    stamps: Sequence[tuple[int, ...] | None] = yield [Stamp(key) for key in keys]
+    return sum(stamp[2] for stamp in stamps if stamp)  # it contains the size

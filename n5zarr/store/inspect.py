@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
-from n5zarr.container.block_listing import stored_positions
+from n5zarr.container.block_listing import n_bytes_of, stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.container.walk import Found, Selection, Unreadable, Walk
@@ -21,7 +21,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.requests import Stamp, Steps, list_each
+from n5zarr.storage.requests import list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
 from n5zarr.store.info import Info, count_kinds, read_version
@@ -31,7 +31,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
@@ -237,18 +237,11 @@ def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, J
     for positions in batched(stored_positions(opened.ask, path, view.dataset.grid), _STAMPS):
         n_blocks += len(positions)
         if opened.storage.has_stamps:
-            stamps = opened.ask(_stamps([join(path, block_path(p)) for p in positions]))
-            n_bytes += sum(stamp[2] for stamp in stamps if stamp)
+            n_bytes += opened.ask(n_bytes_of([join(path, block_path(p)) for p in positions]))
     if not opened.storage.has_stamps:  # a web server, or a store that lists no sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": n_blocks, "n_bytes_stored": n_bytes}
-
-
-def _stamps(keys: Sequence[str]) -> Steps[Sequence[tuple[int, ...] | None]]:
-    """Request the stamps of files, which contain their sizes."""
-    answers: Sequence[tuple[int, ...] | None] = yield [Stamp(key) for key in keys]
-    return answers
 
 
 def describe_tree(  # noqa: PLR0913 - as describe_each

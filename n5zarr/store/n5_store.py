@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self, get_args, override
 from zarr.abc.store import Store
 from zarr.buffer import cpu
 
+from n5zarr.container.block_listing import n_bytes_below
 from n5zarr.container.container import Container
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
@@ -484,6 +485,8 @@ class N5Store(Running, Store):
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the bytes of N5's files below a node; the sizes of Zarr's values may differ."""
+        if self._storage.has_stamps:
+            return await self.run(n_bytes_below(normalize_path(prefix)))
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property

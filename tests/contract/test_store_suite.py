@@ -200,6 +200,8 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         await store._set_many([("a/c/0", buffer(CHUNK)), ("ab/c/1", buffer(CHUNK))])
         n_document = len(N5_ARRAY) - len(b',"x":1')
         assert await store.getsize_prefix("a") == n_document + len(N5_HEADER + CHUNK)
+        assert await store.getsize_prefix("") == await store.store.getsize_prefix("")
+        assert await store.getsize_prefix("missing") == 0
 
     @pytest.mark.parametrize("key", ["c/0", "foo/c/0", "foo/0/c/9"])
     async def test_set(self, store: N5Store, key: str) -> None:
