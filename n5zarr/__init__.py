@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from n5zarr.viewing.picture_plot import plot
     from n5zarr.viewing.serve.run import Server, serve
     from n5zarr.viewing.thumbnail import thumbnail
-    from n5zarr.viewing.view import View, view
+    from n5zarr.viewing.view import NeuroglancerView, view
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
@@ -83,11 +83,11 @@ __all__ = [
     "N5Parser",
     "N5Store",
     "N5Warning",
+    "NeuroglancerView",
     "RemovedBlocks",
     "Server",
     "Sidecars",
     "Validation",
-    "View",
     "Virtualized",
     "block_statistics",
     "build_pyramid",
@@ -157,7 +157,7 @@ _MODULES = {
     "Sidecars": "tools.sidecar",
     "Virtualized": "tools.virtualize.virtualizing",
     "Validation": "tools.validate.findings",
-    "View": "viewing.view",
+    "NeuroglancerView": "viewing.view",
     "block_statistics": "tools.statistics",
     "clean_leftovers": "tools.validate.leftovers",
     "create_array": "arrays.creating",

@@ -66,7 +66,7 @@ NAMES = {
         "plot",
         "thumbnail",
         "napari_layers",
-        "View",
+        "NeuroglancerView",
         "view",
         "create_array",
         "decode_block",
@@ -715,7 +715,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "storage_options=None",
         "backend='fsspec'",
     ),
-    "n5zarr.View": ("server", "url", "height"),
+    "n5zarr.NeuroglancerView": ("server", "url", "height"),
     "n5zarr.view": (
         "location",
         "*",

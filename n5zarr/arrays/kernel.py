@@ -225,13 +225,13 @@ def _decoder(
 def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
     """Turn N5Error into None: Python then handles the block again, and raises if needed."""
 
-    def careful(*args: P.args, **kwargs: P.kwargs) -> Result | None:
+    def declining(*args: P.args, **kwargs: P.kwargs) -> Result | None:
         try:
             return function(*args, **kwargs)
         except N5Error:
             return None
 
-    return careful
+    return declining
 
 
 def _most_packed(n_bytes: int) -> int:

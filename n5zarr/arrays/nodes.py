@@ -148,13 +148,13 @@ def tree_of(
     """Return zarr's tree of a group, from nodes already read; open only the first ones."""
     first = list(islice(found, max_nodes + 1))
 
-    class Known(zarr.AsyncGroup):
+    class KnownGroup(zarr.AsyncGroup):
         async def members(self, *_: object, **__: object) -> AsyncGenerator[tuple[str, Any], None]:
             for name, node in first:
                 yield name, async_group(node) if isinstance(node, zarr.Group) else node.async_array
 
     own = async_group(group)
-    return sync(Known(own.metadata, own.store_path).tree(max_nodes=max_nodes, plain=plain))
+    return sync(KnownGroup(own.metadata, own.store_path).tree(max_nodes=max_nodes, plain=plain))
 
 
 def _below(

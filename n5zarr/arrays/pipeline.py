@@ -81,7 +81,7 @@ class N5CodecPipeline(CodecPipeline):
     metadata: ArrayMetadata
 
     @cached_property
-    def careful(self) -> FusedCodecPipeline:
+    def zarr_pipeline(self) -> FusedCodecPipeline:
         """The pipeline that zarr itself makes for the array.
 
         For blocks that are not ordinary, and for arrays whose chunks are not the elements of
@@ -118,37 +118,37 @@ class N5CodecPipeline(CodecPipeline):
     @property
     @override
     def supports_partial_decode(self) -> bool:
-        return self.careful.supports_partial_decode
+        return self.zarr_pipeline.supports_partial_decode
 
     @property
     @override
     def supports_partial_encode(self) -> bool:
-        return self.careful.supports_partial_encode
+        return self.zarr_pipeline.supports_partial_encode
 
     @override
     def validate(
         self, *, shape: tuple[int, ...], dtype: ZDType, chunk_grid: ChunkGridMetadata
     ) -> None:
-        self.careful.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
+        self.zarr_pipeline.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
 
     @override
     def compute_encoded_size(self, byte_length: int, array_spec: ArraySpec) -> int:
-        return self.careful.compute_encoded_size(byte_length, array_spec)
+        return self.zarr_pipeline.compute_encoded_size(byte_length, array_spec)
 
     @override
     async def decode(
         self, chunk_bytes_and_specs: Iterable[tuple[Buffer | None, ArraySpec]]
     ) -> Iterable[NDBuffer | None]:
-        return await self.careful.decode(chunk_bytes_and_specs)
+        return await self.zarr_pipeline.decode(chunk_bytes_and_specs)
 
     @override
     async def encode(
         self, chunk_arrays_and_specs: Iterable[tuple[NDBuffer | None, ArraySpec]]
     ) -> Iterable[Buffer | None]:
-        return await self.careful.encode(chunk_arrays_and_specs)
+        return await self.zarr_pipeline.encode(chunk_arrays_and_specs)
 
     def __iter__(self) -> Iterator[Codec]:
-        return iter(self.careful)
+        return iter(self.zarr_pipeline)
 
     # ------------------------------------------------------------------ reading
 
@@ -213,7 +213,7 @@ class N5CodecPipeline(CodecPipeline):
     ) -> tuple[GetResult, ...]:
         """Read chunks in zarr's own way; if a codec refuses one, name its block."""
         try:
-            return await self.careful.read(batch, out, drop_axes)
+            return await self.zarr_pipeline.read(batch, out, drop_axes)
         except N5Error:
             raise
         except Exception:
@@ -243,13 +243,13 @@ class N5CodecPipeline(CodecPipeline):
             left = await write_remote(writer, batch, drop_axes)
         if left:
             _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
-            await self.careful.write(left, value, drop_axes)
+            await self.zarr_pipeline.write(left, value, drop_axes)
 
     async def _write_coded(
         self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
     ) -> None:
         """Write chunks through zarr's codecs; parts of chunks under the lock of their block."""
-        transform = self.careful.sync_transform
+        transform = self.zarr_pipeline.sync_transform
         is_able = transform is not None and isinstance(value, cpu.NDBuffer)
         is_able = is_able and not any(item[0].read_only for item in batch[:1])
         # zarr may regard a chunk at the end as complete after another program has enlarged it
@@ -258,7 +258,7 @@ class N5CodecPipeline(CodecPipeline):
             await update_chunks(transform, parts, value, drop_axes)
         whole = [item for item in batch if not is_able or _covers_chunk(item)]
         if whole:
-            await self.careful.write(whole, value, drop_axes)
+            await self.zarr_pipeline.write(whole, value, drop_axes)
 
     # ------------------------------------------------------------------ the dataset
 

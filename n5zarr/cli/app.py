@@ -15,10 +15,10 @@ from n5zarr.cli.demo import PICTURE, report, write
 from n5zarr.cli.diff import diff
 from n5zarr.cli.download import download
 from n5zarr.cli.empty_blocks import rm_empty
-from n5zarr.cli.manners import HELP, Manners
 from n5zarr.cli.nwb import nwb
 from n5zarr.cli.pyramid import pyramid
 from n5zarr.cli.serve import serve
+from n5zarr.cli.shared_options import HELP, Manners
 from n5zarr.cli.thumbnail import thumbnail
 from n5zarr.cli.validate import validate
 from n5zarr.cli.version import version_line

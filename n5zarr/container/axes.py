@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.nodes import Nodes
     from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.model import Axis, Geometry, View
+    from n5zarr.conventions.model import Axis, Geometry, SetupView
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
@@ -254,7 +254,7 @@ def read_placed_by_each(
     return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}
 
 
-type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, View | None]
+type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, SetupView | None]
 
 
 def _around(
@@ -369,7 +369,7 @@ def _place(
     above: Sequence[Mapping[str, JSON]],
     first: DatasetView | None,
     convention: str | None,
-    bdv_view: View | None = None,
+    bdv_view: SetupView | None = None,
 ) -> Placed:
     """Name and place the dimensions of a dataset, from attributes already read."""
     names = tuple(path.split("/")) if path else ()

@@ -10,13 +10,13 @@ from n5zarr.storage.requests import FileThatNames
 
 if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.model import View
+    from n5zarr.conventions.model import SetupView
     from n5zarr.storage.requests import Steps
 
 __all__ = ["bdv_view_of", "read_description"]
 
 
-def bdv_view_of(path: str, description: Description | None = None) -> Steps[View | None]:
+def bdv_view_of(path: str, description: Description | None = None) -> Steps[SetupView | None]:
     """Read setup and time point of a level from BigDataViewer's XML; None for other datasets."""
     names = tuple(path.split("/"))
     numbers = view_of(names)

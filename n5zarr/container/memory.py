@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Creation", "Known", "Memory", "Node"]
+__all__ = ["Creation", "KnownNode", "Memory", "Node"]
 
 type Node = DatasetView | GroupAttributes
 
@@ -53,7 +53,7 @@ class Creation(NamedTuple):
         return (self.data_type, self.block_size, self.recorded) == now
 
 
-class Known(NamedTuple):
+class KnownNode(NamedTuple):
     """The last node read at a path, and the stamp of its document."""
 
     node: Node
@@ -100,7 +100,7 @@ class Memory:
         Key, block and chunk of the last shard: zarr reads a shard in many small ranges.
     """
 
-    nodes: dict[str, Known] = field(default_factory=dict)
+    nodes: dict[str, KnownNode] = field(default_factory=dict)
     served: dict[MetadataKey, bytes] = field(default_factory=dict)
     listed: dict[str, _Listed] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
@@ -143,7 +143,7 @@ class Memory:
             for name in (name for names in METADATA_NAMES.values() for name in names):
                 self.served.pop(MetadataKey(path, name), None)
         else:
-            self.nodes[path] = Known(node, stamp)
+            self.nodes[path] = KnownNode(node, stamp)
 
     def keep_listed(self, nodes: Mapping[str, Node], stamps: Mapping[str, object]) -> None:
         """Remember nodes that a listing has read, in case they are opened right afterwards.

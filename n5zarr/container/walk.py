@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.path_patterns import PathPatterns
 
-__all__ = ["Found", "Selection", "Unreadable", "Walk"]
+__all__ = ["Selection", "Unreadable", "Walk", "WalkNode"]
 
 _AHEAD = 512  # nodes whose documents are requested together
 _LISTINGS = 64  # groups that are listed together
@@ -94,7 +94,7 @@ class Selection:
 
 
 @dataclass(slots=True, eq=False)
-class Found:
+class WalkNode:
     """A node of a walk; not yet read if ``is_read`` is false.
 
     Parameters
@@ -107,7 +107,7 @@ class Found:
         The node, or None if it is missing.
     is_read : bool, optional
         Whether the node has been read.
-    children : list of Found, optional
+    children : list of WalkNode, optional
         The nodes directly below a group, once it is listed.
     n_more : int, optional
         If this stands for nodes of a group that a limit excludes: their number.
@@ -119,7 +119,7 @@ class Found:
     level: int
     node: Node | Broken | Unreadable | None
     is_read: bool = False
-    children: list[Found] | None = None
+    children: list[WalkNode] | None = None
     n_more: int = 0
     is_nested_link: bool = False
 
@@ -157,19 +157,19 @@ class Walk:
         self._depth = self._selection.depth
         self._leave_out = leave_out
         self._top = ""
-        self._pending: list[Found] = []  # the next one last
+        self._pending: list[WalkNode] = []  # the next one last
 
-    def run(self, path: str, node: Node | Broken) -> Iterator[tuple[Found, bool]]:
+    def run(self, path: str, node: Node | Broken) -> Iterator[tuple[WalkNode, bool]]:
         """Yield a node that has been read, and all nodes below it, depth first, sorted by name.
 
         Yields
         ------
-        Found, bool
+        WalkNode, bool
             The node, and whether it is the last one in its group. One node with a number replaces
             those that a limit excludes.
         """
         self._top = path
-        self._pending = [Found(path, 0, node, is_read=True)]
+        self._pending = [WalkNode(path, 0, node, is_read=True)]
         while self._pending:
             found = self._pending.pop()
             self._read(found)
@@ -182,7 +182,7 @@ class Walk:
             yield found, self._is_last(found)
             self._pending += reversed(found.children or [])
 
-    def _is_last(self, found: Found) -> bool:
+    def _is_last(self, found: WalkNode) -> bool:
         """Whether no other node of the same group follows."""
         for other in reversed(self._pending):
             if other.level != found.level:
@@ -192,13 +192,13 @@ class Walk:
                 return False
         return True
 
-    def _ahead(self) -> Iterator[Found]:
+    def _ahead(self) -> Iterator[WalkNode]:
         """Yield the next known nodes."""
         for found in reversed(self._pending):
             yield found
             yield from _below(found)
 
-    def _read(self, found: Found) -> None:
+    def _read(self, found: WalkNode) -> None:
         """Read a node, unless it has been read, together with the next ones."""
         if not found.is_read:
             window = islice(self._ahead(), _AHEAD - 1)
@@ -206,7 +206,7 @@ class Walk:
             self._ask_each(self._read_all, [found, *ahead])
 
     def _ask_each(
-        self, flow: Callable[[Sequence[Found]], Steps[None]], asked: Sequence[Found]
+        self, flow: Callable[[Sequence[WalkNode]], Steps[None]], asked: Sequence[WalkNode]
     ) -> None:
         """Request many nodes at once; if storage refuses one of them, request fewer."""
         try:
@@ -221,7 +221,7 @@ class Walk:
             else:
                 asked[0].node, asked[0].is_read = Unreadable(err), True
 
-    def _read_all(self, unread: Sequence[Found]) -> Steps[None]:
+    def _read_all(self, unread: Sequence[WalkNode]) -> Steps[None]:
         nodes = yield from self._nodes.each([found.path for found in unread])
         bare = []
         for found, node in zip(unread, nodes, strict=True):
@@ -239,14 +239,14 @@ class Walk:
                 if isinstance(found.node, GroupAttributes):
                     self._set_children(found, entries)
 
-    def _needs_listing(self, found: Found) -> bool:
+    def _needs_listing(self, found: WalkNode) -> bool:
         is_group = isinstance(found.node, GroupAttributes)
         return is_group and found.children is None and found.level != self._depth
 
     def _below_top(self, path: str) -> str:
         return path.removeprefix(self._top).lstrip("/")
 
-    def _named(self, group: Found) -> Sequence[Entry] | None:
+    def _named(self, group: WalkNode) -> Sequence[Entry] | None:
         """Return the nodes that patterns name in a group; None if the group has to be listed.
 
         In local files, where a listing costs little, it tells links from directories.
@@ -257,7 +257,7 @@ class Walk:
         names = paths.named_in(self._below_top(group.path))
         return None if names is None else [Entry(name, is_dir=True) for name in names]
 
-    def _list(self, groups: Sequence[Found]) -> Steps[None]:
+    def _list(self, groups: Sequence[WalkNode]) -> Steps[None]:
         named = {group.path: self._named(group) for group in groups}
         for group in groups:
             if (entries := named[group.path]) is not None:
@@ -267,7 +267,7 @@ class Walk:
         for group, entries in zip(groups, listings, strict=True):
             self._set_children(group, entries or [])
 
-    def _set_children(self, group: Found, entries: Sequence[Entry]) -> None:
+    def _set_children(self, group: WalkNode, entries: Sequence[Entry]) -> None:
         if group.level == self._depth:
             return
         names, refused = names_of_nodes(group.path, entries)
@@ -279,21 +279,21 @@ class Walk:
         for name in self._selection.of(dead, level, below)[0]:
             self._leave_out(join(group.path, name), "a link to nothing")
         group.children = [
-            Found(join(group.path, name), level, None, is_nested_link=name in nested)
+            WalkNode(join(group.path, name), level, None, is_nested_link=name in nested)
             for name in selected
         ]
         shown, n_refused = self._selection.of([name for name, _ in refused], level, below)
         group.children += [
-            Found(join(group.path, name), level, broken, is_read=True)
+            WalkNode(join(group.path, name), level, broken, is_read=True)
             for name, broken in refused
             if name in shown
         ]
         if n_more + n_refused:
-            rest = Found(group.path, level, None, is_read=True, n_more=n_more + n_refused)
+            rest = WalkNode(group.path, level, None, is_read=True, n_more=n_more + n_refused)
             group.children.append(rest)
 
 
-def _below(found: Found) -> Iterator[Found]:
+def _below(found: WalkNode) -> Iterator[WalkNode]:
     for child in found.children or ():
         yield child
         yield from _below(child)

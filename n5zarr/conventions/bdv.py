@@ -21,7 +21,7 @@ from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
     Node,
-    View,
+    SetupView,
     axes_of,
     factors,
     numbers_at,
@@ -206,16 +206,16 @@ class Description:
     missing: frozenset[tuple[int, int]]
     name: str = "the XML"
 
-    def view(self, setup: int, timepoint: int) -> View:
+    def view(self, setup: int, timepoint: int) -> SetupView:
         """Return voxel size, unit and registration of a setup at a time point."""
         registration = self.registrations.get((setup, timepoint))
         known = self.setups.get(setup)
         if known is None or known.voxel_size is None:
             unit = None if known is None or registration is None else known.unit
-            return View(voxel_size=None, unit=unit, registration=registration)
+            return SetupView(voxel_size=None, unit=unit, registration=registration)
         if registration and self._is_in_elements(registration, known.voxel_size):
             registration = tuple(value * self._finest for value in registration)
-        return View(voxel_size=known.voxel_size, unit=known.unit, registration=registration)
+        return SetupView(voxel_size=known.voxel_size, unit=known.unit, registration=registration)
 
     @property
     def _finest(self) -> float:

@@ -25,7 +25,7 @@ __all__ = [
     "Geometry",
     "MisfitError",
     "Node",
-    "View",
+    "SetupView",
     "axes_of",
     "brief",
     "factors",
@@ -126,7 +126,7 @@ class Geometry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class SetupView:
     """A setup at a time point, as BigDataViewer's XML describes it.
 
     Parameters
@@ -167,7 +167,7 @@ class Node:
         Name of the finest level, if ``multiscales`` lists it and the dataset; else it is ``s0``.
     is_like_first : bool, optional
         Whether the finest level has the same data type.
-    view : View, optional
+    view : SetupView, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
         Names of the dimensions, N5 order, if another source than the attributes has them.
@@ -181,7 +181,7 @@ class Node:
     first_attributes: Mapping[str, JSON] = field(default_factory=dict)
     first_name: str | None = None
     is_like_first: bool = True
-    view: View | None = None
+    view: SetupView | None = None
     given_names: tuple[str, ...] | None = None
 
     @property

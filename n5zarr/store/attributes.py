@@ -18,7 +18,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:

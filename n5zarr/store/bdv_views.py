@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["Levels", "View", "described_views", "find_views", "moves", "ranges"]
+__all__ = ["Levels", "SetupLevel", "described_views", "find_views", "moves", "ranges"]
 
 
-class View(NamedTuple):
+class SetupLevel(NamedTuple):
     """One level of a setup at one time point: a dataset."""
 
     path: str
     dataset: DatasetView
 
 
-type Levels = dict[str, dict[int, View]]
+type Levels = dict[str, dict[int, SetupLevel]]
 """The datasets of a setup, by level and time point."""
 
 
@@ -55,7 +55,7 @@ def find_views(opened: N5Store, group: str) -> dict[int, Levels]:
         for number, name, _ in _numbered(opened, above, r"timepoint([0-9]+)"):
             for _, level, dataset in _numbered(opened, join(above, name), r"s([0-9]+)"):
                 if isinstance(dataset, DatasetView):
-                    view = View(join(above, name, level), dataset)
+                    view = SetupLevel(join(above, name, level), dataset)
                     levels.setdefault(level, {})[number] = view
         if levels:
             views[setup] = levels

@@ -29,7 +29,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import Put, read_key
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.missing_nodes import datasets_below, not_found
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import check_group, not_found
+from n5zarr.store.missing_nodes import check_group, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 

@@ -12,7 +12,7 @@ from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import n_bytes_of, stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.prefix_listing import blocks_by_prefix
-from n5zarr.container.walk import Found, Selection, Unreadable, Walk
+from n5zarr.container.walk import Selection, Unreadable, Walk, WalkNode
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -26,7 +26,7 @@ from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
 from n5zarr.store.info import Info, count_kinds, read_version
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -368,7 +368,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         yield Described(found.level, is_last, description)
 
 
-def _describe_node(opened: N5Store, found: Found, *, size: bool) -> dict[str, JSON]:
+def _describe_node(opened: N5Store, found: WalkNode, *, size: bool) -> dict[str, JSON]:
     node = found.node
     if isinstance(node, DatasetView) and size:
         try:

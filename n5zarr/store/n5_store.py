@@ -29,10 +29,10 @@ from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Backend
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
+from n5zarr.store.flows import FlowRunner
 from n5zarr.store.info import Info
 from n5zarr.store.mapping import StoreMapping
 from n5zarr.store.roots import read_root
-from n5zarr.store.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ _DEFAULTS = {  # options for presenting and writing a container
 _CONCURRENCY = 64  # enough to keep a server 20 ms away busy; tensorstore sends 32
 
 
-class N5Store(Running, Store):
+class N5Store(FlowRunner, Store):
     """An N5 container as a Zarr store.
 
     Parameters

@@ -25,7 +25,7 @@ from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, Update, read_each
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView

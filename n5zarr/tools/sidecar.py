@@ -24,7 +24,7 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.requests import Put, Remove, read_each
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_default import NAME
 from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content

@@ -21,7 +21,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import read_each
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bioio_base.standard_metadata import StandardMetadata
     from fsspec import AbstractFileSystem
 
-    from n5zarr.viewing.images import Image, Level
+    from n5zarr.viewing.images import Image, ImageLevel
 
 __all__ = ["Reader", "ReaderMetadata"]
 
@@ -144,7 +144,7 @@ class Reader(reader.Reader):
             self._current_resolution_level = 0
 
     @property
-    def _level(self) -> Level:
+    def _level(self) -> ImageLevel:
         return self.image.levels[self._current_resolution_level]
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from n5zarr.tools.jobs.boxes import Box
-    from n5zarr.viewing.images import Image, Level
+    from n5zarr.viewing.images import Image, ImageLevel
 
 __all__ = ["contrast_limits", "n_chunks_sampled"]
 
@@ -101,7 +101,7 @@ def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | N
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
 
-def _read_each(level: Level, sample: Iterable[Box]) -> Iterator[np.ndarray[Any, Any]]:
+def _read_each(level: ImageLevel, sample: Iterable[Box]) -> Iterator[np.ndarray[Any, Any]]:
     """Read values of a level until there are enough, several chunks at a time."""
     n_elements = 0
     together = max(1, min(_READERS, 4 * _MOST_ELEMENTS // math.prod(level.chunks)))
@@ -114,7 +114,7 @@ def _read_each(level: Level, sample: Iterable[Box]) -> Iterator[np.ndarray[Any, 
                 return
 
 
-def _read(level: Level, box: Box) -> np.ndarray[Any, Any]:
+def _read(level: ImageLevel, box: Box) -> np.ndarray[Any, Any]:
     """Read the values of a box; none if it is damaged, which showing it will say."""
     try:
         return _stored(level.values[box])
@@ -129,7 +129,7 @@ def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an arra
     return stored
 
 
-def _all_of(level: Level, channel_axis: int | None, channel: int) -> list[slice]:
+def _all_of(level: ImageLevel, channel_axis: int | None, channel: int) -> list[slice]:
     """Return the box of a channel."""
     chosen = [slice(0, n) for n in level.shape]
     if channel_axis is not None:
@@ -137,7 +137,7 @@ def _all_of(level: Level, channel_axis: int | None, channel: int) -> list[slice]
     return chosen
 
 
-def _most_chunks(level: Level, chunks: Sequence[int]) -> int:
+def _most_chunks(level: ImageLevel, chunks: Sequence[int]) -> int:
     """Return how many chunks are read at most."""
     enough = _MOST_ELEMENTS // math.prod(chunks)
     n_bytes = math.prod(chunks) * level.dtype.itemsize
@@ -161,7 +161,7 @@ def _first_stored(image: Image, channel: int) -> Iterator[Box]:
             yield box
 
 
-def _sample(level: Level, channel_axis: int | None, channel: int) -> Iterator[Box]:
+def _sample(level: ImageLevel, channel_axis: int | None, channel: int) -> Iterator[Box]:
     """Yield boxes of a channel that are read to see what values there are: whole chunks.
 
     All, or the one in the middle and then others anywhere: those of a regular pattern may all be

@@ -41,7 +41,7 @@ __all__ = [
     "Channel",
     "Image",
     "ImageAxis",
-    "Level",
+    "ImageLevel",
     "find_images",
     "images_of",
     "is_at",
@@ -93,7 +93,7 @@ class Channel:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Level:
+class ImageLevel:
     """One resolution of an image.
 
     Parameters
@@ -198,7 +198,7 @@ class Image:
         A name to show.
     axes : tuple of ImageAxis
         The axes, in the order of the arrays: time, channel, space, as OME-Zarr wants them.
-    levels : tuple of Level
+    levels : tuple of ImageLevel
         The levels, the finest first.
     channels : tuple of Channel
         The channels; one if there is no axis of channels.
@@ -211,7 +211,7 @@ class Image:
     path: str
     name: str
     axes: tuple[ImageAxis, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[ImageLevel, ...]
     channels: tuple[Channel, ...]
     is_labels: bool = False
     image_of: str | None = None
@@ -398,7 +398,7 @@ def _axis(axis: Mapping[str, JSON]) -> ImageAxis:
     )
 
 
-def _level(path: str, array: ArraySource, dataset: Mapping[str, JSON]) -> Level:
+def _level(path: str, array: ArraySource, dataset: Mapping[str, JSON]) -> ImageLevel:
     given = dataset.get("coordinateTransformations")
     steps = [mapping(step) for step in given] if isinstance(given, list) else []
     ndim = len(array.shape)
@@ -406,7 +406,7 @@ def _level(path: str, array: ArraySource, dataset: Mapping[str, JSON]) -> Level:
     for step in steps:
         scale = numbers(step.get("scale"), ndim) or scale
         translation = numbers(step.get("translation"), ndim) or translation
-    return Level(
+    return ImageLevel(
         path=path,
         values=array.values,
         dtype=array.native_dtype,
@@ -418,7 +418,7 @@ def _level(path: str, array: ArraySource, dataset: Mapping[str, JSON]) -> Level:
 
 
 def _channels(
-    ome: Mapping[str, JSON], axes: Sequence[Mapping[str, JSON]], level: Level
+    ome: Mapping[str, JSON], axes: Sequence[Mapping[str, JSON]], level: ImageLevel
 ) -> tuple[Channel, ...]:
     sizes = [n for n, axis in zip(level.shape, axes, strict=True) if axis.get("type") == "channel"]
     n_channels = sizes[0] if sizes else 1

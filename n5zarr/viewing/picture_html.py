@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.store.inspect import Described
-    from n5zarr.viewing.images import Image, Level
+    from n5zarr.viewing.images import Image, ImageLevel
 
 __all__ = ["make_html"]
 
@@ -153,5 +153,5 @@ def _cheap_level(image: Image, *, is_remote: bool) -> int | None:
     return None
 
 
-def _chunk_bytes(level: Level) -> int:
+def _chunk_bytes(level: ImageLevel) -> int:
     return math.prod(level.chunks) * level.dtype.itemsize

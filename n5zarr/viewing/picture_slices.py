@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.tools.jobs.boxes import Box, StoredChunks
-    from n5zarr.viewing.images import Image, Level
+    from n5zarr.viewing.images import Image, ImageLevel
 
 __all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
 
@@ -244,7 +244,7 @@ def _unit(image: Image) -> str | None:
     return unit or ("px" if is_plain else None)
 
 
-def _index_in(level: Level, axis: int, where: float) -> int:
+def _index_in(level: ImageLevel, axis: int, where: float) -> int:
     """Return the element of a level that lies at a position."""
     step = level.scale[axis] or 1.0
     found = round((where - level.translation[axis]) / step)
@@ -264,7 +264,7 @@ def _planes(image: Image) -> tuple[Plane, ...]:
     return wide or (planes[0],)
 
 
-def _sizes(image: Image, level: Level) -> tuple[float, ...]:
+def _sizes(image: Image, level: ImageLevel) -> tuple[float, ...]:
     """Return the distance of elements along each axis, in the unit of the last one if possible."""
     unit = image.axes[image.spatial()[-1]].unit
     return tuple(
@@ -385,7 +385,7 @@ def read_plane(
 
 
 def _drawn_parts(
-    level: Level,
+    level: ImageLevel,
     plane: Plane,
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.viewing.serve.run import Server
 
-__all__ = ["View", "view"]
+__all__ = ["NeuroglancerView", "view"]
 
 
-class View:
+class NeuroglancerView:
     """Images in Neuroglancer, served until the view is closed or the process ends.
 
     Notebooks show it inline. It is also a context manager.
@@ -46,7 +46,7 @@ class View:
         self.url = url
 
     def __repr__(self) -> str:
-        return f"<View {self.url}>"
+        return f"<NeuroglancerView {self.url}>"
 
     def _repr_html_(self) -> str:
         return (
@@ -76,7 +76,7 @@ def view(  # noqa: PLR0913 - as the command
     height: int = 600,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> View:
+) -> NeuroglancerView:
     """Show the images of a container in Neuroglancer, in a notebook or in a browser.
 
     This machine serves the viewer, which needs no internet. Axes, units, levels, colours and
@@ -104,7 +104,7 @@ def view(  # noqa: PLR0913 - as the command
 
     Returns
     -------
-    View
+    NeuroglancerView
         Displays itself in a notebook; has ``url``, for a browser, and ``close()``.
 
     Raises
@@ -141,4 +141,4 @@ def view(  # noqa: PLR0913 - as the command
             server.close()
             raise
     query = urlencode({"dataset": datasets}, doseq=True, safe="/", quote_via=quote)
-    return View(server, f"{server.url}view{'?' if query else ''}{query}", height)
+    return NeuroglancerView(server, f"{server.url}view{'?' if query else ''}{query}", height)

@@ -42,7 +42,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.storage.url import local_path
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import check_group, datasets_below, not_found
+from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate

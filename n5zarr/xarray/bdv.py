@@ -19,10 +19,10 @@ from n5zarr.container.bdv_description import read_description
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.store.bdv_views import Levels, View, described_views, find_views, moves
+from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
 from n5zarr.store.location import located, located_if_url, open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.stacked_views import StackedViews
 
@@ -214,7 +214,7 @@ class _Stack:
     """Time points of one level of one setup, all with the same positions."""
 
     def __init__(
-        self, opened: N5Store, views: Mapping[int, View], description: Description | None
+        self, opened: N5Store, views: Mapping[int, SetupLevel], description: Description | None
     ) -> None:
         self.opened = opened
         self.views = views

@@ -36,7 +36,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.bdv_xml import XmlFile, xml_file
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.interest_point_tables import (
     AXES,
     LIST,

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
-__all__ = ["Level", "open_level", "pyramid_levels"]
+__all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class PyramidLevel:
     """One level of a pyramid.
 
     Parameters
@@ -58,7 +58,7 @@ def pyramid_levels(
     convention: str | None = None,
     storage_options: StorageOptions | None = None,
     backend: Backend = "fsspec",
-) -> list[Level]:
+) -> list[PyramidLevel]:
     """List the levels of a pyramid.
 
     Parameters
@@ -76,7 +76,7 @@ def pyramid_levels(
 
     Returns
     -------
-    list of Level
+    list of PyramidLevel
         The levels, the finest first: the datasets ``s0``, ``s1``, ... of the group; without these,
         those that ``multiscales`` lists, or all its datasets, which must have the same dimensions.
         Levels without positions get them from the ratio of the shapes, in elements of the finest.
@@ -107,12 +107,12 @@ def pyramid_levels(
         return [*map(_level, placed)]
 
 
-def _levels(opened: N5Store, path: str, convention: str | None) -> list[Level]:
+def _levels(opened: N5Store, path: str, convention: str | None) -> list[PyramidLevel]:
     return [_level(placed) for placed in placed_levels(opened, path, convention)]
 
 
-def _level(placed: Placed) -> Level:
-    return Level(
+def _level(placed: Placed) -> PyramidLevel:
+    return PyramidLevel(
         path=placed.path,
         sizes=placed.sizes,
         voxel_size={dim: axis.scale for dim, axis in placed.axes.items()},
@@ -194,7 +194,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         )
 
 
-def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
+def _fitting(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
     for dim, wanted in resolution.items():
         if dim not in levels[0].voxel_size or not wanted > 0:
             message = (
@@ -214,7 +214,7 @@ def _fitting(levels: list[Level], resolution: Mapping[str, float]) -> Level:
     return (fine or levels[:1])[-1]
 
 
-def _size_in(unit: str | None, level: Level, dim: str) -> float:
+def _size_in(unit: str | None, level: PyramidLevel, dim: str) -> float:
     """Return a level's voxel size in another unit; infinite if it is unknown."""
     factor = ratio(level.units.get(dim), unit)
     if factor is None or dim not in level.voxel_size:

@@ -8,8 +8,8 @@ import zarr
 from xarray.backends.zarr import ZarrArrayWrapper
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.stacked_views import StackedViews
 

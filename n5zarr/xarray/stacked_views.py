@@ -17,7 +17,7 @@ from n5zarr.xarray.lazy_array import LazyArray
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.store.bdv_views import View
+    from n5zarr.store.bdv_views import SetupLevel
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["StackedViews"]
@@ -33,18 +33,18 @@ class StackedViews(BackendArray):
     ----------
     opened : N5Store
         The container.
-    views : sequence of sequence of View or None
+    views : sequence of sequence of SetupLevel or None
         The views by setup and time point; None stands for one without data, filled with 0.
     """
 
-    def __init__(self, opened: N5Store, views: Sequence[Sequence[View | None]]) -> None:
+    def __init__(self, opened: N5Store, views: Sequence[Sequence[SetupLevel | None]]) -> None:
         self.opened = opened
         self.views = [list(of_setup) for of_setup in views]
         first = next(view for view in self._existing())
         self.shape = (len(self.views), len(self.views[0]), *first.dataset.shape)
         self.dtype = first.dataset.kind.dtype
 
-    def _existing(self) -> Iterator[View]:
+    def _existing(self) -> Iterator[SetupLevel]:
         return (view for of_setup in self.views for view in of_setup if view is not None)
 
     def places(self) -> Iterator[StorePath]:

@@ -534,7 +534,7 @@ def test_the_store_that_created_an_array_reads_blocks_too(
     def fail(self: N5CodecPipeline) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(N5CodecPipeline, "careful", property(fail))
+    monkeypatch.setattr(N5CodecPipeline, "zarr_pipeline", property(fail))
     model = values()
     array[...] = model
     array[2:7, ::3, 4] = model[2:7, ::3, 4] = 5

@@ -35,7 +35,7 @@ def main() -> None:
                 print(f"{name}: {picture.size}, {(FOLDER / f'{name}.png').stat().st_size} B")  # noqa: T201
 
 
-def pictures(browser: Any, shown: n5zarr.View) -> Iterator[tuple[str, Image.Image]]:
+def pictures(browser: Any, shown: n5zarr.NeuroglancerView) -> Iterator[tuple[str, Image.Image]]:
     """Yield the name of each picture, and the picture."""
     for name, width, height, dark in (
         ("start-page", 1200, 1080, False),

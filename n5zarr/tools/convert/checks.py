@@ -12,10 +12,10 @@ from zarr.storage import FsspecStore
 from n5zarr.codecs.compress import compress, decompress
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
-from n5zarr.storage.behind import overlap, places_behind, real_name
 from n5zarr.storage.requests import read_each
+from n5zarr.storage.store_locations import overlap, places_behind, real_name
 from n5zarr.storage.url import is_url
-from n5zarr.store.running import ask_storage
+from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.opaque import opaque_paths
 from n5zarr.tools.convert.target_n5 import N5Destination, N5Target
 from n5zarr.tools.jobs.run import run_tasks

@@ -15,8 +15,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located
-from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,

@@ -29,7 +29,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
-from n5zarr.store.running import ask_storage
+from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.shards import join_shard
 from n5zarr.tools.convert.target_n5 import N5Target

@@ -16,7 +16,7 @@ from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.path import join
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import not_found, warn_of_links
+from n5zarr.store.missing_nodes import not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.source import ArraySource, N5Blocks, SourceTree

@@ -10,7 +10,7 @@ import zarr
 
 from n5zarr.format.path import join
 from n5zarr.storage.requests import list_each
-from n5zarr.store.running import ask_storage
+from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 from n5zarr.tools.jobs.reading import for_reading
 

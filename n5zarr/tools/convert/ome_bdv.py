@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.bdv_views import Levels, View
+    from n5zarr.store.bdv_views import Levels, SetupLevel
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["plan_bdv"]
@@ -147,7 +147,7 @@ def _wanted(
     return wanted
 
 
-def _below(view: View, group: str) -> str:
+def _below(view: SetupLevel, group: str) -> str:
     return view.path.removeprefix(group).strip("/")
 
 

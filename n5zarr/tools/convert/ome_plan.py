@@ -25,7 +25,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.store.levels import as_image, names_of_levels
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.convert.ome import (
     image_attributes,
     label_source,

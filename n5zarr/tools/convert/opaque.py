@@ -9,7 +9,7 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
-from n5zarr.store.running import ask_storage
+from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 

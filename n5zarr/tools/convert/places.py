@@ -20,9 +20,9 @@ from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
+from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.running import ask_storage
 from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_n5 import n5_tree

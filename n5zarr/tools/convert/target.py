@@ -22,7 +22,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Zstd
 from n5zarr.format.path import join
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
-from n5zarr.store.running import ask_storage
+from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.tools.jobs.stored import stored_chunks

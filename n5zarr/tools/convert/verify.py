@@ -15,7 +15,7 @@ from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each
-from n5zarr.store.running import ask_storage
+from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.reading import for_reading

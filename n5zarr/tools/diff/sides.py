@@ -18,7 +18,7 @@ from n5zarr.storage.place import Place
 from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 

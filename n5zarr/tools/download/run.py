@@ -27,12 +27,12 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.behind import overlap, places_behind
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import put_each, read_each, read_key
+from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import datasets_below, not_found, warn_of_links
+from n5zarr.store.missing_nodes import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.download.boxes import block_positions, boxes_of
 from n5zarr.tools.jobs import incomplete

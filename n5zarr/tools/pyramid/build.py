@@ -21,7 +21,7 @@ from n5zarr.storage.requests import Remove, RemoveTree, list_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
 from n5zarr.store.location import located, open_container
-from n5zarr.store.looking import datasets_below, not_found
+from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.boxes import n_boxes
 from n5zarr.tools.jobs.run import n_cores, run_tasks

@@ -11,7 +11,7 @@ from n5zarr.errors import N5UnrepresentableError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Level", "choose_levels"]
+__all__ = ["ChosenLevel", "choose_levels"]
 
 _ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
 _SMALL = 64  # elements along an axis that need no coarser level, for any block size
@@ -19,7 +19,7 @@ _MOST = 2**53  # elements of s0: attributes are numbers of 64 bits
 
 
 @dataclass(frozen=True)
-class Level:
+class ChosenLevel:
     """A level of a pyramid; all tuples in the order of the array.
 
     Parameters
@@ -44,7 +44,7 @@ def choose_levels(
     *,
     factors: Sequence[int] | None = None,
     n_levels: int | None = None,
-) -> list[Level]:
+) -> list[ChosenLevel]:
     """Choose the levels below ``s0``.
 
     Parameters
@@ -64,7 +64,7 @@ def choose_levels(
 
     Returns
     -------
-    list of Level
+    list of ChosenLevel
         The finest first.
 
     Raises
@@ -81,7 +81,7 @@ def choose_levels(
     (2, 2, 2) (4, 8, 8) (10, 120, 160)
     """
     _check(factors, n_levels, len(shape))
-    levels: list[Level] = []
+    levels: list[ChosenLevel] = []
     extent = tuple(shape)
     wanted = [f > 1 for f in factors] if factors else [v is not None for v in voxel]
     for level in _coarser(extent, voxel, factors):
@@ -101,7 +101,7 @@ def choose_levels(
 
 def _coarser(
     shape: tuple[int, ...], voxel: Sequence[float | None], factors: Sequence[int] | None
-) -> Iterator[Level]:
+) -> Iterator[ChosenLevel]:
     """Yield coarser levels, without end."""
     total, sizes = (1,) * len(shape), list(voxel)
     while True:
@@ -112,7 +112,7 @@ def _coarser(
             message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
             raise N5UnrepresentableError(message, kind="option")
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
-        yield Level(by, total, shape)
+        yield ChosenLevel(by, total, shape)
 
 
 def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:

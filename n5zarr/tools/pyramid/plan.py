@@ -34,7 +34,7 @@ from n5zarr.tools.jobs.incomplete import (
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
-from n5zarr.tools.pyramid.work import Made
+from n5zarr.tools.pyramid.work import PassLevel
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Request, Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.pyramid.choose import Level
+    from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.work import Pass
@@ -75,7 +75,7 @@ class Plan:
         The container.
     finest : Finest
         ``s0``.
-    levels : sequence of Level
+    levels : sequence of ChosenLevel
         The levels below it.
     method : str
         How elements become one.
@@ -94,7 +94,7 @@ class Plan:
         self,
         opened: N5Store,
         finest: Finest,
-        levels: Sequence[Level],
+        levels: Sequence[ChosenLevel],
         *,
         method: Method,
         chunks: tuple[int, ...],
@@ -110,10 +110,10 @@ class Plan:
         self._keys = store.with_read_only(read_only=False) if store.read_only else store
         view = finest.placed.view
         self.item_size = view.kind.dtype.itemsize
-        self.source = Made(finest.path, {}, view.shape, view.chunk_shape)
+        self.source = PassLevel(finest.path, {}, view.shape, view.chunk_shape)
         names = finest.names_of_levels
         self.made = [
-            Made(
+            PassLevel(
                 join(finest.group, name),
                 document_of(
                     view.dataset,
@@ -168,7 +168,7 @@ class Plan:
         stored = [RawObject.parse(data).values for data in self.opened.ask(read_each(keys))]
         return there == [*self.levels] and stored == [level.document for level in self.made]
 
-    def _mark(self, level: Made) -> dict[str, JSON] | None:
+    def _mark(self, level: PassLevel) -> dict[str, JSON] | None:
         return read_incomplete(self._keys, level.path)
 
     def _job(self) -> dict[str, JSON]:
@@ -229,7 +229,7 @@ class Plan:
             n_made += n_levels
             source = self.made[n_made - 1]
 
-    def _begin(self, level: Made, *, resume: bool) -> set[str]:
+    def _begin(self, level: PassLevel, *, resume: bool) -> set[str]:
         """Mark a level; return the keys that an interrupted run has written."""
         keys = begin(self._keys, level.path, self._job(), resume=resume, run=self._run)
         return keys if resume else set()

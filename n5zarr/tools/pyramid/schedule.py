@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.methods import Method
-    from n5zarr.tools.pyramid.work import Made
+    from n5zarr.tools.pyramid.work import PassLevel
 
 __all__ = ["Limits", "next_pass", "tasks"]
 
@@ -73,7 +73,12 @@ class Limits:
 
 
 def next_pass(
-    store: N5Store, source: Made, levels: Sequence[Made], limits: Limits, *, is_written: bool
+    store: N5Store,
+    source: PassLevel,
+    levels: Sequence[PassLevel],
+    limits: Limits,
+    *,
+    is_written: bool,
 ) -> Pass:
     """Plan the pass that makes the next levels.
 
@@ -85,9 +90,9 @@ def next_pass(
     ----------
     store : N5Store
         The container.
-    source : Made
+    source : PassLevel
         The level to be read.
-    levels : sequence of Made
+    levels : sequence of PassLevel
         The levels that remain to be made; their parts are not used.
     limits : Limits
         What fits.
@@ -113,7 +118,7 @@ def next_pass(
     )
 
 
-def _fits(source: Made, levels: Sequence[Made], limits: Limits) -> bool:
+def _fits(source: PassLevel, levels: Sequence[PassLevel], limits: Limits) -> bool:
     """Whether levels can be made in one pass, region by region."""
     region, n_source = _least(source, levels)
     _, n_bytes = _with_parts(source, levels, region, limits)
@@ -127,7 +132,7 @@ def _fits(source: Made, levels: Sequence[Made], limits: Limits) -> bool:
     )
 
 
-def _least(source: Made, levels: Sequence[Made]) -> tuple[tuple[int, ...], int]:
+def _least(source: PassLevel, levels: Sequence[PassLevel]) -> tuple[tuple[int, ...], int]:
     """Return the smallest region of the coarsest level, and its number of source elements."""
     last = levels[-1]
     region = tuple(map(min, last.block, last.shape))
@@ -152,18 +157,18 @@ def _grown(
 
 
 def _with_parts(
-    source: Made,
-    levels: Sequence[Made],
+    source: PassLevel,
+    levels: Sequence[PassLevel],
     region: tuple[int, ...],
     limits: Limits,
-) -> tuple[list[Made], int]:
+) -> tuple[list[PassLevel], int]:
     """Choose the parts in which a region is made; also return the total bytes in memory.
 
     Parts of a level that is stored are of whole blocks where these fit; those of one that is made
     always are.
     """
     befores = [source, *levels[:-1]]
-    made: list[Made] = []
+    made: list[PassLevel] = []
     total = math.prod(region) * limits.per_element
     for before, level in zip(reversed(befores), reversed(levels), strict=True):
         extent = tuple(

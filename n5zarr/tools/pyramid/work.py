@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.boxes import Box
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Made", "Pass", "Task"]
+__all__ = ["Pass", "PassLevel", "Task"]
 
 type Region = tuple[tuple[int, int], ...]
 """First element, and the one after the last, along each axis."""
 
 
 @dataclass(frozen=True)
-class Made:
+class PassLevel:
     """A level that a pass makes, or reads; tuples in the order of the array.
 
     Parameters
@@ -105,7 +105,7 @@ class Pass:
         Its ``attributes.json``, if it is not written yet.
     extent, chunk : tuple of int
         Extent of the source and of its blocks, in elements.
-    levels : tuple of Made
+    levels : tuple of PassLevel
         What is made, the finest level first.
     region : tuple of int
         Extent of a region, in elements of the coarsest level.
@@ -120,7 +120,7 @@ class Pass:
     document: Mapping[str, JSON] | None
     extent: tuple[int, ...]
     chunk: tuple[int, ...]
-    levels: tuple[Made, ...]
+    levels: tuple[PassLevel, ...]
     region: tuple[int, ...]
     method: Method
     compares: bool = False
@@ -225,7 +225,7 @@ class _Work:
         ends = zip(region, (low // factors).tolist(), (-(-high // factors)).tolist(), strict=True)
         return tuple((max(begin, first), min(end, last)) for (begin, end), first, last in ends)
 
-    def _write(self, array: AnyArray, level: Made, region: Region, made: np.ndarray) -> None:
+    def _write(self, array: AnyArray, level: PassLevel, region: Region, made: np.ndarray) -> None:
         """Write a region of whole blocks, except existing blocks; or compare it."""
         done = self.task.done[self.job.levels.index(level)]
         if not done and not self.job.compares:
@@ -244,7 +244,7 @@ class _Work:
                 array[box] = made[inner]
 
 
-def blocks_of(region: Region, level: Made) -> Iterator[tuple[tuple[int, ...], Box]]:
+def blocks_of(region: Region, level: PassLevel) -> Iterator[tuple[tuple[int, ...], Box]]:
     """Yield position and box of each block of a region, in the order of the array."""
     ranges = [
         range(begin // b, -(-end // b)) for (begin, end), b in zip(region, level.block, strict=True)
@@ -254,7 +254,7 @@ def blocks_of(region: Region, level: Made) -> Iterator[tuple[tuple[int, ...], Bo
         yield position, tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in triples)
 
 
-def _to_write(store: N5Store, level: Made) -> AnyArray:
+def _to_write(store: N5Store, level: PassLevel) -> AnyArray:
     array = open_array(store.assuming(level.path, level.document), "r+", path=level.path)
     return array.with_config({"write_empty_chunks": False})
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, get_args
 
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
-from n5zarr.container.walk import Found, Unreadable, Walk
+from n5zarr.container.walk import Unreadable, Walk, WalkNode
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import list_each
 from n5zarr.store.location import located
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.documents import (
     check_broken,
@@ -30,7 +30,7 @@ from n5zarr.tools.validate.documents import (
 )
 from n5zarr.tools.validate.files import ask_quietly, blocks_of, check_group_files, open_to_check
 from n5zarr.tools.validate.findings import Finding, Severity, Validation, finding
-from n5zarr.tools.validate.parts import Done, Part, check_parts
+from n5zarr.tools.validate.parts import Part, PartReport, check_parts
 from n5zarr.tools.validate.shards import size_finding
 from n5zarr.tools.validate.state import open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -250,7 +250,7 @@ class _Check:
         for found, _ in walk.run(self.path, top):
             self._check_node(found)
 
-    def _check_node(self, found: Found) -> None:
+    def _check_node(self, found: WalkNode) -> None:
         ask, path, node = partial(ask_quietly, self.opened), found.path, found.node
         if isinstance(node, Broken | Unreadable):
             self.found += check_broken(path, node)
@@ -332,7 +332,7 @@ class _Check:
         if task:
             yield task
 
-    def _take(self, done: Done) -> None:
+    def _take(self, done: PartReport) -> None:
         path = done.path
         self.found += done.findings
         self.counts["blocks"] += done.n_blocks

@@ -23,7 +23,7 @@ from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, Update
 from n5zarr.store.location import located
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
 from n5zarr.tools.validate.files import ask_quietly, blocks_of, open_to_repair, read_ends

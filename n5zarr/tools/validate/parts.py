@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.blocks import Form
     from n5zarr.tools.validate.findings import KindOfFinding
 
-__all__ = ["Done", "Part", "check_parts"]
+__all__ = ["Part", "PartReport", "check_parts"]
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 
@@ -78,7 +78,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class PartReport:
     """What came of a part.
 
     Parameters
@@ -119,7 +119,7 @@ class Done:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, members: Mapping[str, Any]) -> Done:
+    def from_json(cls, members: Mapping[str, Any]) -> PartReport:
         """Parse the result of :meth:`to_json`."""
         findings = tuple(map(Finding.from_json, members["findings"]))
         padded, odd = (
@@ -132,7 +132,7 @@ class Done:
         return cls(**{**members, **known})
 
 
-def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[Done]:
+def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[PartReport]:
     """Check some blocks.
 
     Parameters
@@ -148,7 +148,7 @@ def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[D
         return [_check_part(opened, part, deep=deep) for part in parts]
 
 
-def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
+def _check_part(opened: N5Store, part: Part, *, deep: bool) -> PartReport:
     findings = [*_check_document(opened, part.path)] if part.is_first else []
     padded: list[N5Tuple] = []
     odd: list[N5Tuple] = []
@@ -177,7 +177,7 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> Done:
             odd.append(position)
         else:
             n_usual += form in ("padded", "truncated")
-    return Done(
+    return PartReport(
         key=part.key,
         findings=tuple(findings),
         n_blocks=n_blocks,

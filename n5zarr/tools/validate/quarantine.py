@@ -24,8 +24,8 @@ from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
+from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located, located_if_url
-from n5zarr.store.running import ask_storage
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
 

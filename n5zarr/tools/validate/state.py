@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.validate.parts import Done
+from n5zarr.tools.validate.parts import PartReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,7 @@ class State:
         Remembers one more.
     """
 
-    def __init__(self, done: dict[str, Done], note: Callable[[Done], None]) -> None:
+    def __init__(self, done: dict[str, PartReport], note: Callable[[PartReport], None]) -> None:
         self.done = done
         self.note = note
 
@@ -60,7 +60,7 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
         # the line before may have been cut
         lines.write(f"\n{json.dumps(job)}\n")
 
-        def note(part: Done) -> None:
+        def note(part: PartReport) -> None:
             lines.write(json.dumps(part.to_json()) + "\n")
             lines.flush()
 
@@ -72,8 +72,8 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
             raise
 
 
-def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, Done]:
-    done: dict[str, Done] = {}
+def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
+    done: dict[str, PartReport] = {}
     is_of_job = False
     # any file may be given by mistake
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -88,7 +88,7 @@ def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, Done]:
         if document == job:
             is_of_job = True
         else:
-            part = Done.from_json(document)
+            part = PartReport.from_json(document)
             done[part.key] = part
     if not is_of_job and path.stat().st_size:
         message = f"state: {path}: expected the state of this check, {job}, got another file"

@@ -11,7 +11,7 @@ from n5zarr.codecs.compress import passes
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.requests import each_once
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.virtualize.layout import VirtualArray, read_tree
 from n5zarr.tools.virtualize.references import refer

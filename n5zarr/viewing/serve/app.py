@@ -21,7 +21,7 @@ from n5zarr.viewing.serve.answers import entity_tag, is_known, part_of, tag_of_b
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.opened import Opened
 from n5zarr.viewing.serve.page import page_routes
-from n5zarr.viewing.serve.views import N5View, OmeView, View, ZarrView, is_shown
+from n5zarr.viewing.serve.views import N5View, OmeView, ServedView, ZarrView, is_shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -138,13 +138,13 @@ class _Keys:
     ----------
     name : str
         Name of the view, which is a part of entity tags.
-    view : View
+    view : ServedView
         The keys.
     sending : Sending
         What is being sent, of all views.
     """
 
-    def __init__(self, name: str, view: View, sending: Sending) -> None:
+    def __init__(self, name: str, view: ServedView, sending: Sending) -> None:
         self._name = name
         self._view = view
         self._sending = sending

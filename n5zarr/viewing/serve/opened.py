@@ -18,7 +18,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.from_n5 import n5_tree
 from n5zarr.tools.convert.ome_tree import as_ome

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.store import inspect
-from n5zarr.store.looking import not_found
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client

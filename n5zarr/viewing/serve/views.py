@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from n5zarr.viewing.serve.opened import Opened
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["N5View", "OmeView", "View", "ZarrView", "is_shown"]
+__all__ = ["N5View", "OmeView", "ServedView", "ZarrView", "is_shown"]
 
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
 _BLOCK = re.compile(r"(?:.*/)?[0-9]+", re.ASCII | re.DOTALL)
@@ -62,7 +62,7 @@ def is_shown(key: str) -> bool:
     return not any(each.startswith(".") for each in above)
 
 
-class View(ABC):
+class ServedView(ABC):
     """One view of the opened location, by keys below its path."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class View(ABC):
         return None
 
 
-class _StoredView(View):
+class _StoredView(ServedView):
     """A view whose values are mostly one file each."""
 
     def __init__(self, opened: Opened) -> None:
@@ -212,7 +212,7 @@ def _strict(document: BufferLike | None) -> BufferLike | None:
     return json.dumps(json.loads(text, parse_constant=str)).encode()
 
 
-class OmeView(View):
+class OmeView(ServedView):
     """The images as OME-Zarr 0.5; found when they are first asked for."""
 
     def __init__(self, opened: Opened) -> None:

@@ -19,7 +19,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.container.walk import Found
+    from n5zarr.container.walk import WalkNode
     from n5zarr.storage.requests import Request, Steps
 
 DATASET = b'{"dataType":"uint8","compression":{"type":"raw"},"blockSize":[2],"dimensions":[3]}'
@@ -59,7 +59,7 @@ class Server:
         return Counter(str(request) for batch in self.batches for request in batch)
 
 
-def walk(server: Server, depth: int | None = None) -> Iterator[tuple[Found, bool]]:
+def walk(server: Server, depth: int | None = None) -> Iterator[tuple[WalkNode, bool]]:
     return Walk(Nodes(ViewOptions(), Memory()), server, Selection(depth)).run("", ROOT)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import n5zarr
-from n5zarr.storage.behind import real_name
+from n5zarr.storage.store_locations import real_name
 from n5zarr.storage.url import local_path
 
 pytestmark = pytest.mark.skipif(

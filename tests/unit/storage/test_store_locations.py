@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from n5zarr import N5Store
-from n5zarr.storage.behind import places_behind
+from n5zarr.storage.store_locations import places_behind
 
 if TYPE_CHECKING:
     from pathlib import Path

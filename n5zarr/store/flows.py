@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Running", "ask_storage"]
+__all__ = ["FlowRunner", "ask_storage"]
 
 
 def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
@@ -27,7 +27,7 @@ def _ignore(_message: str) -> None:
     pass
 
 
-class Running:
+class FlowRunner:
     """A container and its storage, whose flows can be run; see :mod:`n5zarr.storage.requests`."""
 
     _storage: Storage
