@@ -100,7 +100,7 @@ def read_box(
     fill_value : number
         Value of the elements of missing blocks.
     n_workers : int
-    Largest number of threads, including this one.
+        Largest number of threads, including this one.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def write_box(
     value : numpy.ndarray
         Its elements; has the dataset's dtype in any byte order, and is not empty.
     fill_value : number
-    Value of the elements of missing blocks.
+        Value of the elements of missing blocks.
     keep_empty : bool
         Whether to write blocks of only the fill value; else they are removed.
 

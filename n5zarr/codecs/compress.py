@@ -153,7 +153,10 @@ def measure(payload: memoryview, n_bytes: int, compression: Compression) -> tupl
         Number of bytes to which the streams decode that hold the first ``n_bytes``, and number of
         bytes of the payload up to their end.
 
-    Raises as :func:`decompress`.
+    Raises
+    ------
+    N5BlockError
+        As in :func:`decompress`.
     """
     _check_not_empty(payload, n_bytes, compression)
     n_decoded, n_used = _CODECS[compression.type].measure(payload, n_bytes, compression)

@@ -31,7 +31,7 @@ def check(view: DatasetView) -> None:
     Raises
     ------
     N5AttributesError
-    The record has such members (``kind="compression"``).
+        The record has such members (``kind="compression"``).
     """
     record = view.record
     if view.given is None and (record.codecs is not None or record.v2 or record.extra):

@@ -159,7 +159,7 @@ class Setup:
     voxel_size : tuple of float or None
         In the order x, y, z; the values are not checked.
     unit : str
-    Unit of the voxel size.
+        Unit of the voxel size.
     attributes : mapping of str to int
         Numbers of channel, angle, tile and illumination.
     names : mapping of str to str

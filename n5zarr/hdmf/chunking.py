@@ -81,6 +81,7 @@ def wrap(
     Returns
     -------
     hdmf.data_utils.DataIO, or data
+        The data with the storage settings of the copy; ``data`` itself if it needs none.
     """
     if isinstance(data, h5py.Dataset | zarr.Array) and _needs_slabs(data, to):
         meter.total += n_bytes(data)

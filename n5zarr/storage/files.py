@@ -293,7 +293,7 @@ def check_is_file(file: int, path: Path | str, status: os.stat_result | None = N
     IsADirectoryError
         The path is a directory.
     N5FormatError
-    The path is a pipe, a socket or a device (``kind="file"``).
+        The path is a pipe, a socket or a device (``kind="file"``).
     """
     mode = (status or os.fstat(file)).st_mode
     if stat.S_ISDIR(mode):

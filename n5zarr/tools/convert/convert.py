@@ -396,7 +396,7 @@ def plan_copies(
     layout : Layout
         Requested chunks, shards and compression.
     max_bytes : int
-    Largest number of bytes of elements in a task.
+        Largest number of bytes of elements in a task.
     """
     if isinstance(target, N5Destination) and found.container is not None:
         target.keep_groups(found.container, found.path, list(found.groups))

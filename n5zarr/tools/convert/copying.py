@@ -90,7 +90,7 @@ class ArrayCopy:
     way : {"blocks", "chunks", "shards", "values"}
         The way to copy.
     max_bytes : int
-    Largest number of bytes of elements in a task.
+        Largest number of bytes of elements in a task.
     """
 
     number: int
