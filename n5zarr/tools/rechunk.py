@@ -12,10 +12,10 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
+from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
 from n5zarr.store.location import open_container
 from n5zarr.tools.convert.convert import Conversion, convert
-from n5zarr.tools.convert.from_n5 import n5_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

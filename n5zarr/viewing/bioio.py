@@ -13,9 +13,9 @@ from n5zarr.conventions.model import mapping
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
+from n5zarr.images.image import images_of, open_tree
+from n5zarr.images.ome_xml import SeriesImage, ome_xml
 from n5zarr.storage.url import is_url
-from n5zarr.tools.convert.ome_xml import SeriesImage, ome_xml
-from n5zarr.viewing.images import images_of, open_tree
 from n5zarr.viewing.recognise import is_n5
 
 try:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bioio_base.standard_metadata import StandardMetadata
     from fsspec import AbstractFileSystem
 
-    from n5zarr.viewing.images import Image, ImageLevel
+    from n5zarr.images.image import Image, ImageLevel
 
 __all__ = ["Reader", "ReaderMetadata"]
 

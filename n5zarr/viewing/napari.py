@@ -12,18 +12,18 @@ import numpy as np
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
+from n5zarr.images.contrast import contrast_limits
+from n5zarr.images.image import images_of, open_tree
 from n5zarr.store.location import located, sample_path
-from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import images_of, open_tree
 from n5zarr.viewing.recognise import is_n5
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.image import Image
+    from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.convert.source import SourceTree
-    from n5zarr.viewing.images import Image
 
 __all__ = ["LayerData", "get_reader", "napari_layers", "sample_layers"]
 

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from n5zarr.conventions.units import ratio, symbol
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.viewing.contrast import contrast_limits
+from n5zarr.images.contrast import contrast_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.viewing.images import Image, ImageAxis
+    from n5zarr.images.image import Image, ImageAxis
 
 __all__ = ["can_show", "check_shown", "fragment", "neuroglancer_state"]
 
@@ -112,7 +112,7 @@ def neuroglancer_state(
         Whether all images are visible.
     limits : callable, optional
         Gives the values of a channel of an image that are shown darkest and brightest; by default
-        :func:`~n5zarr.viewing.contrast.contrast_limits`, which reads the coarsest level where the
+        :func:`~n5zarr.images.contrast.contrast_limits`, which reads the coarsest level where the
         container says nothing. It is asked for the visible images only; others of the same type
         get the same.
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
+from n5zarr.images.image import find_images
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts
-from n5zarr.viewing.images import find_images
 from n5zarr.viewing.picture import label_colours, length_unit
 from n5zarr.viewing.picture_slices import plan_slices
 from n5zarr.viewing.thumbnail import chosen_channels, colours_of, read_slices

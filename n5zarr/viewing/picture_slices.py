@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store.info import bytes_text
-from n5zarr.tools.jobs.stored import stored_chunks
 from n5zarr.viewing.arguments import items, whole_number
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.tools.jobs.boxes import Box, StoredChunks
-    from n5zarr.viewing.images import Image, ImageLevel
+    from n5zarr.arrays.boxes import Box, StoredChunks
+    from n5zarr.images.image import Image, ImageLevel
 
 __all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
 

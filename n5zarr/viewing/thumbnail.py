@@ -9,11 +9,11 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.images.contrast import contrast_limits
+from n5zarr.images.display import CHANNEL_COLORS
+from n5zarr.images.image import Image, find_images
 from n5zarr.store.location import located
-from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.viewing.arguments import items, texts, whole_number
-from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import Image, find_images
 from n5zarr.viewing.picture import (
     BAR_HEIGHT,
     GAP,

@@ -6,10 +6,10 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
+from n5zarr.images.image import images_of, select_images
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts, whole_number
-from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.client import check_client
 from n5zarr.viewing.serve.run import running

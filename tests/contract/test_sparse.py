@@ -19,12 +19,12 @@ from zarr.storage import LocalStore, MemoryStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5Warning
+from n5zarr.images.contrast import contrast_limits
+from n5zarr.images.image import find_images, open_tree
+from n5zarr.images.ome_store import OmeStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import List, Remove
 from n5zarr.tools.convert.verify import verify_copies
-from n5zarr.viewing.contrast import contrast_limits
-from n5zarr.viewing.images import find_images, open_tree
-from n5zarr.viewing.ome_store import OmeStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,8 +133,8 @@ def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
 
 def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> None:
     """Verification compares one element that neither side stores."""
+    from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
     from n5zarr.tools.convert.convert import plan_copies  # noqa: PLC0415
-    from n5zarr.tools.convert.from_n5 import n5_tree  # noqa: PLC0415
     from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n5zarr.tools.jobs.boxes import StoredChunks, boxes, least_box, touched_boxes
+from n5zarr.arrays.boxes import StoredChunks, boxes, least_box, touched_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from n5zarr.format.compression import Compression
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.copying import ArrayCopy
     from n5zarr.tools.convert.layout import Layout
-    from n5zarr.tools.convert.source import ArraySource, SourceTree
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Scheduler
 

@@ -14,6 +14,7 @@ from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
+from n5zarr.images.found import as_ome, from_ome
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located
@@ -26,9 +27,8 @@ from n5zarr.tools.convert.checks import (
     scheduler_for,
 )
 from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
-from n5zarr.tools.convert.from_n5 import coords_tree
+from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
-from n5zarr.tools.convert.ome_tree import as_wanted
 from n5zarr.tools.convert.opaque import copy_opaque, verify_opaque
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import CTuple
+    from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import Format
-    from n5zarr.tools.convert.source import SourceTree
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
@@ -257,7 +257,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         found = opened.only(paths, level)
         check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
         check_places(found, target)
-        found = as_wanted(found, target, ome=ome, labels=wanted_labels)
+        if ome:
+            found = as_ome(found, labels=wanted_labels)
+        elif isinstance(target, N5Destination) and found.container is None:
+            found = from_ome(found)
         check_arrays(found, target, layout)
         is_remote = not (found.is_local and target.storage.supports_sync)
         n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)

@@ -10,7 +10,6 @@ There are four ways; the fastest possible one is chosen:
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -19,41 +18,34 @@ from operator import add, lt
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr.arrays.boxes import box_shape, boxes, least_box, touched_boxes
+from n5zarr.arrays.join_shard import join_shard
+from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.storage.requests import get_each, put_each
 from n5zarr.store.flows import ask_storage
-from n5zarr.tools.convert.encoder import Encoder
-from n5zarr.tools.convert.shards import join_shard
 from n5zarr.tools.convert.target_n5 import N5Target
-from n5zarr.tools.jobs.boxes import box_shape, boxes, least_box, touched_boxes
-from n5zarr.tools.jobs.stored import FEW, stored_boxes, stored_chunks
-from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
-from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from zarr.abc.store import Store
-
+    from n5zarr.arrays.boxes import Box
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.tools.convert.source import ArraySource, N5Blocks
+    from n5zarr.images.source import ArraySource, N5Blocks
     from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.jobs.boxes import Box
 
-__all__ = ["ArrayCopy", "Copied", "Way", "encode_unit", "is_encodable"]
+__all__ = ["ArrayCopy", "Copied", "Way"]
 
 type Way = Literal["blocks", "chunks", "shards", "values"]
 
 _BATCH = 64  # blocks or chunks of one task
-_AT_ONCE = 64  # requests to a server
 
 
 class Copied(NamedTuple):
@@ -228,43 +220,13 @@ class _Task:
         return Copied(copy.number, len(self.positions), n_bytes, values.nbytes)
 
 
-def is_encodable(copy: ArrayCopy) -> bool:
-    """Whether :func:`encode_unit` can make the chunks of an array."""
-    return copy.way == "chunks" or Encoder.of(copy.target.array) is not None
-
-
-def encode_unit(copy: ArrayCopy, position: tuple[int, ...]) -> BufferLike | None:
-    """Make one chunk as a conversion would write it, without writing it.
-
-    Parameters
-    ----------
-    copy : ArrayCopy
-        The array, and the one it would be copied to.
-    position : tuple of int
-        Position of the chunk in the grid, C order.
-
-    Returns
-    -------
-    bytes-like or None
-        The encoded chunk; None if it would not be written, as it holds the fill value only.
-    """
-    if copy.way == "chunks":
-        return _chunks(copy, [position])[0]
-    encoder = Encoder.of(copy.target.array)
-    assert encoder is not None  # noqa: S101 - see `is_encodable`
-    each = zip(position, copy.target.unit, copy.source.shape, strict=True)
-    box = tuple(slice(p * unit, min((p + 1) * unit, n)) for p, unit, n in each)
-    units = encoder.units(box, np.asarray(copy.source.values[box]))
-    return next((data for _, data in units), None)
-
-
 def run_task(task: _Task) -> Copied:
     """Do a task."""
     return task.run()
 
 
 def _copy_chunks(copy: ArrayCopy, positions: Sequence[tuple[int, ...]]) -> tuple[int, int]:
-    values = _chunks(copy, positions)
+    values = read_chunks(copy.source, positions)
     present = [(p, v) for p, v in zip(positions, values, strict=True) if v is not None]
     return len(present), copy.target.put(present)
 
@@ -276,56 +238,9 @@ def _copy_shard(copy: ArrayCopy, position: tuple[int, ...]) -> tuple[int, int]:
     first = [p * n for p, n in zip(position, per_unit, strict=True)]
     inner = [tuple(map(add, first, each)) for each in product(*map(range, per_unit))]
     inside = [p for p in inner if all(map(lt, p, n_chunks))]  # shards may extend beyond the array
-    values = dict(zip(inside, _chunks(copy, inside), strict=True))
+    values = dict(zip(inside, read_chunks(copy.source, inside), strict=True))
     shard = join_shard([values.get(p) for p in inner])
     return (0, 0) if shard is None else (1, copy.target.put([(position, shard)]))
-
-
-def _chunks(copy: ArrayCopy, positions: Sequence[tuple[int, ...]]) -> list[BufferLike | None]:
-    """Read encoded chunks, many at a time from a server; make those of truncated blocks."""
-    encoded, blocks = copy.source.encoded, copy.source.blocks
-    assert encoded is not None  # noqa: S101 - of this way
-    encoder = Encoder.of(encoded)
-    if blocks is not None and encoder is not None:
-        return _chunks_of_blocks(blocks, encoder, positions)
-    names = ChunkNames.of(encoded.metadata.to_dict())
-    return sync(_get_each(encoded.store, [names.key(encoded.path, p) for p in positions]))
-
-
-def _chunks_of_blocks(
-    blocks: N5Blocks, encoder: Encoder, positions: Sequence[tuple[int, ...]]
-) -> list[BufferLike | None]:
-    """Extract chunks from blocks; encode chunks that are not a part of their block."""
-    view, chunks = blocks.view, blocks.store.container.chunks
-    in_grid = list(map(view.grid_position, positions))
-    keys = [join(blocks.path, block_path(position)) for position in in_grid]
-    found: list[BufferLike | None] = []
-    values = ask_storage(blocks.store.storage, get_each(keys))
-    for position, value in zip(in_grid, values, strict=True):
-        if value is None:
-            found.append(None)
-            continue
-        block = memoryview(value)
-        try:
-            part = chunk_slice(block, view)
-            if part is None:
-                found.append(encoder.chunk(decode_chunk(block, view, position)))
-            else:
-                found.append(block[part])
-        except N5Error as err:
-            raise err.located(chunks.block_name(blocks.path, position)) from err.__cause__
-    return found
-
-
-async def _get_each(store: Store, keys: Sequence[str]) -> list[BufferLike | None]:
-    limit = asyncio.Semaphore(_AT_ONCE)
-
-    async def get(key: str) -> BufferLike | None:
-        async with limit:
-            value = await store.get(key, cpu.buffer_prototype)
-        return None if value is None else value.as_numpy_array().data
-
-    return list(await asyncio.gather(*map(get, keys)))
 
 
 def _check_no_shard(blocks: N5Blocks, position: N5Tuple, value: BufferLike | None) -> None:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.dtype import VariableLengthUTF8
 
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, N5Warning
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
-from n5zarr.tools.convert.source import ArraySource, SourceTree
-from n5zarr.tools.jobs.stored import stored_chunks
+from n5zarr.images.source import ArraySource, SourceTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from n5zarr.arrays.boxes import Box, StoredChunks
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.boxes import Box, StoredChunks
 
 __all__ = ["hdf5_tree"]
 

@@ -16,14 +16,14 @@ import zarr
 
 from n5zarr.errors import N5FormatError, N5MissingDependencyError
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.tools.convert.source import ArraySource, SourceTree
+from n5zarr.images.source import ArraySource, SourceTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from zarr.types import AnyArray
 
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.arrays.boxes import Box
 
 __all__ = ["tiff_tree"]
 

@@ -1,29 +1,36 @@
-"""Arrays and groups of a Zarr hierarchy, as sources."""
+"""Find the arrays and groups of a Zarr hierarchy, to copy them; also of N5 with coordinates."""
 
 from __future__ import annotations
 
 import warnings
+from collections import deque
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import zarr
+from zarr.storage import StorePath
 
+from n5zarr.container.walk import Selection, Walk
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.flows import ask_storage
-from n5zarr.tools.convert.source import ArraySource, SourceTree
+from n5zarr.store.location import open_container
+from n5zarr.store.missing_nodes import not_found, warn_of_links
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from zarr.storage import StorePath
     from zarr.types import AnyArray
 
     from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.storage.interface import Storage
+    from n5zarr.storage.place import Location
 
-__all__ = ["zarr_array", "zarr_tree"]
+__all__ = ["coords_tree", "zarr_array", "zarr_tree"]
 
 _NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
 
@@ -87,6 +94,43 @@ def _selected(
             yield below, node
             if isinstance(node, zarr.Group):
                 yield from _selected(node, below, paths)
+
+
+def coords_tree(
+    location: Location,
+    paths: PathPatterns,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> SourceTree:
+    """Find the selected arrays and groups, with coordinates as arrays beside them, for xarray.
+
+    Raises
+    ------
+    FileNotFoundError
+        The container or node does not exist.
+    """
+    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    node = opened.node(path)
+    if node is None:
+        raise not_found(opened, path)
+    if opened.storage.root is not None:  # zarr says nothing of links
+        selection = Selection(paths=paths)
+        walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
+        deque(walk.run(path, node), maxlen=0)
+    store = N5Store(opened.storage.store, codecs="portable", coords=True)
+    tree = zarr_tree(StorePath(store, path), store.storage, paths)
+    return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
+
+
+def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
+    """Add the stored blocks to an array that is a dataset."""
+    assert source.encoded is not None  # noqa: S101 - it is presented without shards
+    found = store.ask(store.dataset_of(source.encoded.path, 3))
+    if found is None:
+        return source
+    plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    blocks = N5Blocks(plain, *found)
+    return replace(source, blocks=blocks, compression=blocks.compression)
 
 
 def zarr_array(array: AnyArray) -> ArraySource:

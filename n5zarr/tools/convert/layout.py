@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.format.compression import Compression
-    from n5zarr.tools.convert.source import ArraySource
+    from n5zarr.images.source import ArraySource
 
 __all__ = ["Layout"]
 

@@ -14,7 +14,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 
 if TYPE_CHECKING:
-    from n5zarr.tools.convert.source import SourceTree
+    from n5zarr.images.source import SourceTree
     from n5zarr.tools.convert.target import Destination
 
 __all__ = ["copy_opaque", "opaque_paths", "verify_opaque"]

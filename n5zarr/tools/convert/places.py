@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -15,17 +14,17 @@ from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.path import join, normalize_path
+from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url, local_path
-from n5zarr.store.bdv_xml import named_by, read_project, xml_file
+from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
-from n5zarr.tools.convert.from_n5 import n5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.target import Destination, ZarrDestination
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.order import CTuple
+    from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
-    from n5zarr.tools.convert.source import SourceTree
     from n5zarr.zarr_view.keys import ZarrFormat
 
 _HDF5 = (".h5", ".hdf5", ".hdf", ".he5", ".nwb", ".mat")
@@ -65,12 +64,7 @@ def open_source(
     """
     xml = xml_file(location, storage_options)
     if xml is not None:
-        project = read_project(xml)
-        with named_by(project):
-            tree = n5_tree(
-                project.place, zarr_format, paths, storage_options=project.storage_options
-            )
-        return replace(tree, project=project)
+        return project_tree(xml, zarr_format, paths)
     file, inner = _file_in(location)
     if file and _is_tiff(file):
         return tiff_tree(file)

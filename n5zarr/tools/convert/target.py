@@ -6,7 +6,6 @@ written with its metadata alone, so that no reader can open it before :meth:`Des
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,19 +13,17 @@ from typing import TYPE_CHECKING, Any, override
 
 import zarr
 from zarr.buffer import cpu
-from zarr.codecs import BytesCodec
 from zarr.storage import MemoryStore, StorePath
 
 from n5zarr._zarr_private import sync
+from n5zarr.arrays.encoder import Encoder
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.compression import Zstd
 from n5zarr.format.path import join
+from n5zarr.images.zarr_documents import create_group, create_like
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
 from n5zarr.store.flows import ask_storage
-from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.tools.jobs.stored import stored_chunks
-from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
@@ -36,12 +33,12 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import Box, StoredChunks
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.layout import Layout
-    from n5zarr.tools.convert.source import ArraySource
-    from n5zarr.tools.jobs.boxes import Box, StoredChunks
 
 __all__ = ["ArrayTarget", "Destination", "ZarrDestination", "ZarrTarget"]
 
@@ -80,7 +77,7 @@ class ArrayTarget(ABC):
         """Write encoded units by position; return the number of bytes."""
 
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
-        """List the chunks that are written; see :func:`n5zarr.tools.jobs.stored.stored_chunks`."""
+        """List the chunks that are written; see :mod:`n5zarr.arrays.stored_chunks`."""
         return stored_chunks(self.array, within)
 
     def write(self, box: Box, values: np.ndarray) -> int:
@@ -149,12 +146,7 @@ class Destination(ABC):
 
     def create_group(self, path: str, attributes: Mapping[str, JSON]) -> None:
         """Make the document of a group, and of the groups above it."""
-        zarr.create_group(
-            self.documents_store,
-            path=join(self.path, path),
-            attributes=json.loads(json.dumps(dict(attributes))),
-            zarr_format=self.zarr_format,
-        )
+        create_group(self.documents_store, join(self.path, path), attributes, self.zarr_format)
 
     @abstractmethod
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> ArrayTarget:
@@ -261,42 +253,16 @@ class ZarrDestination(Destination):
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> ZarrTarget:
         """As of :class:`Destination`."""
         full = join(self.path, path)
-        like = source.encoded if _has_format(source.encoded, self.format) else None
         chunks = layout.chunks_of(source)
-        options: dict[str, Any] = {}
-        if like is not None:
-            options = {"filters": like.filters, "compressors": like.compressors}
-            if self.format == 3:
-                options["serializer"] = like.serializer
-                if chunks != source.chunks and isinstance(like.serializer, BytesCodec):
-                    options["serializer"] = BytesCodec()  # as this machine: nothing passes through
-        compression = layout.compression
-        if compression is None and source.blocks and not is_portable(source.blocks.compression):
-            compression = Zstd()
-        if compression is not None and self.format == 3:
-            options["compressors"] = zarr_compressors(compression)
-        elif compression is not None:
-            options["compressors"] = numcodecs_compressor(compression)
-        if self.format == 2:
-            options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
-        names = source.dimension_names if self.format == 3 else None
-        array = zarr.create_array(
+        array = create_like(
             self._memory,
-            name=full or None,
-            shape=source.shape,
-            dtype=source.dtype,
+            full,
+            source,
             chunks=chunks,
             shards=layout.shards_of(source, chunks) if self.format == 3 else None,
-            fill_value=source.fill_value,
-            attributes=json.loads(json.dumps(dict(source.attributes))),
-            dimension_names=names,
+            compression=layout.compression,
             zarr_format=self.format,
-            **options,
         )
         where = StorePath(self.store, full)
         written: Any = zarr.AsyncArray(metadata=array.metadata, store_path=where)
         return ZarrTarget(full, zarr.Array(written), self.storage)
-
-
-def _has_format(array: AnyArray | None, zarr_format: ZarrFormat) -> bool:
-    return array is not None and array.metadata.zarr_format == zarr_format

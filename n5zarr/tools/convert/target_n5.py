@@ -12,8 +12,10 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.creating import create_array
+from n5zarr.arrays.encoder import nearest_compression
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.arrays.opening import open_array
+from n5zarr.arrays.stored_chunks import stored_blocks
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
@@ -24,9 +26,7 @@ from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.storage.requests import read_each
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.convert.encoder import nearest_compression
 from n5zarr.tools.convert.target import ArrayTarget, Destination
-from n5zarr.tools.jobs.stored import stored_blocks
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.keys import DEFAULT_NAMES, ZarrFormat
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
+    from n5zarr.images.source import ArraySource, N5Blocks
     from n5zarr.tools.convert.layout import Layout
-    from n5zarr.tools.convert.source import ArraySource, N5Blocks
-    from n5zarr.tools.jobs.boxes import StoredChunks
 
 __all__ = ["N5Destination", "N5Target"]
 

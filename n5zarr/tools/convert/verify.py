@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from n5zarr.arrays.boxes import box_shape, boxes
+from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.codecs.block import parse_block
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
@@ -17,18 +19,16 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each
 from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Target
-from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.jobs.run import run_tasks
-from n5zarr.tools.jobs.stored import stored_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from n5zarr.arrays.boxes import Box
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.tools.convert.copying import ArrayCopy
-    from n5zarr.tools.jobs.boxes import Box
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["verify_copies"]

@@ -9,8 +9,8 @@ from n5zarr.tools.convert.target_n5 import N5Target
 if TYPE_CHECKING:
     from zarr.types import AnyArray
 
+    from n5zarr.images.source import ArraySource
     from n5zarr.tools.convert.copying import Way
-    from n5zarr.tools.convert.source import ArraySource
     from n5zarr.tools.convert.target import ArrayTarget
 
 __all__ = ["way_of"]

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from n5zarr.arrays.boxes import box_shape, boxes, least_box
+from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.jobs.boxes import box_shape, boxes, least_box
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.jobs.run import run_tasks
-from n5zarr.tools.jobs.stored import stored_boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.tools.jobs.boxes import Box, TouchedBoxes
+    from n5zarr.arrays.boxes import Box, TouchedBoxes
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
 
+from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import check_writable
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
@@ -23,7 +24,6 @@ from n5zarr.store.levels import describe_group, is_level
 from n5zarr.store.location import located, open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.boxes import n_boxes
 from n5zarr.tools.jobs.run import n_cores, run_tasks
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from n5zarr.arrays.boxes import boxes
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.jobs.boxes import boxes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

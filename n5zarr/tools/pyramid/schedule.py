@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.arrays.boxes import box_shape, n_boxes
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented, present
-from n5zarr.tools.jobs.boxes import box_shape, n_boxes
 from n5zarr.tools.pyramid.work import Pass, Task, blocks_of
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from n5zarr.arrays.boxes import boxes
 from n5zarr.arrays.opening import open_array
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented
-from n5zarr.tools.jobs.boxes import boxes
 from n5zarr.tools.pyramid.methods import downsample, halo
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import Box
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.boxes import Box
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["Pass", "PassLevel", "Task"]

@@ -14,22 +14,22 @@ from zarr.storage import StorePath
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.images.found import as_ome
+from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.convert.from_n5 import n5_tree
-from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Location
     from n5zarr.store.bdv_xml import Project
-    from n5zarr.tools.convert.source import SourceTree
 
 __all__ = ["Opened"]
 

@@ -13,9 +13,9 @@ from starlette.routing import Route
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.images.image import images_of, is_at, select_images
 from n5zarr.store import inspect
 from n5zarr.store.missing_nodes import not_found
-from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client
 from n5zarr.viewing.serve.page_html import POLICY, Page, base_name, failure_page, node_page
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from n5zarr.images.image import Image
     from n5zarr.storage.place import Location
     from n5zarr.store.inspect import Described
-    from n5zarr.viewing.images import Image
     from n5zarr.viewing.serve.opened import Opened
 
 __all__ = ["page_routes"]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
+    from n5zarr.images.image import Image
     from n5zarr.store.inspect import Described
-    from n5zarr.viewing.images import Image
     from n5zarr.viewing.serve.html import Content
 
 __all__ = ["POLICY", "Page", "base_name", "failure_page", "node_page"]

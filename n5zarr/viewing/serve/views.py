@@ -18,10 +18,10 @@ from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
+from n5zarr.images.ome_store import OmeStore
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
 from n5zarr.store.n5_store import N5Store
-from n5zarr.viewing.ome_store import OmeStore
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from n5zarr.conventions.bdv_settings import parse_settings
 from n5zarr.conventions.model import Axis
 from n5zarr.conventions.units import in_full, symbol
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.convert.ome import make_multiscale
-from n5zarr.tools.convert.ome_bdv import _images, _names
-from n5zarr.tools.convert.ome_display import Shown, find_shown, is_label, omero
-from n5zarr.tools.convert.ome_read import plan_from_ome
+from n5zarr.images.display import Shown, find_shown, is_label, omero
+from n5zarr.images.from_ome import plan_from_ome
+from n5zarr.images.in_bdv import _images, _names
+from n5zarr.images.ome import make_multiscale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

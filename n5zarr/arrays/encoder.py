@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from zarr.codecs import BytesCodec
 
+from n5zarr.arrays.join_shard import join_shard
 from n5zarr.codecs.compress import compress, zarr_to_compression
 from n5zarr.format.compression import Compression, Raw
-from n5zarr.tools.convert.shards import join_shard
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import Box
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.tools.jobs.boxes import Box
 
 __all__ = ["Encoder", "nearest_compression"]
 

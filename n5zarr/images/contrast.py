@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5Error
-from n5zarr.tools.jobs.stored import stored_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from n5zarr.tools.jobs.boxes import Box
-    from n5zarr.viewing.images import Image, ImageLevel
+    from n5zarr.arrays.boxes import Box
+    from n5zarr.images.image import Image, ImageLevel
 
 __all__ = ["contrast_limits", "n_chunks_sampled"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import zarr
-from zarr.storage import StorePath
 
 from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
@@ -15,20 +13,21 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.path import join
+from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
+from n5zarr.store.bdv_xml import named_by, read_project
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.convert.from_zarr import zarr_tree
-from n5zarr.tools.convert.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.storage.place import Location
+    from n5zarr.store.bdv_xml import XmlFile
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["coords_tree", "n5_array", "n5_tree"]
+__all__ = ["n5_array", "n5_tree", "project_tree"]
 
 
 def n5_tree(
@@ -85,41 +84,22 @@ def n5_tree(
     )
 
 
-def coords_tree(
-    location: Location,
-    paths: PathPatterns,
-    *,
-    storage_options: Mapping[str, object] | None = None,
+def project_tree(
+    file: XmlFile,
+    zarr_format: ZarrFormat = 3,
+    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
 ) -> SourceTree:
-    """Find the selected arrays and groups, with coordinates as arrays beside them, for xarray.
+    """Find the arrays and groups in the container that BigDataViewer's XML names.
 
     Raises
     ------
     FileNotFoundError
-        The container or node does not exist.
+        The file or the container does not exist.
     """
-    opened, path = open_container(location, storage_options=storage_options, read_only=True)
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path)
-    if opened.storage.root is not None:  # zarr says nothing of links
-        selection = Selection(paths=paths)
-        walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
-        deque(walk.run(path, node), maxlen=0)
-    store = N5Store(opened.storage.store, codecs="portable", coords=True)
-    tree = zarr_tree(StorePath(store, path), store.storage, paths)
-    return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
-
-
-def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
-    """Add the stored blocks to an array that is a dataset."""
-    assert source.encoded is not None  # noqa: S101 - it is presented without shards
-    found = store.ask(store.dataset_of(source.encoded.path, 3))
-    if found is None:
-        return source
-    plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)
-    blocks = N5Blocks(plain, *found)
-    return replace(source, blocks=blocks, compression=blocks.compression)
+    project = read_project(file)
+    with named_by(project):
+        tree = n5_tree(project.place, zarr_format, paths, storage_options=project.storage_options)
+    return replace(tree, project=project)
 
 
 def _shown(opened: N5Store) -> N5Store:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import Box
     from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Storage
     from n5zarr.store.bdv_xml import Project
-    from n5zarr.tools.jobs.boxes import Box
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
@@ -36,7 +36,7 @@ class Values(Protocol):
     """An array that returns the values of boxes; can be pickled for other processes.
 
     It may have a method that lists its stored chunks, see
-    :func:`~n5zarr.tools.jobs.stored.stored_chunks`.
+    :func:`~n5zarr.arrays.stored_chunks.stored_chunks`.
     """
 
     @property

@@ -24,17 +24,17 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
-from n5zarr.store.levels import as_image, names_of_levels
-from n5zarr.store.missing_nodes import not_found
-from n5zarr.tools.convert.ome import (
+from n5zarr.images.display import find_shown, is_label, omero
+from n5zarr.images.ome import (
     image_attributes,
     label_source,
     labels_attributes,
     make_multiscale,
     series_attributes,
 )
-from n5zarr.tools.convert.ome_display import find_shown, is_label, omero
-from n5zarr.tools.convert.plans import ArrayPlan, Plan
+from n5zarr.images.plans import ArrayPlan, Plan
+from n5zarr.store.levels import as_image, names_of_levels
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.ome import Multiscale
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.convert.ome import Multiscale
 
 __all__ = ["plan_ome"]
 

@@ -22,14 +22,14 @@ from n5zarr.conventions.model import Axis
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import present
 from n5zarr.format.path import join
-from n5zarr.store.bdv_views import described_views, find_views, moves
-from n5zarr.tools.convert.ome import (
+from n5zarr.images.display import Shown, omero
+from n5zarr.images.ome import (
     image_attributes,
     make_multiscale,
     series_attributes,
 )
-from n5zarr.tools.convert.ome_display import Shown, omero
-from n5zarr.tools.convert.plans import ArrayPlan, Plan
+from n5zarr.images.plans import ArrayPlan, Plan
+from n5zarr.store.bdv_views import described_views, find_views, moves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -14,19 +14,18 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr.arrays.boxes import StoredChunks
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.model import first_of, mapping
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.path import join
+from n5zarr.images.from_ome import plan_from_ome
+from n5zarr.images.in_bdv import plan_bdv
+from n5zarr.images.in_n5 import plan_ome
+from n5zarr.images.ome_xml import METADATA_XML, SeriesImage, ome_xml
+from n5zarr.images.stacked_store import StackedStore
 from n5zarr.store.bdv_xml import read_settings
-from n5zarr.tools.convert.ome_bdv import plan_bdv
-from n5zarr.tools.convert.ome_plan import plan_ome
-from n5zarr.tools.convert.ome_read import plan_from_ome
-from n5zarr.tools.convert.ome_xml import METADATA_XML, SeriesImage, ome_xml
-from n5zarr.tools.convert.stacked_store import StackedStore
-from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.jobs.boxes import StoredChunks
-from n5zarr.tools.jobs.stored import stored_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,40 +33,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from zarr.types import AnyArray
 
-    from n5zarr.tools.convert.plans import ArrayPlan, Plan
-    from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
-    from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.jobs.boxes import Box
+    from n5zarr.arrays.boxes import Box
+    from n5zarr.images.plans import ArrayPlan, Plan
+    from n5zarr.images.source import ArraySource, SourceTree, Values
 
-__all__ = ["as_ome", "as_wanted", "from_ome"]
-
-
-def as_wanted(
-    tree: SourceTree, target: Destination, *, ome: bool, labels: Sequence[str] = ()
-) -> SourceTree:
-    """Present a source for the destination: as OME-Zarr, from OME-Zarr, or unchanged.
-
-    Parameters
-    ----------
-    tree : SourceTree
-        The source.
-    target : Destination
-        The destination: in N5, images of OME-Zarr get N5's attributes.
-    ome : bool
-        Whether OME-Zarr is written.
-    labels : sequence of str, optional
-        Patterns of paths of images whose elements are labels.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        ``ome`` is for N5 as source (``kind="option"``).
-    """
-    if isinstance(target, N5Destination) and not ome:
-        return from_ome(tree) if tree.container is None else tree
-    if not ome:
-        return tree
-    return as_ome(tree, labels=labels)
+__all__ = ["as_ome", "from_ome"]
 
 
 def as_ome(tree: SourceTree, *, labels: Sequence[str] = ()) -> SourceTree:

@@ -1,7 +1,7 @@
 """Plans of conversions, as values: the source of each array, and the attributes of each group.
 
-:mod:`~n5zarr.tools.convert.ome_plan`, :mod:`~n5zarr.tools.convert.ome_bdv` and
-:mod:`~n5zarr.tools.convert.ome_read` make a :class:`Plan` from the attributes of a source.
+:mod:`~n5zarr.images.in_n5`, :mod:`~n5zarr.images.in_bdv` and
+:mod:`~n5zarr.images.from_ome` make a :class:`Plan` from the attributes of a source.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ import zarr
 from zarr.buffer import cpu
 
 import n5zarr
-from n5zarr.viewing.contrast import contrast_limits, n_chunks_sampled
-from n5zarr.viewing.images import Channel, Image, find_images, open_tree
+from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
+from n5zarr.images.image import Channel, Image, find_images, open_tree
+from n5zarr.images.ome_store import OmeStore
 from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
-from n5zarr.viewing.ome_store import OmeStore
 
-JAVA = Path(__file__).parents[1] / "data/java"
+JAVA = Path(__file__).parents[2] / "data/java"
 
 
 @pytest.mark.parametrize("source", ["sample", "metadata.n5", "blocks.n5", "labels.n5"])

@@ -18,8 +18,8 @@ from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
-from n5zarr.tools.convert.ome import OME_KEYS
-from n5zarr.tools.convert.plans import ArrayPlan, Plan
+from n5zarr.images.ome import OME_KEYS
+from n5zarr.images.plans import ArrayPlan, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,11 +19,12 @@ from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
+from n5zarr.images.display import CHANNEL_COLORS
+from n5zarr.images.found import as_ome
+from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.location import located
-from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
-from n5zarr.tools.convert.ome_tree import as_ome
-from n5zarr.tools.convert.places import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource, SourceTree, Values
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.convert.source import ArraySource, SourceTree, Values
 
 _MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
 
@@ -334,10 +335,11 @@ def open_tree(
     if isinstance(location, zarr.Array | zarr.Group):
         location = location.store_path
     with asking_once():
-        tree = open_source(location, 3, storage_options)
-        if tree.container is None:
-            message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
-            raise N5UnrepresentableError(message, kind="option")
+        xml = xml_file(location, storage_options)
+        if xml is None:
+            tree = n5_tree(location, storage_options=storage_options)
+        else:
+            tree = project_tree(xml)
         return as_ome(tree, labels=labels)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.tools.convert.derived_store import DerivedStore
+from n5zarr.images.derived_store import DerivedStore
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:

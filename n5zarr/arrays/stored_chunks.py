@@ -12,12 +12,12 @@ import zarr
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from n5zarr._zarr_private import sync
+from n5zarr.arrays.boxes import StoredChunks, n_boxes, touched_boxes
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import N5Tuple, from_presented
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.boxes import StoredChunks, n_boxes, touched_boxes
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import TouchedBoxes
     from n5zarr.container.block_listing import Ask
-    from n5zarr.tools.jobs.boxes import TouchedBoxes
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["FEW", "each_key", "stored_blocks", "stored_boxes", "stored_chunks"]
@@ -87,7 +87,7 @@ def stored_boxes(
     Parameters
     ----------
     shape, steps : sequence
-        As of :func:`~n5zarr.tools.jobs.boxes.touched_boxes`.
+        As of :func:`~n5zarr.arrays.boxes.touched_boxes`.
     arrays : sequence of object
         The arrays, as :func:`stored_chunks` takes them.
 
