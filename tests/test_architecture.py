@@ -35,7 +35,7 @@ MODULES = read_modules(REPOSITORY)
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # What is no subject of its own: the package's names, its command, the private names of zarr.
 BESIDES = {"__init__", "__main__", "_zarr_private"}
-MAX_NAMES = 14
+MAX_NAMES = 15
 MAX_FUNCTION = 60  # lines, with its docstring
 
 PURE = ("errors", "format", "codecs", "conventions", "zarr_view")

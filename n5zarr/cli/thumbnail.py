@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from n5zarr.cli.common import Debug, Library, Location, console, errors_in_one_line, storage_options
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.thumbnail import SIZES, draw_images
 

@@ -8,23 +8,26 @@ and ``max`` (its generic metadata, and Paintera), ``contrastLimits``, ``Bigstitc
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.conventions.model import mapping, numbers
+from n5zarr.images.image import CHANNEL_COLORS, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.image import Image
 
-__all__ = ["CHANNEL_COLORS", "Shown", "find_shown", "is_label", "omero"]
+__all__ = ["Shown", "find_shown", "is_label", "omero", "with_display"]
 
-CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
+_COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +150,33 @@ def _range(dtype: np.dtype[np.generic], shown: Shown) -> tuple[float, float]:
         info = np.iinfo(dtype.name)
         return int(info.min), int(info.max)
     return shown.limits or (0.0, 1.0)
+
+
+def with_display(
+    image: Image, shown: Shown, labels: Sequence[str] | None = None, own: JSON = None
+) -> Image:
+    """Return an image with its display settings; see :func:`omero`."""
+    each = zip(image.axes, image.levels[0].shape, strict=True)
+    n_channels = math.prod(n for axis, n in each if axis.type not in ("time", "space"))
+    found = omero(shown, image.dtype, n_channels, labels, own)
+    listed = mapping(found).get("channels")
+    channels = image.channels
+    if isinstance(listed, list) and len(listed) == len(channels):
+        channels = tuple(_channel(mapping(each)) for each in listed)
+    return replace(image, omero=found, channels=channels)
+
+
+def _channel(given: Mapping[str, JSON]) -> Channel:
+    """Read a channel; omit invalid colours and limits."""
+    window, label = mapping(given.get("window")), given.get("label")
+    color = _COLOR.fullmatch(str(given.get("color")))
+    low, high = numbers([window.get("start"), window.get("end")], 2) or (0.0, 0.0)
+    is_range = math.isfinite(low) and math.isfinite(high) and low < high
+    return Channel(
+        name=None if label is None else str(label),
+        color=color and color[1].upper(),
+        limits=(low, high) if is_range else None,
+    )
 
 
 def is_label(

@@ -1,4 +1,4 @@
-"""Plan the conversion of OME-Zarr to N5: levels ``s0``, ``s1``, ..., with attributes of N5.
+"""Describe images of OME-Zarr as N5 does: levels ``s0``, ``s1``, ..., with attributes of N5.
 
 OME-Zarr 0.1 to 0.5, and 0.6 where its transforms are scales and translations, as Zarr v2 or v3.
 Each image gets the attributes that :func:`n5zarr.to_n5` writes, so that programs which read N5 find
@@ -8,59 +8,35 @@ of the group of the image. Groups, ``labels`` among them, and other arrays keep 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
 from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.images.ome import OME_KEYS
-from n5zarr.images.plans import ArrayPlan, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource, SourceTree
 
-__all__ = ["SourceArray", "plan_from_ome"]
+__all__ = ["from_ome"]
 
 _FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
 
 
-class SourceArray(Protocol):
-    """The required members of an array, like those of ``zarr.Array``, in C order."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extent in elements."""
-
-    @property
-    def attributes(self) -> Mapping[str, JSON]:
-        """Attributes."""
-
-    @property
-    def dimension_names(self) -> Sequence[str | None] | None:
-        """Names of the dimensions."""
-
-
-def plan_from_ome(
-    arrays: Mapping[str, SourceArray], groups: Mapping[str, Mapping[str, JSON]]
-) -> Plan | None:
-    """Plan the conversion of OME-Zarr to N5; None if no group is an image.
+def from_ome(tree: SourceTree) -> SourceTree:
+    """Return OME-Zarr with the names and attributes of N5; a source without images unchanged.
 
     Levels that are not among the arrays are omitted.
-
-    Parameters
-    ----------
-    arrays : mapping of str to SourceArray
-        All arrays of the source, by path.
-    groups : mapping of str to mapping
-        Attributes of all its groups, by path; that of the topmost is ``""``.
 
     Raises
     ------
@@ -68,48 +44,39 @@ def plan_from_ome(
         ``multiscales`` does not fit the arrays, or has other transforms than scales and
         translations, or the name of a level is taken (``kind="option"``).
     """
-    planned: dict[str, ArrayPlan] = {}
-    described: dict[str, Mapping[str, JSON]] = dict(groups)
-    for group, attributes in groups.items():
+    try:
+        return _described(tree)
+    except N5Error as err:
+        raise err.located(tree.name) from err.__cause__
+
+
+def _described(tree: SourceTree) -> SourceTree:
+    levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # new path and array by old path
+    groups = dict(tree.groups)
+    for group, attributes in tree.groups.items():
         image = _image_in(attributes)
-        levels = {} if image is None else _levels(group, image, arrays)
-        if not levels:
-            continue
-        taken = {level.path for level in levels.values()}
-        is_alone = not any(_is_below(path, group) and path not in taken for path in arrays)
-        plans, described[group] = _plan_image(group, attributes, levels, arrays, is_alone=is_alone)
-        planned |= plans
-    if not planned:
-        return None
-    others = {
-        path: ArrayPlan(
-            destination=path,
-            sources=(path,),
-            dimension_names=_names_of(array),
-            attributes=array.attributes,
-        )
-        for path, array in arrays.items()
-        if path not in planned
-    }
-    every = [*planned.values(), *others.values()]
-    _check_distinct(every)
-    return Plan(arrays=tuple(every), groups=dict(sorted(described.items())))
-
-
-def _check_distinct(arrays: Sequence[ArrayPlan]) -> None:
-    taken: dict[str, str | None] = {}
-    for array in arrays:
-        (source,) = array.sources
-        if taken.setdefault(array.destination, source) != source:
+        levels = {} if image is None else _levels(group, image, tree.arrays)
+        if levels:
+            taken = {level.path for level in levels.values()}
+            is_alone = not any(_is_below(p, group) and p not in taken for p in tree.arrays)
+            arrays, groups[group] = _describe(
+                group, attributes, levels, tree.arrays, is_alone=is_alone
+            )
+            levels_of_all |= arrays
+    if not levels_of_all:
+        return tree
+    others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
+    found: dict[str, ArraySource] = {}
+    origins: dict[str, str] = {}
+    for old, (new, array) in (levels_of_all | others).items():
+        if origins.setdefault(new, old) != old:
             message = (
-                f"{source}: expected a name that no level needs, got {array.destination}, the path "
-                f"of {taken[array.destination]} in N5; rename it first"
+                f"{old}: expected a name that no level needs, got {new}, the path of "
+                f"{origins[new]} in N5; rename it first"
             )
             raise N5UnrepresentableError(message, kind="option")
-
-
-def _names_of(array: SourceArray) -> tuple[str | None, ...] | None:
-    return None if array.dimension_names is None else tuple(array.dimension_names)
+        found[new] = array
+    return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
 
 
 def _is_below(path: str, group: str) -> bool:
@@ -131,7 +98,7 @@ class _Level(NamedTuple):
 
 
 def _levels(
-    group: str, image: Mapping[str, JSON], arrays: Mapping[str, SourceArray]
+    group: str, image: Mapping[str, JSON], arrays: Mapping[str, ArraySource]
 ) -> dict[int, _Level]:
     """Read the axes of the existing levels of an image, by number."""
     listed = map(path_of, entries_in(image))
@@ -200,32 +167,34 @@ def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
     return {"coordinateTransformations": steps}
 
 
-def _plan_image(
+def _describe(
     group: str,
     attributes: Mapping[str, JSON],
     levels: Mapping[int, _Level],
-    arrays: Mapping[str, SourceArray],
+    arrays: Mapping[str, ArraySource],
     *,
     is_alone: bool,
-) -> tuple[dict[str, ArrayPlan], dict[str, JSON]]:
-    """Return the arrays of an image by source, and the attributes of its group."""
+) -> tuple[dict[str, tuple[str, ArraySource]], dict[str, JSON]]:
+    """Return new path and array of each level by its old path, and attributes of the group."""
     ome = mapping(attributes.get("ome"))
     described = {key: value for key, value in attributes.items() if key not in OME_KEYS}
     kept = {key: ome.get(key, attributes.get(key)) for key in ("omero", "image-label", "labels")}
     described |= {key: value for key, value in kept.items() if value is not None}
     convention = choose_convention("auto", [])
     first = next(iter(levels.values())).axes
-    plans = {}
+    arrays_of_levels = {}
     for i, (path, axes) in levels.items():
         array = arrays[path]
         written = describe_axes(convention, axes, f"s{i}", first if i else None)
         described = set_level(described, group, f"s{i}", written)
-        plans[path] = ArrayPlan(
-            destination=join(group, f"s{i}"),
-            sources=(path,),
-            dimension_names=to_c([axis.name for axis in axes]),
-            attributes={**array.attributes, **written.on_dataset(array.attributes)},
+        arrays_of_levels[path] = (
+            join(group, f"s{i}"),
+            replace(
+                array,
+                dimension_names=to_c([axis.name for axis in axes]),
+                attributes={**array.attributes, **written.on_dataset(array.attributes)},
+            ),
         )
     if is_alone:  # else other nodes of the group would inherit Neuroglancer's attributes
         described = describe_levels(described, {i: level.axes for i, level in levels.items()})
-    return plans, described
+    return arrays_of_levels, described

@@ -1,58 +1,40 @@
-"""Find the images of a container, in any convention.
-
-Images, their levels, axes and channels are those that a conversion to OME-Zarr would write: so
-viewers, pictures and plugins of other programs all show the same.
-"""
+"""The model of an image: its levels, axes, channels, colours, limits and labels."""
 
 from __future__ import annotations
 
-import math
-import posixpath
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
-from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
-from n5zarr.images.display import CHANNEL_COLORS
-from n5zarr.images.found import as_ome
-from n5zarr.images.from_n5 import n5_tree, project_tree
-from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.bdv_xml import xml_file
-from n5zarr.store.location import located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import dask.array
-    from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree, Values
-    from n5zarr.storage.place import Backend, Location
-
-_MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
 
 __all__ = [
+    "CHANNEL_COLORS",
     "Channel",
     "Image",
     "ImageAxis",
     "ImageLevel",
-    "find_images",
-    "images_of",
+    "Images",
     "is_at",
-    "open_tree",
     "select_images",
 ]
 
+CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
+"""Colours of channels that have none, red first."""
 
+_MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
 _MOST_NAMES = 8  # in a message
-_COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,32 +83,38 @@ class ImageLevel:
     ----------
     path : str
         Path of the array below the location that was opened, as a conversion would name it.
-    values : Values
-        The elements, C order, read when they are asked for; see :meth:`lazy`.
-    dtype : numpy.dtype
-        Data type of the elements.
-    chunks : tuple of int
-        Extent in elements of the best unit to read.
+    array : ArraySource
+        The elements, C order, with the axes of the image, read when they are asked for.
     scale : tuple of float
         Distance of neighbouring elements along each axis, in the unit of the axis.
     translation : tuple of float
         Position of the centre of the first element.
-    fill_value : object, optional
-        Value of the elements of missing blocks; 0 by default.
     """
 
     path: str
-    values: Values
-    dtype: np.dtype[Any]
-    chunks: tuple[int, ...]
+    array: ArraySource
     scale: tuple[float, ...]
     translation: tuple[float, ...]
-    fill_value: Any = None
+
+    @property
+    def values(self) -> Values:
+        """The elements, by boxes; see :meth:`lazy`."""
+        return self.array.values
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extent in elements."""
-        return tuple(self.values.shape)
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type of the elements."""
+        return self.array.native_dtype
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Extent in elements of the best unit to read."""
+        return tuple(self.array.chunks)
 
     @property
     def n_elements(self) -> int:
@@ -207,6 +195,10 @@ class Image:
         Whether the elements are labels.
     image_of : str, optional
         Of labels, the path of the image that they belong to, if it is known.
+    omero : mapping, optional
+        The display settings as OME-Zarr has them, if any are known.
+    attributes : mapping, optional
+        All other attributes of its group.
     """
 
     path: str
@@ -216,6 +208,8 @@ class Image:
     channels: tuple[Channel, ...]
     is_labels: bool = False
     image_of: str | None = None
+    omero: Mapping[str, JSON] | None = None
+    attributes: Mapping[str, JSON] = field(default_factory=dict)
 
     @property
     def channel_axis(self) -> int | None:
@@ -240,49 +234,6 @@ class Image:
         return tuple(i for i, axis in enumerate(self.axes) if axis.type == "space")
 
 
-def find_images(
-    location: Location | AnyArray | zarr.Group,
-    *,
-    labels: Sequence[str] = (),
-    storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
-) -> list[Image]:
-    """Find the images at a location in a container; nothing but documents is read.
-
-    Parameters
-    ----------
-    location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
-        or BigStitcher.
-    labels : sequence of str, optional
-        Path patterns of images that are labels, in addition to those that are marked as labels.
-    storage_options, backend : optional
-        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-
-    Returns
-    -------
-    list of Image
-        The images by path, the labels last.
-
-    Raises
-    ------
-    FileNotFoundError
-        Nothing exists at this location.
-    N5UnrepresentableError
-        There is no image: no dataset of numbers with two or three axes of space and with elements
-        (``kind="option"``).
-
-    Examples
-    --------
-    >>> import n5zarr
-    >>> em = find_images(n5zarr.sample_path())[0]
-    >>> em.path, [axis.name for axis in em.axes], [level.shape for level in em.levels]
-    ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
-    """
-    location = located(location, storage_options, backend)
-    return images_of(open_tree(location, labels=labels, storage_options=storage_options))
-
-
 def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
     """Return the images that paths name: of an image, of one of its levels, or of a group of them.
 
@@ -301,6 +252,7 @@ def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
     Examples
     --------
     >>> import n5zarr
+    >>> from n5zarr.images.find import find_images
     >>> images = find_images(n5zarr.sample_path())
     >>> [image.path for image in select_images(images, ["em/s1"])]
     ['em']
@@ -325,119 +277,42 @@ def is_at(image: Image, path: str) -> bool:
     return is_in_it or any(level.path == path for level in image.levels)
 
 
-def open_tree(
-    location: Location | AnyArray | zarr.Group,
-    *,
-    labels: Sequence[str] = (),
-    storage_options: Mapping[str, object] | None = None,
-) -> SourceTree:
-    """Open a location as the tree of arrays and groups that OME-Zarr would have."""
-    if isinstance(location, zarr.Array | zarr.Group):
-        location = location.store_path
-    with asking_once():
-        xml = xml_file(location, storage_options)
-        if xml is None:
-            tree = n5_tree(location, storage_options=storage_options)
-        else:
-            tree = project_tree(xml)
-        return as_ome(tree, labels=labels)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Images:
+    """The images at a location, and the arrays and groups beside them.
 
-
-def images_of(tree: SourceTree) -> list[Image]:
-    """Read the images of a tree in the form of OME-Zarr; omit those without elements.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        None has elements (``kind="option"``).
+    Parameters
+    ----------
+    source : SourceTree
+        All arrays and groups at the location, as the container has them.
+    images : tuple of Image
+        The images.
+    arrays : mapping
+        Arrays that are no levels of an image, by path.
+    groups : mapping
+        Attributes of the groups that are no images, by path, as OME-Zarr has them.
+    notes : tuple of str
+        Messages for the user about what OME-Zarr cannot express.
     """
-    images = [
-        _image(tree, path, mapping(attributes.get("ome")))
-        for path, attributes in tree.groups.items()
-        if first_of(mapping(attributes.get("ome")).get("multiscales"))
-    ]
-    shown = [image for image in images if image.levels[0].n_elements]
-    if not shown:
-        first = images[0]
-        message = f"expected elements, got an image of shape {first.levels[0].shape}"
-        raise N5UnrepresentableError(message, kind="option", where=join(tree.name, first.path))
-    return sorted(shown, key=lambda image: (image.is_labels, image.path))
 
+    source: SourceTree
+    images: tuple[Image, ...]
+    arrays: Mapping[str, ArraySource]
+    groups: Mapping[str, Mapping[str, JSON]]
+    notes: tuple[str, ...]
 
-def _image(tree: SourceTree, path: str, ome: Mapping[str, JSON]) -> Image:
-    multiscale = first_of(ome.get("multiscales"))
-    listed, given = multiscale.get("datasets"), multiscale.get("axes")
-    axes = [mapping(axis) for axis in given] if isinstance(given, list) else []
-    datasets = [mapping(each) for each in listed] if isinstance(listed, list) else []
-    label = ome.get("image-label")
-    levels = [
-        _level(join(path, str(each["path"])), tree.arrays[join(path, str(each["path"]))], each)
-        for each in datasets
-    ]
-    source = mapping(mapping(label).get("source")).get("image")
-    return Image(
-        path=path,
-        name=str(multiscale.get("name") or path or "image"),
-        axes=tuple(_axis(axis) for axis in axes),
-        levels=tuple(levels),
-        channels=_channels(ome, axes, levels[0]),
-        is_labels=label is not None,
-        image_of=None if source is None else _path_of(path, str(source)),
-    )
+    def with_elements(self) -> list[Image]:
+        """Return the images with elements by path, the labels last.
 
-
-def _path_of(labels: str, relative: str) -> str:
-    found = posixpath.normpath(posixpath.join(labels, relative))
-    return "" if found == "." else found
-
-
-def _axis(axis: Mapping[str, JSON]) -> ImageAxis:
-    unit = axis.get("unit")
-    return ImageAxis(
-        name=str(axis.get("name")),
-        type=str(axis.get("type") or ""),
-        unit=None if unit is None else str(unit),
-    )
-
-
-def _level(path: str, array: ArraySource, dataset: Mapping[str, JSON]) -> ImageLevel:
-    given = dataset.get("coordinateTransformations")
-    steps = [mapping(step) for step in given] if isinstance(given, list) else []
-    ndim = len(array.shape)
-    scale, translation = (1.0,) * ndim, (0.0,) * ndim
-    for step in steps:
-        scale = numbers(step.get("scale"), ndim) or scale
-        translation = numbers(step.get("translation"), ndim) or translation
-    return ImageLevel(
-        path=path,
-        values=array.values,
-        dtype=array.native_dtype,
-        chunks=tuple(array.chunks),
-        scale=scale,
-        translation=translation,
-        fill_value=array.fill_value,
-    )
-
-
-def _channels(
-    ome: Mapping[str, JSON], axes: Sequence[Mapping[str, JSON]], level: ImageLevel
-) -> tuple[Channel, ...]:
-    sizes = [n for n, axis in zip(level.shape, axes, strict=True) if axis.get("type") == "channel"]
-    n_channels = sizes[0] if sizes else 1
-    listed = mapping(ome.get("omero")).get("channels")
-    if not isinstance(listed, list) or len(listed) != n_channels:
-        return (Channel(),) * n_channels
-    return tuple(_channel(mapping(each)) for each in listed)
-
-
-def _channel(given: Mapping[str, JSON]) -> Channel:
-    """Read a channel; omit invalid colours and limits."""
-    window, label = mapping(given.get("window")), given.get("label")
-    color = _COLOR.fullmatch(str(given.get("color")))
-    low, high = numbers([window.get("start"), window.get("end")], 2) or (0.0, 0.0)
-    is_range = math.isfinite(low) and math.isfinite(high) and low < high
-    return Channel(
-        name=None if label is None else str(label),
-        color=color and color[1].upper(),
-        limits=(low, high) if is_range else None,
-    )
+        Raises
+        ------
+        N5UnrepresentableError
+            None has elements (``kind="option"``).
+        """
+        shown = [image for image in self.images if image.levels[0].n_elements]
+        if not shown:
+            first = self.images[0]
+            message = f"expected elements, got an image of shape {first.levels[0].shape}"
+            where = join(self.source.name, first.path)
+            raise N5UnrepresentableError(message, kind="option", where=where)
+        return sorted(shown, key=lambda image: (image.is_labels, image.path))

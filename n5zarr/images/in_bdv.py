@@ -1,4 +1,4 @@
-"""Plan the conversion of BigDataViewer or BigStitcher to OME-Zarr: an image for each setup.
+"""Find the images of BigDataViewer and BigStitcher: one for each setup.
 
 The images are named after the setups. Time points of a setup are stacked to an axis ``t``, which
 viewers open as a series, if they have the same size, type and position. If registrations or sizes
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,31 +22,31 @@ from n5zarr.conventions.model import Axis
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import present
 from n5zarr.format.path import join
-from n5zarr.images.display import Shown, omero
-from n5zarr.images.ome import (
-    image_attributes,
-    make_multiscale,
-    series_attributes,
-)
-from n5zarr.images.plans import ArrayPlan, Plan
+from n5zarr.images.display import Shown, with_display
+from n5zarr.images.image import Images
+from n5zarr.images.ome import align_axes, series_attributes
+from n5zarr.images.stacked import stacked
 from n5zarr.store.bdv_views import described_views, find_views, moves
+from n5zarr.store.bdv_xml import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.image import Image
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.store.bdv_views import Levels, SetupLevel
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["plan_bdv"]
+__all__ = ["find_in_bdv"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Image:
-    """A setup, at one time point or at several.
+class _Views:
+    """The datasets of an image: a setup, at one time point or at several.
 
     Parameters
     ----------
@@ -72,28 +72,16 @@ class _Image:
     levels: Levels
 
 
-def plan_bdv(
-    opened: N5Store,
-    group: str = "",
-    *,
-    only: Collection[str] | None = None,
-    description: Description | None = None,
-    settings: Mapping[int, SetupSettings] | None = None,
-) -> Plan | None:
-    """Plan the conversion of the setups in a group to OME-Zarr 0.5; None if it has no setups.
+def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
+    """Find the images of the setups in a group; None if it has no setups.
 
     Parameters
     ----------
-    opened : N5Store
-        The container, with axes in C order.
-    group : str, optional
-        The group of the setups.
-    only : collection of str, optional
-        Paths of the datasets to convert, relative to ``group``; all by default.
-    description : Description, optional
-        The XML; by default it is looked for in the group of the setups and beside the container.
-    settings : mapping, optional
-        Display settings of the setups, by number.
+    tree : SourceTree
+        The arrays of the group; others are omitted. Without a project, the XML is looked for in the
+        group and beside the container.
+    store : N5Store
+        Their container, with axes in C order.
 
     Raises
     ------
@@ -103,45 +91,42 @@ def plan_bdv(
     FileNotFoundError
         The XML describes no view that the container holds.
     """
-    views = find_views(opened, group)
-    if not _wanted(views, group, only):
+    group, project = tree.path, tree.project
+    views = find_views(store, group)
+    if not _wanted(views, tree):
         return None
-    if description is None:
-        description = opened.ask(read_description(group))
+    description = store.ask(read_description(group)) if project is None else project.description
+    settings = {} if project is None else read_settings(project)
     if description is not None:
-        views = described_views(opened, group, views, description)
-    views = _wanted(views, group, only)
+        views = described_views(store, group, views, description)
+    views = _wanted(views, tree)
     if not views:
-        message = f"{opened}: /{group}: the XML describes none of the chosen views"
+        message = f"{store}: /{group}: the XML describes none of the chosen views"
         raise N5UnrepresentableError(message, kind="option")
     names = _names({s: _name_of(description, s) for s in views})
-    arrays: list[ArrayPlan] = []
-    groups: dict[str, Mapping[str, JSON]] = {}
+    images: list[Image] = []
     problems: dict[str, list[str]] = {}
-    series: list[str] = []
     for setup, levels in views.items():
-        for image in _images(setup, names[setup], levels, description):
-            placed = _placed(opened, image, description)
+        for each in _images(setup, names[setup], levels, description):
+            placed = _placed(store, each, description)
             for problem in next(iter(placed.values())).problems:
-                problems.setdefault(problem, []).append(image.path)
-            attributes, planned = _plan_image(image, placed, group, description, settings or {})
-            groups[image.path] = attributes
-            series.append(image.path)
-            arrays += planned
-    groups |= series_attributes({}, series)
-    groups = dict(sorted(groups.items()))
-    notes = tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items())
-    return Plan(arrays=tuple(arrays), groups=groups, notes=notes)
+                problems.setdefault(problem, []).append(each.path)
+            images.append(_describe(tree, each, placed, description, settings.get(setup)))
+    return Images(
+        source=tree,
+        images=tuple(images),
+        arrays={},
+        groups=series_attributes({}, [image.path for image in images]),
+        notes=tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items()),
+    )
 
 
-def _wanted(
-    views: Mapping[int, Levels], group: str, only: Collection[str] | None
-) -> dict[int, Levels]:
-    """Return the views whose datasets are to be converted."""
+def _wanted(views: Mapping[int, Levels], tree: SourceTree) -> dict[int, Levels]:
+    """Return the views whose datasets are among the arrays of the source."""
     wanted: dict[int, Levels] = {}
     for setup, levels in views.items():
         for level, by_time in levels.items():
-            taken = {t: v for t, v in by_time.items() if only is None or _below(v, group) in only}
+            taken = {t: v for t, v in by_time.items() if _below(v, tree.path) in tree.arrays}
             if taken:
                 wanted.setdefault(setup, {})[level] = taken
     return wanted
@@ -172,7 +157,7 @@ def _names(names: Mapping[int, str]) -> dict[int, str]:
 
 def _images(
     setup: int, path: str, levels: Levels, description: Description | None
-) -> Iterator[_Image]:
+) -> Iterator[_Views]:
     """Yield the images of a setup."""
     name = _name_of(description, setup)
     own = sorted({t for by_time in levels.values() for t in by_time})
@@ -184,7 +169,7 @@ def _images(
     ]
     is_still = all(len(kind) == 1 for kind in kinds) and not moves(description, setup, own)
     if is_still or len(own) == 1:
-        yield _Image(
+        yield _Views(
             path=path,
             name=name,
             setup=setup,
@@ -194,7 +179,7 @@ def _images(
         )
         return
     for t in own:
-        yield _Image(
+        yield _Views(
             path=join(path, f"timepoint{t}"),
             name=f"{name}, time point {t}",
             setup=setup,
@@ -204,10 +189,10 @@ def _images(
         )
 
 
-def _placed(opened: N5Store, image: _Image, description: Description | None) -> dict[str, Placed]:
+def _placed(opened: N5Store, views: _Views, description: Description | None) -> dict[str, Placed]:
     """Read the axes of the levels of an image, the finest first."""
     placed = {}
-    for level, by_time in image.levels.items():
+    for level, by_time in views.levels.items():
         view = by_time[min(by_time)]
         steps = read_placed(
             opened.container.nodes, view.path, view.dataset, description=description
@@ -217,55 +202,44 @@ def _placed(opened: N5Store, image: _Image, description: Description | None) -> 
     return dict(by_size)
 
 
-def _plan_image(
-    image: _Image,
+def _describe(
+    tree: SourceTree,
+    views: _Views,
     placed: Mapping[str, Placed],
-    group: str,
     description: Description | None,
-    settings: Mapping[int, SetupSettings],
-) -> tuple[dict[str, JSON], list[ArrayPlan]]:
-    """Return the attributes of the group of an image, and its arrays."""
+    settings: SetupSettings | None,
+) -> Image:
+    """Describe an image, with the axes of its levels and BigDataViewer's display settings."""
     first = next(iter(placed.values()))
-    time = [_time_axis(image.timepoints)] if image.is_stacked else []
-    axes = {level: [*time, *_axes(p)] for level, p in placed.items()}
-    multiscale = make_multiscale(image.name, axes)
-    known = None if description is None else description.setups.get(image.setup)
-    own: dict[str, JSON] = {"setup": image.setup, "timepoints": list(image.timepoints)}
+    time = [_time_axis(views.timepoints)] if views.is_stacked else []
+    aligned = align_axes({level: [*time, *_axes(p)] for level, p in placed.items()})
+    known = None if description is None else description.setups.get(views.setup)
+    own: dict[str, JSON] = {"setup": views.setup, "timepoints": list(views.timepoints)}
     own |= {} if known is None else {"names": dict(known.names)}
     others: dict[str, JSON] = {"bdv": own}
     if "registration" in first.attributes:
         others["registration"] = first.attributes["registration"]
-    shown = Shown()
-    if image.setup in settings:
-        shown = Shown(limits=settings[image.setup].limits, color=settings[image.setup].color)
-    display = omero(shown, first.view.kind.dtype, 1)
+    arrays = {level: replace(_array(tree, views, level), attributes={}) for level in placed}
+    image = aligned.image(views.path, views.name, arrays, others)
+    shown = Shown() if settings is None else Shown(limits=settings.limits, color=settings.color)
+    image = with_display(image, shown)
     channel = None if known is None else known.names.get("channel")
-    if display is not None and channel:
-        display = omero(shown, first.view.kind.dtype, 1, [channel])
-    arrays = [
-        ArrayPlan(
-            destination=join(image.path, level),
-            sources=_sources(image, level, group),
-            is_stacked=image.is_stacked,
-            dimension_names=multiscale.names,
-            attributes={},
-        )
-        for level in placed
-    ]
-    return image_attributes(others, multiscale, omero=display), arrays
+    # a name alone would make viewers show the whole range of values
+    return with_display(image, shown, [channel]) if image.omero and channel else image
+
+
+def _array(tree: SourceTree, views: _Views, level: str) -> ArraySource:
+    """Return the array of a level, of all time points of the image."""
+    by_time = views.levels[level]
+    if not views.is_stacked:
+        return tree.arrays[_below(by_time[min(by_time)], tree.path)]
+    each = [by_time.get(t) for t in views.timepoints]
+    return stacked([v and tree.arrays[_below(v, tree.path)] for v in each])
 
 
 def _axes(placed: Placed) -> tuple[Axis, ...]:
     geometry = placed.geometry
     return () if geometry is None else present(geometry.axes, placed.view.axis_order)
-
-
-def _sources(image: _Image, level: str, group: str) -> tuple[str | None, ...]:
-    """Return the datasets of a level, one for each time point; paths relative to the group."""
-    by_time = image.levels[level]
-    times: Sequence[int] = image.timepoints if image.is_stacked else sorted(by_time)
-    views = [by_time.get(t) for t in times]
-    return tuple(None if view is None else _below(view, group) for view in views)
 
 
 def _time_axis(timepoints: Sequence[int]) -> Axis:

@@ -1,4 +1,4 @@
-"""Plan a conversion to OME-Zarr: the image and level of each array.
+"""Find the images in N5, of any convention but BigDataViewer's, and their paths in OME-Zarr.
 
 Paths of arrays and groups stay, except that
 
@@ -24,133 +24,115 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
-from n5zarr.images.display import find_shown, is_label, omero
-from n5zarr.images.ome import (
-    image_attributes,
-    label_source,
-    labels_attributes,
-    make_multiscale,
-    series_attributes,
-)
-from n5zarr.images.plans import ArrayPlan, Plan
+from n5zarr.images.display import find_shown, is_label, with_display
+from n5zarr.images.image import Images
+from n5zarr.images.ome import align_axes, labels_attributes, series_attributes
 from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome import Multiscale
+    from n5zarr.images.image import Image
+    from n5zarr.images.ome import Aligned
+    from n5zarr.images.source import SourceTree
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["plan_ome"]
+__all__ = ["find_in_n5"]
 
 # of groups: what describes the axes of the levels, in the order of N5
 _OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "n5"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Image:
+class _Candidate:
     """An image of the source: its levels, the finest first, and the attributes above them."""
 
     path: str
-    levels: Sequence[Placed]
-    names: Sequence[str]
+    name: str
+    levels: Mapping[str, Placed]
     group: Mapping[str, JSON]
     above: Sequence[Mapping[str, JSON]]
-    multiscale: Multiscale
+    aligned: Aligned
 
     @property
-    def dtype(self) -> np.dtype[np.generic]:
-        return self.levels[0].view.kind.dtype
+    def first(self) -> Placed:
+        return next(iter(self.levels.values()))
+
+    @property
+    def attributes(self) -> list[Mapping[str, JSON]]:
+        """Attributes of the finest level, then those of the groups above it, the nearest first."""
+        return [self.first.view.dataset.attributes, *self.above]
 
 
 @dataclass(slots=True)
 class _Found:
     """The results of a walk through a source; paths are relative to its start."""
 
-    images: list[_Image] = field(default_factory=list)
+    candidates: list[_Candidate] = field(default_factory=list)
     others: dict[str, Placed] = field(default_factory=dict)
     groups: dict[str, Mapping[str, JSON]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def plan_ome(
-    opened: N5Store,
-    path: str = "",
-    *,
-    labels: Sequence[str] = (),
-    arrays: Collection[str] | None = None,
-    groups: Collection[str] | None = None,
-) -> Plan:
-    """Plan the conversion of a dataset, a group or a whole container to OME-Zarr 0.5.
+def find_in_n5(tree: SourceTree, store: N5Store, labels: Sequence[str] = ()) -> Images:
+    """Find the images in a dataset, a group or a whole container.
 
     Parameters
     ----------
-    opened : N5Store
-        The container, with axes in C order.
-    path : str, optional
-        The dataset or group.
+    tree : SourceTree
+        The arrays and groups; nodes that it omits are omitted.
+    store : N5Store
+        Their container, with axes in C order.
     labels : sequence of str, optional
-        Patterns of paths, relative to ``path``, of images whose elements are labels.
-    arrays, groups : collection of str, optional
-        Paths of the datasets and of the groups to take, relative to ``path``; all by default.
+        Patterns of paths, relative to that of the source, of images whose elements are labels.
 
     Raises
     ------
     FileNotFoundError
-        No node exists at this path.
+        No node exists at the path of the source.
     N5UnrepresentableError
         There is no image that OME-Zarr can express (``kind="option"``).
     """
-    found = _Found()
-    node = opened.node(path)
+    found, path = _Found(), tree.path
+    node = store.node(path)
     if isinstance(node, DatasetView):
-        placed = opened.ask(read_placed(opened.container.nodes, path, node))
-        above = list(opened.ask(opened.container.nodes.above(path)))
+        placed = store.ask(read_placed(store.container.nodes, path, node))
+        above = list(store.ask(store.container.nodes.above(path)))
         _add_image(found, path, "", {"s0": placed}, {}, above)
     elif isinstance(node, GroupAttributes):
-        _walk(opened, path, found, arrays, groups)
+        _walk(tree, store, found)
     else:
-        raise not_found(opened, path, "a dataset or a group")
-    if not found.images:
+        raise not_found(store, path, "a dataset or a group")
+    if not found.candidates:
         why = f": {found.notes[0]}" if found.notes else ""
         message = (
-            f"{opened}: /{path}: expected an image (numbers with two or three axes of space), got "
+            f"{store}: /{path}: expected an image (numbers with two or three axes of space), got "
             f"none{why}"
         )
         raise N5UnrepresentableError(message, kind="option")
-    return _Planner(found, path, labels).plan()
+    return _Describer(tree, found, labels).images()
 
 
-def _walk(
-    opened: N5Store,
-    top: str,
-    found: _Found,
-    arrays: Collection[str] | None,
-    groups: Collection[str] | None,
-) -> None:
+def _walk(tree: SourceTree, store: N5Store, found: _Found) -> None:
     names: dict[str, set[str]] = {}  # of the children of each group that are taken
-    for taken in (*(arrays or ()), *(groups or ())):
+    for taken in (*tree.arrays, *tree.groups):
         group_of_it, _, name = taken.rpartition("/")
         names.setdefault(group_of_it, set()).add(name)
-    pending = [top]
+    pending = [tree.path]
     while pending:
         path = pending.pop()
-        group, below = opened.node(path), path.removeprefix(top).strip("/")
-        if not isinstance(group, GroupAttributes) or (groups is not None and below not in groups):
+        group, below = store.node(path), path.removeprefix(tree.path).strip("/")
+        if not isinstance(group, GroupAttributes) or below not in tree.groups:
             continue
-        only = None if arrays is None or groups is None else names.get(below, ())
-        layout = opened.ask(read_layout(opened.container.nodes, path, group, only=only))
-        above = [group.attributes, *opened.ask(opened.container.nodes.above(path))]
-        wanted = layout.datasets.items()
-        if arrays is not None:
-            wanted = {n: d for n, d in wanted if join(below, n) in arrays}.items()
-            layout = replace(layout, datasets=dict(wanted))
+        only = names.get(below, ())
+        layout = store.ask(read_layout(store.container.nodes, path, group, only=only))
+        above = [group.attributes, *store.ask(store.container.nodes.above(path))]
+        wanted = {n: d for n, d in layout.datasets.items() if join(below, n) in tree.arrays}
+        layout = replace(layout, datasets=wanted)
         found.groups[below] = _own(layout)
         levels = _levels_of(layout, group.attributes, found)
         if levels:
@@ -209,7 +191,7 @@ def _add_image(
     first = next(iter(levels.values()))
     try:
         described = {name: _axes(placed) for name, placed in levels.items()}
-        multiscale = make_multiscale(full.rpartition("/")[2] or "image", described)
+        aligned = align_axes(described)
     except N5UnrepresentableError as err:
         found.notes.append(f"/{first.path}: kept as an array, not an image: {err}")
         is_alone = len(levels) == 1 and first.path.endswith(path)
@@ -219,10 +201,10 @@ def _add_image(
         found.notes += [f"/{placed.path}: {problem}" for problem in placed.problems]
     if any(placed.coordinates for placed in levels.values()):
         found.notes.append(f"/{first.path}: OME-Zarr cannot express its coordinates")
-    found.images.append(
-        _Image(path=path, levels=[*levels.values()], names=[*levels], group=group, above=above,
-               multiscale=multiscale)
-    )  # fmt: skip
+    name = full.rpartition("/")[2] or "image"
+    found.candidates.append(
+        _Candidate(path=path, name=name, levels=levels, group=group, above=above, aligned=aligned)
+    )
 
 
 def _axes(placed: Placed) -> tuple[Axis, ...]:
@@ -237,57 +219,61 @@ def _axes(placed: Placed) -> tuple[Axis, ...]:
     return tuple(replace(a, name=k.name, type=a.type or k.type) for a, k in axes)
 
 
-class _Planner:
-    """Chooses the path of each image, and the attributes of its group.
+class _Describer:
+    """Choose the path of each image, and describe it.
 
     Parameters
     ----------
+    tree : SourceTree
+        The arrays of the source.
     found : _Found
         What the source has.
-    top : str
-        Path of the node to convert.
     patterns : sequence of str
         Patterns of paths of labels.
     """
 
-    def __init__(self, found: _Found, top: str, patterns: Sequence[str]) -> None:
+    def __init__(self, tree: SourceTree, found: _Found, patterns: Sequence[str]) -> None:
+        self._tree = tree
         self._found = found
-        self._top = top
         self._labels = {
-            image.path
-            for image in found.images
-            if is_label(image.path or top, image.dtype, self._attributes(image), patterns)
+            each.path
+            for each in found.candidates
+            if is_label(
+                each.path or tree.path, each.first.view.kind.dtype, each.attributes, patterns
+            )
         }
-        self._images = {image.path for image in found.images}
+        self._images = {each.path for each in found.candidates}
 
-    def plan(self) -> Plan:
+    def images(self) -> Images:
         groups: dict[str, Mapping[str, JSON]] = {
             path: own if path in self._images else self._of_no_image(path, own)
             for path, own in self._found.groups.items()
         }
-        arrays = [
-            ArrayPlan(
-                destination=path,
-                sources=(path,),
+        arrays = {
+            path: replace(
+                self._tree.arrays[path],
                 dimension_names=placed.view.dimension_names,
                 attributes=placed.view.attributes,
             )
             for path, placed in self._found.others.items()
-        ]
-        for image in self._found.images:
-            path = self._place(image.path)
-            if path != image.path:
-                groups[image.path] = {}
-            groups[path] = self._describe(image, path)
-            arrays += self._levels(image, path)
+        }
+        images = []
+        for candidate in self._found.candidates:
+            image = self._describe(candidate)
+            images.append(image)
+            groups.pop(candidate.path, None)
+            if image.path != candidate.path:
+                groups[candidate.path] = {}
         groups |= self._lists_of_labels(groups)
         self._note_few_levels()
         if "" not in self._images:
             series = sorted(self._images - self._labels) or sorted(self._labels)
             groups |= series_attributes(groups.get("", {}), series)
-        return Plan(
-            arrays=tuple(sorted(arrays, key=lambda array: array.destination)),
-            groups=dict(sorted(groups.items())),
+        return Images(
+            source=self._tree,
+            images=tuple(images),
+            arrays=arrays,
+            groups=groups,
             notes=tuple(dict.fromkeys(self._found.notes)),
         )
 
@@ -297,7 +283,7 @@ class _Planner:
         left_out = {"multiscales", "ome"} if is_image else {"multiscales"}
         if left_out.isdisjoint(own):
             return own
-        where = join(self._top, path)
+        where = join(self._tree.path, path)
         self._found.notes.append(
             f"/{where}: multiscales omitted, as the datasets are not levels of one image"
         )
@@ -309,32 +295,21 @@ class _Planner:
         is_taken = name == "labels" and path and group in self._images
         return join(path, "labels") if is_taken else path
 
-    def _attributes(self, image: _Image) -> list[Mapping[str, JSON]]:
-        return [image.levels[0].view.dataset.attributes, *image.above]
-
-    def _describe(self, image: _Image, path: str) -> dict[str, JSON]:
-        label = None
-        shown = None
-        if image.path in self._labels:
-            label = label_source(path, self._image_of(image.path))
-        else:
-            first = image.levels[0]
-            attributes = self._attributes(image)
-            axes = _axes(first)
-            labels = next((axis.labels for axis in axes if axis.labels is not None), None)
-            nearest = image.above[0] if image.above else {}
-            shown = omero(
-                find_shown(attributes),
-                image.dtype,
-                image.multiscale.channel_of(first.view.shape),
-                labels,
-                mapping(nearest.get("ome")).get("omero", nearest.get("omero")),
-            )
-        others = dict(image.group)
-        rest = image.levels[0].attributes.get("registration")
-        if rest is not None:
-            others["registration"] = rest
-        return image_attributes(others, image.multiscale, omero=shown, label=label)
+    def _describe(self, candidate: _Candidate) -> Image:
+        path, first, others = self._place(candidate.path), candidate.first, dict(candidate.group)
+        if "registration" in first.attributes:
+            others["registration"] = first.attributes["registration"]
+        arrays = {}
+        for name, placed in candidate.levels.items():
+            source = placed.path.removeprefix(self._tree.path).strip("/")
+            arrays[name] = replace(self._tree.arrays[source], attributes=placed.attributes)
+        image = candidate.aligned.image(path, candidate.name, arrays, others)
+        if candidate.path in self._labels:
+            return replace(image, is_labels=True, image_of=self._image_of(candidate.path))
+        labels = next((axis.labels for axis in _axes(first) if axis.labels is not None), None)
+        nearest = candidate.above[0] if candidate.above else {}
+        own = mapping(nearest.get("ome")).get("omero", nearest.get("omero"))
+        return with_display(image, find_shown(candidate.attributes), labels, own)
 
     def _image_of(self, path: str) -> str | None:
         """Find the image of labels: the only one in the nearest group that has any."""
@@ -356,21 +331,9 @@ class _Planner:
                     found.setdefault("/".join(names[:n]), []).append(path)
         return found
 
-    def _levels(self, image: _Image, path: str) -> Iterator[ArrayPlan]:
-        multiscale = image.multiscale
-        for name, placed in zip(image.names, image.levels, strict=True):
-            source = placed.path.removeprefix(self._top).strip("/")
-            yield ArrayPlan(
-                destination=join(path, name),
-                sources=(source,),
-                order=multiscale.order if multiscale.is_reordered else None,
-                dimension_names=multiscale.names,
-                attributes=placed.attributes,
-            )
-
     def _note_few_levels(self) -> None:
         """Note label images without all levels of their image, which OME-Zarr requires."""
-        n_levels = {image.path: len(image.levels) for image in self._found.images}
+        n_levels = {each.path: len(each.levels) for each in self._found.candidates}
         for path in sorted(self._labels):
             names = path.split("/")
             image = "/".join(names[: names.index("labels")]) if "labels" in names[:-1] else None

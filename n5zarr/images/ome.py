@@ -1,4 +1,4 @@
-"""Make the attributes of OME-Zarr 0.5 from the axes of the levels of an image.
+"""Order the axes of images as OME-Zarr 0.5 wants them, and make its attributes of images.
 
 Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "bioformats2raw.layout".
 Documents only, all in OME-Zarr's C order; index 0 is the centre of the first element, in OME-Zarr
@@ -7,29 +7,33 @@ and in the conventions of N5.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from posixpath import relpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions.units import in_full, is_count, ratio
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.path import join
+from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
+from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource
 
 __all__ = [
     "OME_KEYS",
     "VERSION",
-    "Multiscale",
+    "Aligned",
+    "align_axes",
     "image_attributes",
     "label_source",
     "labels_attributes",
-    "make_multiscale",
     "series_attributes",
+    "without_ome",
 ]
 
 VERSION = "0.5"
@@ -40,54 +44,73 @@ OME_KEYS = frozenset({"ome", "multiscales", "omero", "image-label", "labels"})
 _ORDER = {"time": 0, "space": 2}  # channel, or any other axis, between them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Multiscale:
-    """The levels of an image as OME-Zarr describes them.
+class Aligned(NamedTuple):
+    """The axes of an image in the order of OME-Zarr, and the place of each level along them.
 
     Parameters
     ----------
-    names : tuple of str
-        Names of the axes, which are ``dimension_names`` of the arrays, too.
+    axes : tuple of ImageAxis
+        The axes; their names are ``dimension_names`` of the arrays, too.
     order : tuple of int
         Number of the source's axis, in C order, for each axis.
-    types : tuple of str
-        ``"time"``, ``"channel"``, ``"space"``, or ``""`` for each axis.
-    document : dict
-        The entry of ``multiscales``.
+    places : mapping of str to tuple
+        Scale and translation of each level, by name.
     """
 
-    names: tuple[str, ...]
+    axes: tuple[ImageAxis, ...]
     order: tuple[int, ...]
-    types: tuple[str, ...]
-    document: dict[str, JSON]
+    places: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]
 
-    @property
-    def is_reordered(self) -> bool:
-        """Whether the axes of the source are in another order."""
-        return self.order != tuple(range(len(self.order)))
+    def image(
+        self,
+        path: str,
+        name: str,
+        arrays: Mapping[str, ArraySource],
+        attributes: Mapping[str, JSON],
+    ) -> Image:
+        """Make an image without display settings, which is not of labels.
 
-    def channel_of(self, shape: Sequence[int]) -> int:
-        """Return the number of channels of an array, from its shape in the order of the source."""
-        sizes = [
-            shape[i]
-            for i, kind in zip(self.order, self.types, strict=True)
-            if kind not in ("time", "space")
-        ]
-        return math.prod(sizes)
+        Parameters
+        ----------
+        path, name : str
+            Where its group is in OME-Zarr, and what it is called.
+        arrays : mapping of str to ArraySource
+            The array of each level by name, with the axes of the source.
+        attributes : mapping
+            Attributes of its group, other than those of OME-Zarr.
+        """
+        names = tuple(axis.name for axis in self.axes)
+        levels = tuple(
+            ImageLevel(
+                path=join(path, level),
+                array=replace(reordered(arrays[level], self.order), dimension_names=names),
+                scale=scale,
+                translation=translation,
+            )
+            for level, (scale, translation) in self.places.items()
+        )
+        each = zip(self.axes, levels[0].shape, strict=True)
+        n_channels = next((n for axis, n in each if axis.type == "channel"), 1)
+        return Image(
+            path=path,
+            name=name,
+            axes=self.axes,
+            levels=levels,
+            channels=(Channel(),) * n_channels,
+            attributes=without_ome(attributes),
+        )
 
 
-def make_multiscale(name: str, levels: Mapping[str, Sequence[Axis]]) -> Multiscale:
-    """Describe the levels of an image.
+def align_axes(levels: Mapping[str, Sequence[Axis]]) -> Aligned:
+    """Order the axes of an image as OME-Zarr wants them: time, channel, space.
 
-    The axes are ordered as OME-Zarr wants them: time, channel, space; those of space stay in the
-    order of the source. Units are in full. Counts of elements, such as ``"pixel"``, are no units.
+    The axes of space stay in the order of the source. Units are in full. Counts of elements, such
+    as ``"pixel"``, are no units.
 
     Parameters
     ----------
-    name : str
-        Name of the image.
     levels : mapping of str to sequence of Axis
-        Axes by path relative to the group, C order, the finest level first.
+        Axes by name of the level, C order, the finest level first.
 
     Raises
     ------
@@ -99,32 +122,26 @@ def make_multiscale(name: str, levels: Mapping[str, Sequence[Axis]]) -> Multisca
     --------
     >>> from n5zarr.conventions.model import Axis
     >>> y, x = Axis(name="y", type="space", unit="um"), Axis(name="x", type="space", scale=0.5)
-    >>> found = make_multiscale("em", {"s0": [y, x]})
-    >>> found.names, found.document["datasets"][0]["coordinateTransformations"]
-    (('y', 'x'), [{'type': 'scale', 'scale': [1.0, 0.5]}])
+    >>> found = align_axes({"s0": [y, x]})
+    >>> [axis.unit for axis in found.axes], found.places
+    (['micrometer', None], {'s0': ((1.0, 0.5), (0.0, 0.0))})
     """
-    given = [(path, tuple(axes)) for path, axes in levels.items()]
-    first = given[0][1]
+    first = tuple(next(iter(levels.values())))
     kinds = [_type_of(axis) for axis in first]
     _check(first, kinds)
     order = tuple(sorted(range(len(first)), key=lambda i: _ORDER.get(kinds[i], 1)))
-    axes: list[JSON] = []
-    for i in order:
-        axis: dict[str, JSON] = {"name": first[i].name}
-        axis |= {"type": kinds[i]} if kinds[i] else {}
-        unit = _unit_of(first[i])
-        axes.append(axis | ({"unit": unit} if unit and kinds[i] != "channel" else {}))
-    datasets: list[JSON] = []
-    for path, each in given:
-        placed = _in_units_of(path, each, first)
-        datasets.append(
-            {"path": path, "coordinateTransformations": _transforms([placed[i] for i in order])}
-        )
-    return Multiscale(
-        names=tuple(first[i].name for i in order),
-        order=order,
-        types=tuple(kinds[i] for i in order),
-        document={"name": name, "axes": axes, "datasets": datasets},
+    units = [
+        None if kind == "channel" else _unit_of(a) for a, kind in zip(first, kinds, strict=True)
+    ]
+    places = {}
+    for path, axes in levels.items():
+        placed = _in_units_of(path, axes, first)
+        scale = tuple(float(placed[i].scale) for i in order)
+        places[path] = scale, tuple(float(placed[i].translation) for i in order)
+    return Aligned(
+        tuple(ImageAxis(name=first[i].name, type=kinds[i], unit=units[i]) for i in order),
+        order,
+        places,
     )
 
 
@@ -179,41 +196,28 @@ def _in_units_of(path: str, axes: Sequence[Axis], first: Sequence[Axis]) -> list
     return converted
 
 
-def _transforms(axes: Sequence[Axis]) -> list[JSON]:
-    steps: list[JSON] = [{"type": "scale", "scale": [float(axis.scale) for axis in axes]}]
-    if any(axis.translation for axis in axes):
-        to: JSON = [float(axis.translation) for axis in axes]
-        steps.append({"type": "translation", "translation": to})
-    return steps
+def image_attributes(image: Image) -> dict[str, JSON]:
+    """Make the attributes of the group of an image in OME-Zarr."""
+    axes: list[JSON] = []
+    for axis in image.axes:
+        described = {"name": axis.name, "type": axis.type, "unit": axis.unit}
+        axes.append({key: value for key, value in described.items() if value})
+    datasets: list[JSON] = []
+    for level in image.levels:
+        steps: list[JSON] = [{"type": "scale", "scale": [*level.scale]}]
+        if any(level.translation):
+            steps.append({"type": "translation", "translation": [*level.translation]})
+        path = level.path.removeprefix(image.path).strip("/")
+        datasets.append({"path": path, "coordinateTransformations": steps})
+    multiscale: JSON = {"name": image.name, "axes": axes, "datasets": datasets}
+    ome: dict[str, JSON] = {"version": VERSION, "multiscales": [multiscale]}
+    ome |= {} if image.omero is None else {"omero": dict(image.omero)}
+    ome |= {"image-label": label_source(image.path, image.image_of)} if image.is_labels else {}
+    return {**image.attributes, "ome": ome}
 
 
-def image_attributes(
-    others: Mapping[str, JSON],
-    multiscale: Multiscale,
-    *,
-    omero: Mapping[str, JSON] | None = None,
-    label: Mapping[str, JSON] | None = None,
-) -> dict[str, JSON]:
-    """Make the attributes of the group of an image.
-
-    Parameters
-    ----------
-    others : mapping
-        All other attributes of the group; those of another version of OME-Zarr are left out.
-    multiscale : Multiscale
-        The levels.
-    omero : mapping, optional
-        The display settings of the channels.
-    label : mapping, optional
-        ``image-label``, if the elements are labels.
-    """
-    ome: dict[str, JSON] = {"version": VERSION, "multiscales": [multiscale.document]}
-    ome |= {} if omero is None else {"omero": dict(omero)}
-    ome |= {} if label is None else {"image-label": dict(label)}
-    return {**_without_ome(others), "ome": ome}
-
-
-def _without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the attributes of a group without those that a new description replaces."""
     return {key: value for key, value in attributes.items() if key not in OME_KEYS}
 
 
@@ -231,7 +235,7 @@ def label_source(label: str, image: str | None) -> dict[str, JSON]:
 def labels_attributes(others: Mapping[str, JSON], names: Iterable[str]) -> dict[str, JSON]:
     """Make the attributes of a group ``labels``: the paths of the label images in it."""
     listed: JSON = sorted(names)
-    return {**_without_ome(others), "ome": {"version": VERSION, "labels": listed}}
+    return {**without_ome(others), "ome": {"version": VERSION, "labels": listed}}
 
 
 def series_attributes(
@@ -253,6 +257,6 @@ def series_attributes(
     """
     root: dict[str, JSON] = {"version": VERSION, "bioformats2raw.layout": 3}
     return {
-        "": {**_without_ome(others), "ome": root},
+        "": {**without_ome(others), "ome": root},
         "OME": {"ome": {"version": VERSION, "series": [*images]}},
     }

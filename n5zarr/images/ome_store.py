@@ -16,6 +16,7 @@ from n5zarr.arrays.stored_chunks import FEW, stored_chunks
 from n5zarr.format.path import join
 from n5zarr.images.derived_store import DerivedStore
 from n5zarr.images.encoded_chunks import read_chunks
+from n5zarr.images.find import ome_tree
 from n5zarr.images.zarr_documents import create_group, create_like
 from n5zarr.store.buffers import as_buffer
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.images.source import ArraySource, SourceTree
+    from n5zarr.images.image import Images
+    from n5zarr.images.source import ArraySource
 
 __all__ = ["OmeStore"]
 
@@ -44,13 +46,14 @@ class OmeStore(DerivedStore):
 
     Parameters
     ----------
-    tree : SourceTree
-        The arrays and groups, as :func:`n5zarr.images.image.open_tree` gives them.
+    found : Images
+        The images, as :func:`n5zarr.images.find.open_images` finds them.
     """
 
-    def __init__(self, tree: SourceTree) -> None:
+    def __init__(self, found: Images) -> None:
         super().__init__()
-        self._tree = tree
+        self._found = found
+        tree = ome_tree(found)
         documents: dict[str, Buffer] = {}
         memory = MemoryStore(documents)
         for path, attributes in tree.groups.items():
@@ -69,7 +72,7 @@ class OmeStore(DerivedStore):
         self._documents |= tree.files
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OmeStore) and self._tree is other._tree
+        return isinstance(other, OmeStore) and self._found is other._found
 
     __hash__ = None  # type: ignore[assignment] # as those of zarr
 

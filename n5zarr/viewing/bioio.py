@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from n5zarr.conventions.model import mapping
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
-from n5zarr.images.image import images_of, open_tree
-from n5zarr.images.ome_xml import SeriesImage, ome_xml
+from n5zarr.images.find import open_images
+from n5zarr.images.ome import image_attributes
+from n5zarr.images.ome_xml import ome_xml
 from n5zarr.storage.url import is_url
 from n5zarr.viewing.recognise import is_n5
 
@@ -95,11 +95,11 @@ class Reader(reader.Reader):
         super().__init__(image)
         location, options = str(image), dict(fs_kwargs or {})
         self._fs, self._path = io.pathlike_to_fs(location, fs_kwargs=options)
-        tree = open_tree(location, storage_options=options or None)
+        found = open_images(location, storage_options=options or None)
         self._images = {
-            join(tree.path, image.path) or image.name: image for image in images_of(tree)
+            join(found.source.path, image.path) or image.name: image
+            for image in found.with_elements()
         }
-        self._attributes = tree.groups
 
     @classmethod
     def is_supported_image(
@@ -209,7 +209,7 @@ class Reader(reader.Reader):
             ids = [f"Channel:{self.current_scene_index}:{i}" for i in range(n_channels)]
             known = [c.name for c in self.image.channels if len(self.image.channels) == n_channels]
             coords["C"] = [name or own for name, own in zip_longest(known, ids)]
-        attrs = {constants.METADATA_UNPROCESSED: dict(self._attributes[self.image.path])}
+        attrs = {constants.METADATA_UNPROCESSED: image_attributes(self.image)}
         return xr.DataArray(data, dims=tuple(letters), coords=coords, attrs=attrs)
 
     @property
@@ -257,16 +257,7 @@ class Reader(reader.Reader):
         NotImplementedError
             OME cannot express the data type of one, such as uint64.
         """
-        images = [
-            SeriesImage(
-                scene,
-                mapping(self._attributes[image.path]["ome"]),
-                image.levels[0].shape,
-                image.dtype,
-            )
-            for scene, image in self._images.items()
-        ]
-        xml = ome_xml(images)
+        xml = ome_xml(self._images)
         if xml is None:
             raise NotImplementedError("OME has no such data type as one of these images")
         return from_xml(xml)

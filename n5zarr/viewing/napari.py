@@ -13,7 +13,7 @@ from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.images.contrast import contrast_limits
-from n5zarr.images.image import images_of, open_tree
+from n5zarr.images.find import open_images
 from n5zarr.store.location import located, sample_path
 from n5zarr.viewing.recognise import is_n5
 
@@ -96,10 +96,10 @@ def napari_layers(
     location = located(location, storage_options, backend)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", _TURNED, N5Warning)  # a layer of napari can be turned
-        tree = open_tree(location, labels=labels, storage_options=storage_options)
-    images = images_of(tree)
+        found = open_images(location, labels=labels, storage_options=storage_options)
+    images = found.with_elements()
     is_one = sum(not image.is_labels for image in images) == 1
-    return [_layer(tree, image, is_one=is_one) for image in images]
+    return [_layer(found.source, image, is_one=is_one) for image in images]
 
 
 def sample_layers() -> list[LayerData]:
@@ -113,7 +113,7 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
         channel = None
     kept = [i for i in range(len(image.axes)) if i != channel]
     names = tuple(image.axes[i].name for i in kept)
-    order, affine = _turned(tree.groups[image.path].get("registration"), names)
+    order, affine = _turned(image.attributes.get("registration"), names)
     axes = [kept[i] for i in order]  # axes of the array, in napari's order
     levels = _lazy(image, axes if channel is None else [*axes[:channel], channel, *axes[channel:]])
     options: dict[str, Any] = {
@@ -154,11 +154,10 @@ def _name(tree: SourceTree, image: Image) -> str:
 
 def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
     """Return the source of a layer, and its other metadata."""
-    attributes = tree.groups[image.path].items()
     return {
         "container": str(tree.container if tree.project is None else tree.project.file),
         "path": join(tree.path, image.path),
-        "attributes": {key: value for key, value in attributes if key != "ome"},
+        "attributes": dict(image.attributes),
     }
 
 

@@ -15,7 +15,7 @@ from zarr.storage import StorePath
 
 from n5zarr.format.path import join
 from n5zarr.images.contrast import n_chunks_sampled
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.inspect import describe_each, info_of
 from n5zarr.store.n5_store import N5Store

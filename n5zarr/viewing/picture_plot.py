@@ -8,7 +8,7 @@ import numpy as np
 
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.picture import label_colours, length_unit

@@ -392,7 +392,7 @@ def _drawn_parts(
     stored: Sequence[Box],
 ) -> npt.NDArray[Any]:
     """Read some rows and columns of the stored parts of a slice; all else has the fill value."""
-    fill_value = 0 if level.fill_value is None else level.fill_value
+    fill_value = 0 if level.array.fill_value is None else level.array.fill_value
     drawn = np.full((len(rows), len(columns)), fill_value, level.dtype)
     for part in stored:
         down, inner_rows = _samples_in(rows, part[plane.down])

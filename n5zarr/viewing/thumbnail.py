@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.contrast import contrast_limits
-from n5zarr.images.display import CHANNEL_COLORS
-from n5zarr.images.image import Image, find_images
+from n5zarr.images.find import find_images
+from n5zarr.images.image import CHANNEL_COLORS, Image
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.picture import (

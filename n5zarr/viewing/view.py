@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
-from n5zarr.images.image import images_of, select_images
+from n5zarr.images.image import select_images
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts, whole_number
@@ -136,7 +136,7 @@ def view(  # noqa: PLR0913 - as the command
         )
         try:
             opened = server.app.state.opened
-            check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
+            check_shown(select_images(opened.images().with_elements(), datasets), str(opened))
         except BaseException:
             server.close()
             raise

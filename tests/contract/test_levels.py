@@ -19,7 +19,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.store.inspect import describe
 
 if TYPE_CHECKING:

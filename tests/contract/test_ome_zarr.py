@@ -19,7 +19,7 @@ from ome_zarr.reader import Reader
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from tests.command import CliRunner
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS

@@ -20,7 +20,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5Warning
 from n5zarr.images.contrast import contrast_limits
-from n5zarr.images.image import find_images, open_tree
+from n5zarr.images.find import find_images, open_images
 from n5zarr.images.ome_store import OmeStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import List, Remove
@@ -236,7 +236,7 @@ def test_contrast_is_that_of_stored_chunks(tmp_path: Path) -> None:
 def test_ome_zarr_on_request_lists_stored_chunks(tmp_path: Path) -> None:
     make(tmp_path / "v.n5")
     n5zarr.set_geometry(tmp_path / "v.n5", "v/s0", names=["z", "y", "x"])
-    store = OmeStore(open_tree(tmp_path / "v.n5"))
+    store = OmeStore(open_images(tmp_path / "v.n5"))
     group = zarr.open_group(store, mode="r")
     keys = asyncio.run(_listed(store))
     chunks = {tuple(map(int, k.split("/c/")[1].split("/"))) for k in keys if "/c/" in k}

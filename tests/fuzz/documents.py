@@ -20,7 +20,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Error, N5Store
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from tests.fuzz.judge import Case, judged, said
 from tests.fuzz.mutate_json import mutated_document
 

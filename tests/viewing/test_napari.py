@@ -20,7 +20,7 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.viewing.napari import get_reader, napari_layers
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, world, write_project
 from tests.peers.environments import environment, run

@@ -20,7 +20,7 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.viewing.neuroglancer import neuroglancer_state
 from tests.contract.bigstitcher import write_dataset
 from tests.remote.servers import static

@@ -18,7 +18,7 @@ from zarr.storage import LocalStore, WrapperStore
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from n5zarr.viewing import picture_slices
 from n5zarr.viewing.picture import blend, label_colours, scale_bar_text, with_scale_bar
 from n5zarr.viewing.picture_slices import list_stored, plan_slices

@@ -16,7 +16,7 @@ import tensorstore as ts
 import zarr
 
 import n5zarr
-from n5zarr.images.image import find_images
+from n5zarr.images.find import find_images
 from tests.contract.bigstitcher import write_project
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
-from n5zarr.images.found import as_ome, from_ome
+from n5zarr.images.find import images_in, ome_tree
+from n5zarr.images.from_ome import from_ome
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located
@@ -258,14 +259,14 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
         check_places(found, target)
         if ome:
-            found = as_ome(found, labels=wanted_labels)
+            found = ome_tree(images_in(found, labels=wanted_labels))
         elif isinstance(target, N5Destination) and found.container is None:
             found = from_ome(found)
         check_arrays(found, target, layout)
         is_remote = not (found.is_local and target.storage.supports_sync)
         n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
-        n_at_once = n_workers or n_cores()
-        copies = plan_copies(found, target, layout, max(1, max_memory // (2 * n_at_once)))
+        max_bytes = max_memory // (2 * (n_workers or n_cores()))
+        copies = plan_copies(found, target, layout, max_bytes)
     check_packages(copies)
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)

@@ -14,7 +14,7 @@ from zarr.storage import StorePath
 from n5zarr.container.walk import Walk
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
-from n5zarr.images.found import as_ome
+from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
@@ -27,7 +27,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.images.source import SourceTree
+    from n5zarr.images.image import Images
     from n5zarr.storage.place import Location
     from n5zarr.store.bdv_xml import Project
 
@@ -91,7 +91,7 @@ class Opened:
         self.store = N5Store(kept, codecs="n5", zarr_format=3, read_only=True)
         self._labels = tuple(labels)
         self._lock = threading.Lock()
-        self._tree: SourceTree | N5UnrepresentableError | None = None
+        self._images: Images | N5UnrepresentableError | None = None
 
     def __str__(self) -> str:
         return str(self.project.file) if self.project else join(str(self.store), self.path)
@@ -110,8 +110,8 @@ class Opened:
                 return found.path.removeprefix(self.path).lstrip("/")
         return None
 
-    def tree(self) -> SourceTree:
-        """Return the images as OME-Zarr has them, as they were when this was first asked.
+    def images(self) -> Images:
+        """Find the images, once: later calls return them as they were then.
 
         It reads every document, which may take long in a large container.
 
@@ -121,12 +121,12 @@ class Opened:
             There is no image (``kind="option"``).
         """
         with self._lock, asking_once():
-            if self._tree is None:
+            if self._images is None:
                 try:
                     tree = replace(n5_tree(self.place), project=self.project)
-                    self._tree = as_ome(tree, labels=self._labels)
+                    self._images = images_in(tree, labels=self._labels)
                 except N5UnrepresentableError as err:
-                    self._tree = err
-        if isinstance(self._tree, N5UnrepresentableError):
-            raise self._tree
-        return self._tree
+                    self._images = err
+        if isinstance(self._images, N5UnrepresentableError):
+            raise self._images
+        return self._images

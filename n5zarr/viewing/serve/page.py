@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.path import join
-from n5zarr.images.image import images_of, is_at, select_images
+from n5zarr.images.image import is_at, select_images
 from n5zarr.store import inspect
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
@@ -159,7 +159,7 @@ class _Pages:
 
 def _images(opened: Opened) -> list[Image]:
     try:
-        return [image for image in images_of(opened.tree()) if is_shown(image.path)]
+        return [image for image in opened.images().with_elements() if is_shown(image.path)]
     except N5UnrepresentableError as err:
         _log.info("no images: %s", err)
         return []

@@ -230,4 +230,4 @@ class OmeView(ServedView):
         return _strict(data) if key.endswith(".json") else data
 
     def _made(self) -> OmeStore:
-        return OmeStore(self._opened.tree())
+        return OmeStore(self._opened.images())

@@ -15,7 +15,8 @@ from zarr.buffer import cpu
 
 import n5zarr
 from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
-from n5zarr.images.image import Channel, Image, find_images, open_tree
+from n5zarr.images.find import find_images, open_images
+from n5zarr.images.image import Channel, Image
 from n5zarr.images.ome_store import OmeStore
 from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 
@@ -26,7 +27,7 @@ JAVA = Path(__file__).parents[2] / "data/java"
 def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path) -> None:
     location = Path(n5zarr.sample_path()) if source == "sample" else JAVA / source
     n5zarr.convert(location, tmp_path / "a.zarr", ome=True)
-    store = OmeStore(open_tree(location))
+    store = OmeStore(open_images(location))
     written = {
         str(file.relative_to(tmp_path / "a.zarr")): file.read_bytes()
         for file in (tmp_path / "a.zarr").rglob("*")
@@ -51,7 +52,7 @@ def test_axes_that_change_their_order_are_encoded_anew(tmp_path: Path) -> None:
     (image,) = find_images(tmp_path / "c.n5")
     assert [axis.name for axis in image.axes] == ["c", "z", "y", "x"]
     assert (image.channel_axis, len(image.channels)) == (0, 3)
-    read: Any = zarr.open(OmeStore(open_tree(tmp_path / "c.n5")), path="a/s0", mode="r")
+    read: Any = zarr.open(OmeStore(open_images(tmp_path / "c.n5")), path="a/s0", mode="r")
     np.testing.assert_array_equal(read[...], values.transpose(2, 0, 1, 3))
     np.testing.assert_array_equal(image.levels[0].lazy(), values.transpose(2, 0, 1, 3))
 

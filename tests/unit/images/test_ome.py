@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -15,9 +14,10 @@ from n5zarr.conventions.model import Axis
 from n5zarr.conventions.units import in_full, symbol
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.display import Shown, find_shown, is_label, omero
-from n5zarr.images.from_ome import plan_from_ome
+from n5zarr.images.from_ome import from_ome
 from n5zarr.images.in_bdv import _images, _names
-from n5zarr.images.ome import make_multiscale
+from n5zarr.images.ome import align_axes, image_attributes
+from n5zarr.images.source import ArraySource, SourceTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,22 +37,34 @@ def space(*names: str, **of_all: Any) -> list[Axis]:
     return [Axis(name=name, type="space", **of_all) for name in names]
 
 
+def described(levels: Mapping[str, Sequence[Axis]]) -> dict[str, Any]:
+    """The entry of ``multiscales`` of an image with such levels."""
+    shape = (4,) * len(next(iter(levels.values())))
+    arrays = {name: source(shape) for name in levels}
+    ome: Any = image_attributes(align_axes(levels).image("a", "a", arrays, {}))["ome"]
+    v05.Multiscale.model_validate(ome["multiscales"][0])
+    document: dict[str, Any] = ome["multiscales"][0]
+    return document
+
+
+def source(shape: tuple[int, ...], **of_all: Any) -> ArraySource:
+    return ArraySource("a", np.zeros(shape), np.dtype("u2"), shape, **of_all)
+
+
 def test_levels_are_in_the_unit_of_the_finest() -> None:
     levels = {
         "s0": space("y", "x", unit="µm", scale=0.25),
         "s1": space("y", "x", unit="nm", scale=500.0, translation=125.0),
     }
-    document = make_multiscale("a", levels).document
-    v05.Multiscale.model_validate(document)
-    entries: Any = document["datasets"]
+    entries = described(levels)["datasets"]
     assert entries[1]["coordinateTransformations"] == [
         {"type": "scale", "scale": [0.5, 0.5]},
         {"type": "translation", "translation": [0.125, 0.125]},
     ]
     with pytest.raises(N5UnrepresentableError, match="s1: axis 'y': expected the unit of the fin"):
-        make_multiscale("a", levels | {"s1": space("y", "x", unit="s")})
+        align_axes(levels | {"s1": space("y", "x", unit="s")})
     with pytest.raises(N5UnrepresentableError, match="s1: expected the axes of the finest level"):
-        make_multiscale("a", levels | {"s1": space("x", "y", unit="nm")})
+        align_axes(levels | {"s1": space("x", "y", unit="nm")})
 
 
 @pytest.mark.parametrize(
@@ -65,10 +77,9 @@ def test_levels_are_in_the_unit_of_the_finest() -> None:
     ],
 )
 def test_axes_are_time_then_others_then_space(axes: list[Axis], order: str) -> None:
-    found = make_multiscale("a", {"s0": axes})
-    v05.Multiscale.model_validate(found.document)
-    assert list(found.names) == (order.split() if " " in order else list(order))
-    assert [axes[i].name for i in found.order] == list(found.names)
+    names = [axis["name"] for axis in described({"s0": axes})["axes"]]
+    assert names == (order.split() if " " in order else list(order))
+    assert [axes[i].name for i in align_axes({"s0": axes}).order] == names
 
 
 @pytest.mark.parametrize(
@@ -84,7 +95,7 @@ def test_axes_are_time_then_others_then_space(axes: list[Axis], order: str) -> N
 )
 def test_what_ome_zarr_has_no_images_for_is_refused(axes: list[Axis]) -> None:
     with pytest.raises(N5UnrepresentableError, match="expected two or three axes of space"):
-        make_multiscale("a", {"s0": axes})
+        align_axes({"s0": axes})
 
 
 def test_limits_come_from_the_nearest_that_has_some() -> None:
@@ -167,11 +178,8 @@ def test_one_recorded_time_point_among_several_is_a_series() -> None:
     assert (image.timepoints, image.is_stacked) == ((6,), False)
 
 
-@dataclass
-class Array:
-    shape: tuple[int, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    dimension_names: Sequence[str | None] | None = None
+def tree(arrays: Mapping[str, ArraySource], groups: Mapping[str, Any]) -> SourceTree:
+    return SourceTree("a.zarr", arrays, groups)
 
 
 def transforms(array: Any) -> dict[str, Any]:
@@ -184,16 +192,14 @@ def test_images_without_axes_have_those_of_0_2() -> None:
 
     As n5-universe (a4e759a4) does for 0.3: ``OmeNgffV03MetadataProcessor.inferRelativeResolution``.
     """
-    arrays = {"0": Array((2, 3, 5, 7, 11)), "1": Array((2, 3, 5, 4, 6)), "table": Array((13,))}
+    arrays = {"0": source((2, 3, 5, 7, 11)), "1": source((2, 3, 5, 4, 6)), "table": source((13,))}
     image: Any = {"version": "0.2", "datasets": [{"path": "0"}, {"path": "1"}]}
-    plan = plan_from_ome(arrays, {"": {"multiscales": [image]}, "labels": {}})
-    assert plan is not None
-    by_source = {array.sources[0]: array for array in plan.arrays}
-    assert {s: a.destination for s, a in by_source.items()} == {
-        "0": "s0", "1": "s1", "table": "table"}  # fmt: skip
-    assert transforms(by_source["1"])["axes"] == ["t", "c", "z", "y", "x"]
-    assert transforms(by_source["1"])["scale"] == [1, 1, 1, 7 / 4, 11 / 6]
-    assert transforms(by_source["1"])["units"] == ["", "", "um", "um", "um"]
+    found = from_ome(tree(arrays, {"": {"multiscales": [image]}, "labels": {}})).arrays
+    shapes = {name: array.shape for name, array in found.items()}
+    assert shapes == {"s0": (2, 3, 5, 7, 11), "s1": (2, 3, 5, 4, 6), "table": (13,)}
+    assert transforms(found["s1"])["axes"] == ["t", "c", "z", "y", "x"]
+    assert transforms(found["s1"])["scale"] == [1, 1, 1, 7 / 4, 11 / 6]
+    assert transforms(found["s1"])["units"] == ["", "", "um", "um", "um"]
 
 
 def test_coordinate_systems_of_0_6_are_read() -> None:
@@ -206,14 +212,10 @@ def test_coordinate_systems_of_0_6_are_read() -> None:
         "coordinateSystems": [{"name": "physical", "axes": axes}],
         "datasets": [{"path": "0", "coordinateTransformations": [sequence]}],
     }
-    plan = plan_from_ome(
-        {"a/0": Array((5, 7, 11))},
-        {"": {}, "a": {"ome": {"version": "0.6", "multiscales": [image]}}},
-    )
-    assert plan is not None
-    (array,) = plan.arrays
-    assert array.destination == "a/s0"
-    assert transforms(array) == {
+    groups = {"": {}, "a": {"ome": {"version": "0.6", "multiscales": [image]}}}
+    found = from_ome(tree({"a/0": source((5, 7, 11))}, groups)).arrays
+    assert list(found) == ["a/s0"]
+    assert transforms(found["a/s0"]) == {
         "axes": ["z", "y", "x"],
         "scale": [3, 0.5, 0.25],
         "translate": [1, 2, 4],
@@ -222,9 +224,10 @@ def test_coordinate_systems_of_0_6_are_read() -> None:
 
 
 def test_an_array_in_the_way_of_a_level_is_an_error() -> None:
-    arrays = {"0": Array((5, 7)), "s0": Array((3,))}
+    arrays = {"0": source((5, 7)), "s0": source((3,))}
     axes = [{"name": n, "type": "space"} for n in "yx"]
     image: Any = {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": []}]}
     with pytest.raises(N5UnrepresentableError, match="s0: expected a name that no level needs"):
-        plan_from_ome(arrays, {"": {"multiscales": [image]}})
-    assert plan_from_ome({"a": Array((5, 7))}, {"": {"multiscales": [image]}}) is None
+        from_ome(tree(arrays, {"": {"multiscales": [image]}}))
+    others = tree({"a": source((5, 7))}, {"": {"multiscales": [image]}})
+    assert from_ome(others) is others

@@ -1,0 +1,161 @@
+"""Find the images at a location, in any convention, and present them as OME-Zarr.
+
+Images, their levels, axes and channels are those that a conversion to OME-Zarr writes: so viewers,
+pictures and plugins of other programs all show the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import zarr
+
+from n5zarr.conventions.bdv import view_of
+from n5zarr.conventions.model import mapping
+from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.images.from_n5 import n5_tree, project_tree
+from n5zarr.images.in_bdv import find_in_bdv
+from n5zarr.images.in_n5 import find_in_n5
+from n5zarr.images.ome import image_attributes
+from n5zarr.images.ome_xml import METADATA_XML, ome_xml
+from n5zarr.storage.asking_once import asking_once
+from n5zarr.store.bdv_xml import xml_file
+from n5zarr.store.location import located
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from zarr.types import AnyArray
+
+    from n5zarr.images.image import Image, Images
+    from n5zarr.images.source import SourceTree
+    from n5zarr.storage.place import Backend, Location
+
+__all__ = ["find_images", "images_in", "ome_tree", "open_images"]
+
+
+def find_images(
+    location: Location | AnyArray | zarr.Group,
+    *,
+    labels: Sequence[str] = (),
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
+) -> list[Image]:
+    """Find the images at a location in a container; nothing but documents is read.
+
+    Parameters
+    ----------
+    location : path, URL, zarr store, array or group
+        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
+        or BigStitcher.
+    labels : sequence of str, optional
+        Path patterns of images that are labels, in addition to those that are marked as labels.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Returns
+    -------
+    list of Image
+        The images by path, the labels last.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing exists at this location.
+    N5UnrepresentableError
+        There is no image: no dataset of numbers with two or three axes of space and with elements
+        (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> em = find_images(n5zarr.sample_path())[0]
+    >>> em.path, [axis.name for axis in em.axes], [level.shape for level in em.levels]
+    ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
+    """
+    location = located(location, storage_options, backend)
+    found = open_images(location, labels=labels, storage_options=storage_options)
+    return found.with_elements()
+
+
+def open_images(
+    location: Location | AnyArray | zarr.Group,
+    *,
+    labels: Sequence[str] = (),
+    storage_options: Mapping[str, object] | None = None,
+) -> Images:
+    """Find the images at a location, and the arrays and groups beside them.
+
+    Parameters and errors are those of :func:`find_images`; images without elements are found, too.
+    """
+    if isinstance(location, zarr.Array | zarr.Group):
+        location = location.store_path
+    with asking_once():
+        xml = xml_file(location, storage_options)
+        if xml is None:
+            tree = n5_tree(location, storage_options=storage_options)
+        else:
+            tree = project_tree(xml)
+        return images_in(tree, labels=labels)
+
+
+def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
+    """Find the images among the arrays and groups of an N5 source.
+
+    Parameters
+    ----------
+    tree : SourceTree
+        The source; nodes that it omits are omitted.
+    labels : sequence of str, optional
+        Patterns of paths of images whose elements are labels.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The source is not N5, or has no image that OME-Zarr can express (``kind="option"``).
+    """
+    if tree.container is None:
+        message = f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr"
+        raise N5UnrepresentableError(message, kind="option")
+    found = None
+    if any(view_of(tuple(path.split("/"))) for path in tree.arrays):
+        found = find_in_bdv(tree, tree.container)
+    if found is None:
+        found = find_in_n5(tree, tree.container, labels)
+    for note in _once(found.notes):
+        warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=4)
+    return found
+
+
+def _once(notes: Sequence[str]) -> Iterator[str]:
+    """Join equal notes about several datasets into one."""
+    where: dict[str, list[str]] = {}
+    for note in notes:
+        path, _, what = note.partition(": ")
+        where.setdefault(what, []).append(path)
+    for what, (first, *others) in where.items():
+        more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
+        yield f"{first}{more}: {what}"
+
+
+def ome_tree(found: Images) -> SourceTree:
+    """Return the arrays and groups of OME-Zarr 0.5 that hold some images, and all beside them."""
+    levels = {level.path: level.array for image in found.images for level in image.levels}
+    attributes = {image.path: image_attributes(image) for image in found.images}
+    return replace(
+        found.source,
+        arrays=dict(sorted({**found.arrays, **levels}.items())),
+        groups=dict(sorted({**found.groups, **attributes}.items())),
+        files=_files(found),
+    )
+
+
+def _files(found: Images) -> dict[str, bytes]:
+    """Describe a collection of images in OME-XML, if OME can express it."""
+    series = mapping(found.groups.get("OME", {}).get("ome")).get("series")
+    by_path: dict[object, Image] = {image.path: image for image in found.images}
+    listed = [by_path[path] for path in series] if isinstance(series, list) else []
+    xml = ome_xml({image.path: image for image in listed}) if listed else None
+    return {} if xml is None else {METADATA_XML: xml}

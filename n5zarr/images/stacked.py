@@ -1,0 +1,158 @@
+"""Present arrays with their axes in another order, or several of one shape as one array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import zarr
+from zarr.storage import StorePath
+
+from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr.arrays.boxes import StoredChunks
+from n5zarr.arrays.stored_chunks import stored_chunks
+from n5zarr.images.stacked_store import StackedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    from zarr.types import AnyArray
+
+    from n5zarr.arrays.boxes import Box
+    from n5zarr.images.source import ArraySource, Values
+
+__all__ = ["reordered", "stacked"]
+
+
+def reordered(array: ArraySource, order: Sequence[int]) -> ArraySource:
+    """Return an array with its axes in another order.
+
+    Parameters
+    ----------
+    array : ArraySource
+        The array.
+    order : sequence of int
+        Number of the axis of the array for each axis of the result.
+    """
+    if list(order) == sorted(order):
+        return array
+    return replace(
+        array,
+        values=_Reordered(array.values, tuple(order)),
+        chunks=tuple(array.chunks[i] for i in order),
+        encoded=None,
+        blocks=None,
+    )
+
+
+def stacked(arrays: Sequence[ArraySource | None]) -> ArraySource:
+    """Return arrays of one shape as one array with an additional first axis.
+
+    Parameters
+    ----------
+    arrays : sequence of ArraySource or None
+        One for each index of the first axis, at least one of them; None for one without elements.
+    """
+    first = next(array for array in arrays if array is not None)
+    return replace(
+        first,
+        values=_Stacked(tuple(None if a is None else a.values for a in arrays), first.values),
+        chunks=(1, *first.chunks),
+        encoded=_stacked_chunks([None if a is None else a.encoded for a in arrays]),
+        blocks=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Reordered:
+    """An array with its axes in another order."""
+
+    values: Values
+    order: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape[i] for i in self.order)
+
+    def __getitem__(self, box: Box) -> npt.NDArray[Any]:
+        own: list[slice] = [slice(0)] * len(box)
+        for part, axis in zip(box, self.order, strict=True):
+            own[axis] = part
+        return np.asarray(self.values[tuple(own)]).transpose(self.order)
+
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        order = list(self.order)
+        own = None if within is None else [within[order.index(i)] for i in range(len(order))]
+        found = stored_chunks(self.values, own)
+        if found is None:
+            return None
+        unit = tuple(found.unit[axis] for axis in order)
+        return StoredChunks(unit, (rows[:, order] for rows in found.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """Arrays of one shape along a new first axis; those that are missing are 0."""
+
+    each: tuple[Values | None, ...]
+    like: Values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.each), *self.like.shape)
+
+    def __getitem__(self, box: Box) -> npt.NDArray[Any]:
+        chosen = self.each[box[0]]
+        inner = box[1:]
+        parts = [None if values is None else np.asarray(values[inner]) for values in chosen]
+        some = next((part for part in parts if part is not None), None)
+        if some is None:
+            some = np.asarray(self.like[inner])
+        empty = np.zeros_like(some)
+        return np.stack([empty if part is None else part for part in parts])
+
+    def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
+        chosen = range(len(self.each)) if within is None else range(len(self.each))[within[0]]
+        found: list[tuple[int, StoredChunks]] = []
+        for number in chosen:
+            values = self.each[number]
+            if values is not None:
+                own = stored_chunks(values, within and within[1:])
+                if own is None or own.unit != (found[0][1].unit if found else own.unit):
+                    return None
+                found.append((number, own))
+        unit = (1, *(found[0][1].unit if found else self.like.shape))
+        return StoredChunks(unit, (_below(n, rows) for n, own in found for rows in own.rows))
+
+
+def _below(number: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Prepend a position along a new first axis."""
+    return np.concatenate([np.full((len(rows), 1), number), rows], axis=1)
+
+
+def _stacked_chunks(each: Sequence[AnyArray | None]) -> AnyArray | None:
+    """Return an array whose chunks are those of arrays, so that they can be passed through."""
+    first = next((array for array in each if array is not None), None)
+    if first is None or first.metadata.zarr_format != 3:
+        return None
+    if len({_codecs(array) for array in each if array is not None}) > 1:
+        return None
+    document: Any = first.metadata.to_dict()
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1, *first.chunks]}}
+    document |= {
+        "shape": [len(each), *first.shape],
+        "chunk_grid": grid,
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "dimension_names": None,
+        "attributes": {},
+    }
+    where = StorePath(StackedStore(tuple(each)))
+    found: Any = zarr.AsyncArray(metadata=ArrayV3Metadata.from_dict(document), store_path=where)
+    return zarr.Array(found)
+
+
+def _codecs(array: AnyArray) -> str:
+    metadata: Any = array.metadata.to_dict()
+    return str((metadata["codecs"], metadata["data_type"], metadata["chunk_grid"]))
