@@ -20,10 +20,10 @@ from n5zarr.zarr_view.keys import ChunkNames
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zarr.abc.store import Store
-
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.images.source import ArraySource, N5Blocks
+    from n5zarr.images.source import ArraySource
+
+    type _Chunk = tuple[ArraySource, tuple[int, ...]]
 
 __all__ = ["read_chunks"]
 
@@ -47,29 +47,31 @@ def read_chunks(
     list of bytes-like or None
         The chunks, with the codecs of ``source.encoded``; None for each missing one.
     """
-    encoded, blocks = source.encoded, source.blocks
-    assert encoded is not None  # noqa: S101 - of such sources
-    encoder = Encoder.of(encoded)
-    if blocks is not None and encoder is not None:
-        return _chunks_of_blocks(blocks, encoder, positions)
-    names = ChunkNames.of(encoded.metadata.to_dict())
-    return sync(_get_each(encoded.store, [names.key(encoded.path, p) for p in positions]))
+    each = [(source.parts[p[0]], p[1:]) if source.parts else (source, p) for p in positions]
+    there = [(part, position) for part, position in each if part is not None]
+    if not there:
+        return [None] * len(each)
+    first = there[0][0]
+    encoder = None if first.encoded is None else Encoder.of(first.encoded)
+    if first.blocks is not None and encoder is not None:
+        chunks = iter(_chunks_of_blocks(there, encoder))
+    else:
+        chunks = iter(sync(_get_each(there)))
+    return [None if part is None else next(chunks) for part, _ in each]
 
 
-def _chunks_of_blocks(
-    blocks: N5Blocks, encoder: Encoder, positions: Sequence[tuple[int, ...]]
-) -> list[BufferLike | None]:
+def _chunks_of_blocks(each: Sequence[_Chunk], encoder: Encoder) -> list[BufferLike | None]:
     """Extract chunks from blocks; encode chunks that are not a part of their block."""
-    view, chunks = blocks.view, blocks.store.container.chunks
-    in_grid = list(map(view.grid_position, positions))
-    keys = [join(blocks.path, block_path(position)) for position in in_grid]
+    wanted = [(part.blocks, position) for part, position in each if part.blocks is not None]
+    in_grid = [blocks.view.grid_position(position) for blocks, position in wanted]
+    keys = [join(b.path, block_path(p)) for (b, _), p in zip(wanted, in_grid, strict=True)]
     found: list[BufferLike | None] = []
-    values = ask_storage(blocks.store.storage, get_each(keys))
-    for position, value in zip(in_grid, values, strict=True):
+    values = ask_storage(wanted[0][0].store.storage, get_each(keys))
+    for (blocks, _), position, value in zip(wanted, in_grid, values, strict=True):
         if value is None:
             found.append(None)
             continue
-        block = memoryview(value)
+        block, view = memoryview(value), blocks.view
         try:
             part = chunk_slice(block, view)
             if part is None:
@@ -77,16 +79,20 @@ def _chunks_of_blocks(
             else:
                 found.append(block[part])
         except N5Error as err:
-            raise err.located(chunks.block_name(blocks.path, position)) from err.__cause__
+            name = blocks.store.container.chunks.block_name(blocks.path, position)
+            raise err.located(name) from err.__cause__
     return found
 
 
-async def _get_each(store: Store, keys: Sequence[str]) -> list[BufferLike | None]:
+async def _get_each(each: Sequence[_Chunk]) -> list[BufferLike | None]:
     limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def get(key: str) -> BufferLike | None:
+    async def get(source: ArraySource, position: tuple[int, ...]) -> BufferLike | None:
+        assert source.encoded is not None  # noqa: S101 - of arrays whose chunks are passed through
+        names = ChunkNames.of(source.encoded.metadata.to_dict())
+        key = names.key(source.encoded.path, position)
         async with limit:
-            value = await store.get(key, cpu.buffer_prototype)
+            value = await source.encoded.store.get(key, cpu.buffer_prototype)
         return None if value is None else value.as_numpy_array().data
 
-    return list(await asyncio.gather(*map(get, keys)))
+    return list(await asyncio.gather(*(get(*chunk) for chunk in each)))

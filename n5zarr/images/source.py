@@ -99,6 +99,8 @@ class ArraySource:
         The same array with chunks that any reader of Zarr decodes, for passing them through.
     blocks : N5Blocks, optional
         The stored blocks, of an N5 dataset.
+    parts : tuple of ArraySource or None, optional
+        Of an array of arrays, the one at each index of the first axis; None if it has no elements.
     compression : Compression, optional
         That of the N5 blocks which hold the values.
     fill_value : object, optional
@@ -118,6 +120,7 @@ class ArraySource:
     chunks: tuple[int, ...]
     encoded: AnyArray | None = None
     blocks: N5Blocks | None = None
+    parts: tuple[ArraySource | None, ...] = ()
     compression: Compression | None = None
     fill_value: Any = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
-from zarr.storage import StorePath
 
 from n5zarr._zarr_private import ArrayV3Metadata
 from n5zarr.arrays.boxes import StoredChunks
 from n5zarr.arrays.stored_chunks import stored_chunks
-from n5zarr.images.stacked_store import StackedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +58,9 @@ def stacked(arrays: Sequence[ArraySource | None]) -> ArraySource:
         first,
         values=_Stacked(tuple(None if a is None else a.values for a in arrays), first.values),
         chunks=(1, *first.chunks),
-        encoded=_stacked_chunks([None if a is None else a.encoded for a in arrays]),
+        encoded=_encoded([array.encoded for array in arrays if array is not None], len(arrays)),
         blocks=None,
+        parts=tuple(arrays),
     )
 
 
@@ -132,9 +131,9 @@ def _below(number: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.concatenate([np.full((len(rows), 1), number), rows], axis=1)
 
 
-def _stacked_chunks(each: Sequence[AnyArray | None]) -> AnyArray | None:
-    """Return an array whose chunks are those of arrays, so that they can be passed through."""
-    first = next((array for array in each if array is not None), None)
+def _encoded(each: Sequence[AnyArray | None], n: int) -> AnyArray | None:
+    """Describe an array whose chunks are those of arrays, so that they can be passed through."""
+    first = each[0]
     if first is None or first.metadata.zarr_format != 3:
         return None
     if len({_codecs(array) for array in each if array is not None}) > 1:
@@ -142,14 +141,13 @@ def _stacked_chunks(each: Sequence[AnyArray | None]) -> AnyArray | None:
     document: Any = first.metadata.to_dict()
     grid = {"name": "regular", "configuration": {"chunk_shape": [1, *first.chunks]}}
     document |= {
-        "shape": [len(each), *first.shape],
+        "shape": [n, *first.shape],
         "chunk_grid": grid,
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "dimension_names": None,
         "attributes": {},
     }
-    where = StorePath(StackedStore(tuple(each)))
-    found: Any = zarr.AsyncArray(metadata=ArrayV3Metadata.from_dict(document), store_path=where)
+    metadata = ArrayV3Metadata.from_dict(document)
+    found: Any = zarr.AsyncArray(metadata=metadata, store_path=first.store_path)
     return zarr.Array(found)
 
 

@@ -424,7 +424,7 @@ def test_what_is_no_picture_is_said(tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "c.n5/trace", data=np.arange(7.0))
     (tmp_path / "a.zarr").mkdir()
     (tmp_path / "a.zarr/zarr.json").write_text('{"zarr_format":3,"node_type":"group"}')
-    for name, expected in (("c.n5", "expected an image"), ("a.zarr", "expected N5, got another")):
+    for name, expected in (("c.n5", "expected an image"), ("a.zarr", "expected N5, got a Zarr")):
         command = ["thumbnail", str(tmp_path / name), "-o", str(tmp_path / "a.png")]
         result = CliRunner().invoke(app, command)
         assert (result.exit_code, result.output.count("\n")) == (2, 1)

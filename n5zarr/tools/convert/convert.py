@@ -254,14 +254,11 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     sizes = check_sizes("shards_of_java", shards_of_java)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
-        opened = _open(source, target, paths, storage_options, sizes, coords=coords)
-        found = opened.only(paths, level)
+        found = _open(source, target, paths, storage_options, sizes, coords=coords)
+        found = found.only(paths, level)
         check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
         check_places(found, target)
-        if ome:
-            found = ome_tree(images_in(found, labels=wanted_labels))
-        elif isinstance(target, N5Destination) and found.container is None:
-            found = from_ome(found)
+        found = _as_written(found, target, ome=ome, labels=wanted_labels)
         check_arrays(found, target, layout)
         is_remote = not (found.is_local and target.storage.supports_sync)
         n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
@@ -311,6 +308,16 @@ def _open(
     if coords:
         return coords_tree(source, paths, storage_options=storage_options)
     return open_source(source, target.zarr_format, storage_options, paths)
+
+
+def _as_written(
+    found: SourceTree, target: Destination, *, ome: bool, labels: Sequence[str]
+) -> SourceTree:
+    """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
+    if ome:
+        return ome_tree(images_in(found, labels=labels))
+    is_new_n5 = isinstance(target, N5Destination) and found.container is None
+    return from_ome(found) if is_new_n5 else found
 
 
 class _Workers(NamedTuple):

@@ -11,14 +11,12 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, override
 
-from zarr.buffer import cpu
-
 from n5zarr._zarr_private import from_other_loop
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
-from n5zarr.images.ome_store import OmeStore
+from n5zarr.images.ome_zarr import OmeZarr
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
 from n5zarr.store.n5_store import N5Store
@@ -217,17 +215,13 @@ class OmeView(ServedView):
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        self._store: OmeStore | None = None
+        self._keys: OmeZarr | None = None
         self._lock = asyncio.Lock()  # one thread finds the images, the others stay free
 
     @override
     async def read(self, key: str) -> BufferLike | None:
         async with self._lock:
-            if self._store is None:
-                self._store = await asyncio.to_thread(self._made)
-        value = await self._store.get(key, cpu.buffer_prototype)
-        data = None if value is None else memoryview(value.as_numpy_array())
+            if self._keys is None:
+                self._keys = await asyncio.to_thread(lambda: OmeZarr(self._opened.images()))
+        data = await asyncio.to_thread(self._keys.read, key)
         return _strict(data) if key.endswith(".json") else data
-
-    def _made(self) -> OmeStore:
-        return OmeStore(self._opened.images())

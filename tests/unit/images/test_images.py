@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import zarr
 from zarr.buffer import cpu
+from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
 from n5zarr.images.find import find_images, open_images
 from n5zarr.images.image import Channel, Image
-from n5zarr.images.ome_store import OmeStore
+from n5zarr.images.ome_zarr import OmeZarr
 from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 
 JAVA = Path(__file__).parents[2] / "data/java"
@@ -27,19 +28,30 @@ JAVA = Path(__file__).parents[2] / "data/java"
 def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path) -> None:
     location = Path(n5zarr.sample_path()) if source == "sample" else JAVA / source
     n5zarr.convert(location, tmp_path / "a.zarr", ome=True)
-    store = OmeStore(open_images(location))
+    ome = OmeZarr(open_images(location))
     written = {
         str(file.relative_to(tmp_path / "a.zarr")): file.read_bytes()
         for file in (tmp_path / "a.zarr").rglob("*")
         if file.is_file()
     }
 
-    async def found() -> dict[str, bytes]:
-        keys = [key async for key in store.list()]
-        values = [await store.get(key, cpu.buffer_prototype) for key in keys]
-        return {k: v.to_bytes() for k, v in zip(keys, values, strict=True) if v is not None}
+    assert values_of(ome) == written
+    assert ome.read("em/s0/c/0/0") is None
+    assert ome.read("labels/s0/c/0/0/1000000") is None
 
-    assert asyncio.run(found()) == written
+
+def values_of(ome: OmeZarr) -> dict[str, bytes]:
+    """Read all documents and all chunks that an array may have."""
+    keys = list(ome.documents)
+    for key, data in ome.documents.items():
+        document = json.loads(data) if key.endswith("zarr.json") else {}
+        if document.get("node_type") == "array":
+            chunks = document["chunk_grid"]["configuration"]["chunk_shape"]
+            grid = [range(-(-n // c)) for n, c in zip(document["shape"], chunks, strict=True)]
+            keys += ["/".join([key.removesuffix("/zarr.json"), "c", *map(str, position)])
+                     for position in product(*grid)]  # fmt: skip
+    values = ((key, ome.read(key)) for key in keys)
+    return {key: bytes(value) for key, value in values if value is not None}
 
 
 def test_axes_that_change_their_order_are_encoded_anew(tmp_path: Path) -> None:
@@ -52,7 +64,9 @@ def test_axes_that_change_their_order_are_encoded_anew(tmp_path: Path) -> None:
     (image,) = find_images(tmp_path / "c.n5")
     assert [axis.name for axis in image.axes] == ["c", "z", "y", "x"]
     assert (image.channel_axis, len(image.channels)) == (0, 3)
-    read: Any = zarr.open(OmeStore(open_images(tmp_path / "c.n5")), path="a/s0", mode="r")
+    keys = values_of(OmeZarr(open_images(tmp_path / "c.n5"))).items()
+    store = MemoryStore({key: cpu.Buffer.from_bytes(value) for key, value in keys})
+    read: Any = zarr.open(store, path="a/s0", mode="r")
     np.testing.assert_array_equal(read[...], values.transpose(2, 0, 1, 3))
     np.testing.assert_array_equal(image.levels[0].lazy(), values.transpose(2, 0, 1, 3))
 
