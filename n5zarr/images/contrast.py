@@ -1,4 +1,4 @@
-"""Choose the values to show darkest and brightest."""
+"""Choose the contrast limits of images: the values that are shown darkest and brightest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARE = 0.1  # percent of the elements that may be darker, and as many brighter
 def contrast_limits(
     image: Image, channel: int = 0, drawn: Iterable[np.ndarray[Any, Any]] = ()
 ) -> tuple[float, float]:
-    """Return the limits of a channel: those that the container says, or else those of the data.
+    """Return the limits of a channel: those that the container states, else those of the data.
 
     Of the data, 0.1 % of the elements are darker and 0.1 % brighter; missing and damaged blocks do
     not count, and of large data a sample is read. The whole range of a data type is no limit that
@@ -54,7 +54,8 @@ def contrast_limits(
         Two finite numbers, the first is smaller.
     """
     known = _usable(image.channels[channel].limits)
-    is_default = known is not None and known == _whole_range(image.dtype)
+    whole = np.iinfo(image.dtype) if image.dtype.kind in "ui" else None
+    is_default = whole is not None and known == (float(whole.min), float(whole.max))
     if known is not None and not is_default:
         return known
     if image.dtype.kind == "b":
@@ -77,15 +78,8 @@ def n_chunks_sampled(image: Image) -> int:
     return sum(1 for c in range(len(image.channels)) for _ in _sample(coarsest, axis, c))
 
 
-def _whole_range(dtype: np.dtype[Any]) -> tuple[float, float] | None:
-    if dtype.kind not in "ui":
-        return None
-    info = np.iinfo(dtype)
-    return float(info.min), float(info.max)
-
-
 def _usable(limits: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return limits that a container says if they are numbers, the first smaller; else None."""
+    """Return stated limits if both are finite and the first is smaller, else None."""
     low, high = limits or (0.0, 0.0)
     return (max(low, -_HUGE), min(high, _HUGE)) if -math.inf < low < high < math.inf else None
 
@@ -115,7 +109,7 @@ def _read_each(level: ImageLevel, sample: Iterable[Box]) -> Iterator[np.ndarray[
 
 
 def _read(level: ImageLevel, box: Box) -> np.ndarray[Any, Any]:
-    """Read the values of a box; none if it is damaged, which showing it will say."""
+    """Read the values of a box; none if a block is damaged: whoever shows it reports that."""
     try:
         return _stored(level.values[box])
     except N5Error:
@@ -130,7 +124,7 @@ def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an arra
 
 
 def _all_of(level: ImageLevel, channel_axis: int | None, channel: int) -> list[slice]:
-    """Return the box of a channel."""
+    """Return the box of all elements of a channel."""
     chosen = [slice(0, n) for n in level.shape]
     if channel_axis is not None:
         chosen[channel_axis] = slice(channel, channel + 1)
@@ -145,7 +139,7 @@ def _most_chunks(level: ImageLevel, chunks: Sequence[int]) -> int:
 
 
 def _first_stored(image: Image, channel: int) -> Iterator[Box]:
-    """Yield boxes of the first stored chunks of the coarsest level, for few may be stored."""
+    """Yield the boxes of the first stored chunks of the coarsest level, as few may be stored."""
     level = image.levels[-1]
     chosen = _all_of(level, image.channel_axis, channel)
     listing = stored_chunks(level.values, chosen)
@@ -162,10 +156,10 @@ def _first_stored(image: Image, channel: int) -> Iterator[Box]:
 
 
 def _sample(level: ImageLevel, channel_axis: int | None, channel: int) -> Iterator[Box]:
-    """Yield boxes of a channel that are read to see what values there are: whole chunks.
+    """Yield boxes of whole chunks of a channel, as a sample of its values.
 
-    All, or the one in the middle and then others anywhere: those of a regular pattern may all be
-    at a border.
+    All chunks, or the one in the middle and then random ones: those of a regular pattern may all
+    be at a border.
     """
     chosen = _all_of(level, channel_axis, channel)
     shape = tuple(part.stop - part.start for part in chosen)

@@ -1,4 +1,4 @@
-"""Translate contrast, colours and labels of images from N5 attributes to OME-Zarr.
+"""Read colours, limits and labels of images from attributes, and write them as ``omero``.
 
 What containers have: ``intensityLimits`` and ``color`` (n5-universe's canonical metadata), ``min``
 and ``max`` (its generic metadata, and Paintera), ``contrastLimits``, ``Bigstitcher-Spark``
@@ -57,7 +57,8 @@ def find_shown(attributes: Iterable[Mapping[str, JSON]]) -> Shown:
     limits, color = None, None
     for each in attributes:
         limits = limits or _limits_in(each)
-        color = color or _color_in(each)
+        rgba = mapping(each.get("color")).get("rgba")  # imglib2's ARGBType: alpha first
+        color = color or (f"{rgba & 0xFFFFFF:06X}" if isinstance(rgba, int) else None)
     return Shown(limits=limits, color=color)
 
 
@@ -78,11 +79,6 @@ def _limits_in(attributes: Mapping[str, JSON]) -> tuple[float, float] | None:
         if found and all(map(math.isfinite, found)) and found[0] < found[1]:
             return found[0], found[1]
     return None
-
-
-def _color_in(attributes: Mapping[str, JSON]) -> str | None:
-    rgba = mapping(attributes.get("color")).get("rgba")  # imglib2's ARGBType: alpha first
-    return None if not isinstance(rgba, int) else f"{rgba & 0xFFFFFF:06X}"
 
 
 def omero(

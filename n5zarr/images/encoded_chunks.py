@@ -1,4 +1,4 @@
-"""Read the encoded chunks of a source, to pass them through."""
+"""Read the encoded chunks of an array without decoding them."""
 
 from __future__ import annotations
 

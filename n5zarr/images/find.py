@@ -130,7 +130,7 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
 
 
 def _once(notes: Sequence[str]) -> Iterator[str]:
-    """Join equal notes about several datasets into one."""
+    """Merge equal notes about several datasets."""
     where: dict[str, list[str]] = {}
     for note in notes:
         path, _, what = note.partition(": ")
@@ -141,12 +141,12 @@ def _once(notes: Sequence[str]) -> Iterator[str]:
 
 
 def ome_tree(found: Images) -> SourceTree:
-    """Return the arrays and groups of OME-Zarr 0.5 that hold some images, and all beside them."""
+    """Return the arrays and groups of OME-Zarr 0.5 for images and for all beside them."""
     levels = {level.path: level.array for image in found.images for level in image.levels}
     attributes = {image.path: image_attributes(image) for image in found.images}
     return replace(
         found.source,
-        arrays=dict(sorted({**found.arrays, **levels}.items())),
+        arrays={**levels, **found.arrays},
         groups=dict(sorted({**found.groups, **attributes}.items())),
         files=_files(found),
     )

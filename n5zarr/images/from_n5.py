@@ -1,4 +1,4 @@
-"""Arrays and groups of an N5 container, as sources."""
+"""Find the arrays and groups of an N5 container."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.store.bdv_xml import XmlFile
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["n5_array", "n5_tree", "project_tree"]
+__all__ = ["n5_tree", "project_tree"]
 
 
 def n5_tree(
@@ -57,7 +57,9 @@ def n5_tree(
     """
     given = isinstance(location, N5Store)
     opened, path = open_container(location, storage_options=storage_options, read_only=True)
-    shown = opened if given else _shown(opened)
+    shown = opened
+    if not given:  # every reader of Zarr decodes these chunks
+        shown = N5Store(opened.storage.store, codecs="portable", zarr_format=3, read_only=True)
     node = shown.node(path)
     if node is None:
         raise not_found(opened, path)
@@ -70,7 +72,7 @@ def n5_tree(
         if isinstance(found.node, Broken | Unreadable):
             refused[below] = found.node.error
         elif isinstance(found.node, DatasetView):
-            arrays[below] = n5_array(shown, found.path, found.node, zarr_format)
+            arrays[below] = _n5_array(shown, found.path, found.node, zarr_format)
         elif found.node is not None:
             groups[below] = dict(found.node.attributes)
     return SourceTree(
@@ -102,15 +104,8 @@ def project_tree(
     return replace(tree, project=project)
 
 
-def _shown(opened: N5Store) -> N5Store:
-    """Return the container with chunks that every reader of Zarr decodes."""
-    return N5Store(opened.storage.store, codecs="portable", zarr_format=3, read_only=True)
-
-
-def n5_array(
-    shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFormat = 3
-) -> ArraySource:
-    """Make the source of a dataset.
+def _n5_array(shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFormat) -> ArraySource:
+    """Return a dataset as an array, with its encoded chunks and stored blocks.
 
     Parameters
     ----------
@@ -120,7 +115,7 @@ def n5_array(
         Path of the dataset.
     view : DatasetView
         The dataset, as read through ``shown``.
-    zarr_format : {3, 2}, optional
+    zarr_format : {3, 2}
         The format of the chunks that are passed through.
     """
     store = shown.reopened()  # remembers this dataset only, so that it is small for other processes

@@ -19,7 +19,7 @@ from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
-from n5zarr.images.ome import OME_KEYS
+from n5zarr.images.ome import without_ome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,8 @@ def _described(tree: SourceTree) -> SourceTree:
         levels = {} if image is None else _levels(group, image, tree.arrays)
         if levels:
             taken = {level.path for level in levels.values()}
-            is_alone = not any(_is_below(p, group) and p not in taken for p in tree.arrays)
+            above = f"{group}/" if group else ""
+            is_alone = all(path in taken for path in tree.arrays if path.startswith(above))
             arrays, groups[group] = _describe(
                 group, attributes, levels, tree.arrays, is_alone=is_alone
             )
@@ -77,10 +78,6 @@ def _described(tree: SourceTree) -> SourceTree:
             raise N5UnrepresentableError(message, kind="option")
         found[new] = array
     return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
-
-
-def _is_below(path: str, group: str) -> bool:
-    return not group or path.startswith(f"{group}/")
 
 
 def _image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
@@ -177,7 +174,7 @@ def _describe(
 ) -> tuple[dict[str, tuple[str, ArraySource]], dict[str, JSON]]:
     """Return new path and array of each level by its old path, and attributes of the group."""
     ome = mapping(attributes.get("ome"))
-    described = {key: value for key, value in attributes.items() if key not in OME_KEYS}
+    described = without_ome(attributes)
     kept = {key: ome.get(key, attributes.get(key)) for key in ("omero", "image-label", "labels")}
     described |= {key: value for key, value in kept.items() if value is not None}
     convention = choose_convention("auto", [])

@@ -1,4 +1,4 @@
-"""The model of an image: its levels, axes, channels, colours, limits and labels."""
+"""Define the model of an image: its levels, axes, channels, colours, limits and labels."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class _Candidate:
 
 @dataclass(slots=True)
 class _Found:
-    """The results of a walk through a source; paths are relative to its start."""
+    """The images, arrays and groups that are found; paths are relative to the start of the walk."""
 
     candidates: list[_Candidate] = field(default_factory=list)
     others: dict[str, Placed] = field(default_factory=dict)
@@ -118,6 +118,7 @@ def find_in_n5(tree: SourceTree, store: N5Store, labels: Sequence[str] = ()) -> 
 
 
 def _walk(tree: SourceTree, store: N5Store, found: _Found) -> None:
+    """Add what the groups of a source hold."""
     names: dict[str, set[str]] = {}  # of the children of each group that are taken
     for taken in (*tree.arrays, *tree.groups):
         group_of_it, _, name = taken.rpartition("/")
@@ -167,7 +168,7 @@ def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict
 def _add_dataset(
     found: _Found, path: str, placed: Placed, layout: Layout, above: Sequence[Mapping[str, JSON]]
 ) -> None:
-    """Add a dataset that is no level: as an image if it can be one, else as an array."""
+    """Add a dataset that is not a level, as an image if it can be one, else as an array."""
     is_coordinate = any(placed.path == c.path for d in layout.datasets.values()
                         for c in d.coordinates.values())  # fmt: skip
     if is_coordinate or placed.view.ndim < 2 or placed.view.kind.dtype.kind not in "buif":
@@ -184,7 +185,7 @@ def _add_image(
     group: Mapping[str, JSON],
     above: Sequence[Mapping[str, JSON]],
 ) -> None:
-    """Add an image, or its arrays unchanged if OME-Zarr has no such images.
+    """Add an image, or its arrays unchanged if OME-Zarr cannot express it.
 
     Its path is relative to the start of the walk.
     """
@@ -271,14 +272,14 @@ class _Describer:
             groups |= series_attributes(groups.get("", {}), series)
         return Images(
             source=self._tree,
-            images=tuple(images),
+            images=tuple(sorted(images, key=lambda image: image.path)),
             arrays=arrays,
             groups=groups,
             notes=tuple(dict.fromkeys(self._found.notes)),
         )
 
     def _of_no_image(self, path: str, own: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        """Remove the attributes that declare a group without levels to be an image."""
+        """Remove the attributes that call a group without levels an image."""
         is_image = "multiscales" in mapping(own.get("ome"))
         left_out = {"multiscales", "ome"} if is_image else {"multiscales"}
         if left_out.isdisjoint(own):

@@ -25,20 +25,17 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
 
 __all__ = [
-    "OME_KEYS",
-    "VERSION",
     "Aligned",
     "align_axes",
     "image_attributes",
-    "label_source",
     "labels_attributes",
     "series_attributes",
     "without_ome",
 ]
 
-VERSION = "0.5"
+_VERSION = "0.5"
 
-OME_KEYS = frozenset({"ome", "multiscales", "omero", "image-label", "labels"})
+_OME_KEYS = frozenset({"ome", "multiscales", "omero", "image-label", "labels"})
 """Attributes of groups in OME-Zarr 0.4 and 0.5, which a new description replaces."""
 
 _ORDER = {"time": 0, "space": 2}  # channel, or any other axis, between them
@@ -210,23 +207,23 @@ def image_attributes(image: Image) -> dict[str, JSON]:
         path = level.path.removeprefix(image.path).strip("/")
         datasets.append({"path": path, "coordinateTransformations": steps})
     multiscale: JSON = {"name": image.name, "axes": axes, "datasets": datasets}
-    ome: dict[str, JSON] = {"version": VERSION, "multiscales": [multiscale]}
+    ome: dict[str, JSON] = {"version": _VERSION, "multiscales": [multiscale]}
     ome |= {} if image.omero is None else {"omero": dict(image.omero)}
-    ome |= {"image-label": label_source(image.path, image.image_of)} if image.is_labels else {}
+    ome |= {"image-label": _label_source(image.path, image.image_of)} if image.is_labels else {}
     return {**image.attributes, "ome": ome}
 
 
 def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the attributes of a group without those that a new description replaces."""
-    return {key: value for key, value in attributes.items() if key not in OME_KEYS}
+    return {key: value for key, value in attributes.items() if key not in _OME_KEYS}
 
 
-def label_source(label: str, image: str | None) -> dict[str, JSON]:
+def _label_source(label: str, image: str | None) -> dict[str, JSON]:
     """Make ``image-label`` of a label image, which names the image of the labels.
 
     Examples
     --------
-    >>> label_source("em/labels/nuclei", "em"), label_source("seg", None)
+    >>> _label_source("em/labels/nuclei", "em"), _label_source("seg", None)
     ({'source': {'image': '../..'}}, {})
     """
     return {} if image is None else {"source": {"image": relpath(image or ".", label or ".")}}
@@ -235,7 +232,7 @@ def label_source(label: str, image: str | None) -> dict[str, JSON]:
 def labels_attributes(others: Mapping[str, JSON], names: Iterable[str]) -> dict[str, JSON]:
     """Make the attributes of a group ``labels``: the paths of the label images in it."""
     listed: JSON = sorted(names)
-    return {**without_ome(others), "ome": {"version": VERSION, "labels": listed}}
+    return {**without_ome(others), "ome": {"version": _VERSION, "labels": listed}}
 
 
 def series_attributes(
@@ -255,8 +252,8 @@ def series_attributes(
     dict
         Attributes by path of the group.
     """
-    root: dict[str, JSON] = {"version": VERSION, "bioformats2raw.layout": 3}
+    root: dict[str, JSON] = {"version": _VERSION, "bioformats2raw.layout": 3}
     return {
         "": {**without_ome(others), "ome": root},
-        "OME": {"ome": {"version": VERSION, "series": [*images]}},
+        "OME": {"ome": {"version": _VERSION, "series": [*images]}},
     }

@@ -1,4 +1,4 @@
-"""Present images by the keys of OME-Zarr 0.5, whose values are created on request."""
+"""Read the keys that images have in OME-Zarr 0.5; their values are created on request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ class OmeZarr:
                 self._arrays[path] = source, encoder
             else:
                 del documents[join(path, "zarr.json")]
-        self.documents = {key: value.to_bytes() for key, value in documents.items()} | tree.files
+        self.documents: dict[str, bytes] = {
+            key: value.to_bytes() for key, value in documents.items()
+        }
+        self.documents.update(tree.files)
 
     def read(self, key: str) -> BufferLike | None:
         """Read a document, or read or encode a chunk; None if it is missing.

@@ -1,4 +1,4 @@
-"""Sources: arrays of any format, with their values and their encoded chunks."""
+"""Describe arrays and groups of any format: values, encoded chunks and attributes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class N5Blocks:
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """An array to copy.
+    """An array to read or copy.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class ArraySource:
 
 @dataclass(frozen=True, eq=False)
 class SourceTree:
-    """Arrays and groups to copy.
+    """The arrays and groups at a location.
 
     Parameters
     ----------
