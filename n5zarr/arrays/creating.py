@@ -12,7 +12,7 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.array import with_fast_path
-from n5zarr.codecs.compress import compress
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written
 from n5zarr.conventions.model import axes_of
@@ -258,7 +258,9 @@ def _converted(
     """Convert elements to a dtype; raise if that fails, or if they cannot be written."""
     if elements is None:
         return None
-    compress(bytes(dtype.itemsize), compression, dtype.itemsize)  # its package may be missing
+    codec_of(compression).compress(
+        bytes(dtype.itemsize), compression, dtype.itemsize
+    )  # its package may be missing
     if elements.dtype.kind in "OUT" and dtype.kind in "OUT":
         join_strings(text for text in elements.reshape(-1).tolist() if isinstance(text, str))
         return elements

@@ -47,6 +47,8 @@ _FORMATS = ("blosclz", "lz4", "snappy", "zlib", "zstd")  # bits 5 to 7 of the fl
 class BloscCodec(Codec[Blosc]):
     """Blosc 1."""
 
+    judges_ends = True  # the header has all lengths
+
     def compress(self, data: BufferLike, compression: Blosc, item_size: int) -> BufferLike:
         """Compress into one buffer."""
         c = compression
@@ -90,10 +92,6 @@ class BloscCodec(Codec[Blosc]):
         """Compare the lengths in the header, as :meth:`usable`."""
         return _end_of_buffer(start, n_bytes, size)
 
-    def judges_ends(self, compression: Blosc) -> bool:
-        """Return True: the header has all lengths."""
-        return True
-
     def store(self, data: BufferLike, compression: Blosc) -> BufferLike:
         """Copy into an uncompressed buffer."""
         stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)
@@ -103,15 +101,8 @@ class BloscCodec(Codec[Blosc]):
         self, payload: memoryview, n_bytes: int, memory: Scratch
     ) -> memoryview | None:
         """Decompress a buffer that announces ``n_bytes``."""
-        try:
-            end = _end_of_buffer(payload, n_bytes) if len(payload) >= _HEADER.size else None
-            if end is None:
-                return None
-            out = memory.bytes(n_bytes, "decompressed")
-            library.decompress(payload[:end], out)
-        except (RuntimeError, ValueError):
-            return None
-        return out
+        end = _end_of_buffer(payload, n_bytes)
+        return None if end is None else memory.filled(library.decompress, payload[:end], n_bytes)
 
     def detects_incomplete(self, compression: Blosc) -> bool:
         """Return True: the header has the length of the buffer."""

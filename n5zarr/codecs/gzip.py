@@ -47,6 +47,8 @@ _HARDLY = 0.6  # of the uncompressed size; above it both libraries reach the sam
 class GzipCodec(Codec[Gzip]):
     """gzip, and zlib with ``useZlib``."""
 
+    judges_ends = True  # the header, and for gzip the length at the end
+
     def compress(self, data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
         """Compress into one member or stream.
 
@@ -112,10 +114,6 @@ class GzipCodec(Codec[Gzip]):
         if compression.use_zlib:
             return size if _end_of_zlib(start, n_bytes) is not None else None
         return size if start[:3] == _MAGIC and size >= _MEMBER_OVERHEAD else None
-
-    def judges_ends(self, compression: Gzip) -> bool:
-        """Return True: it reads the header, and for gzip the length at the end."""
-        return True
 
     def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
         """Wrap in stored deflate blocks."""

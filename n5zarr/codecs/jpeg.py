@@ -25,6 +25,8 @@ _END_MARK = b"\xff\xd9"
 class JpegCodec(Codec[Jpeg]):
     """JPEG, which is decoded to raw chunks."""
 
+    passes = False  # no chunk is a JPEG image
+
     def compress(self, data: BufferLike, compression: Jpeg, item_size: int) -> BufferLike:
         """Raise: the compression is lossy."""
         raise _read_only()
@@ -49,10 +51,6 @@ class JpegCodec(Codec[Jpeg]):
     def numcodec(self, compression: Jpeg) -> dict[str, JSON] | None:
         """Return None: Zarr has no such codec, so chunks are uncompressed."""
         return None
-
-    def passes(self, compression: Jpeg) -> bool:
-        """Return False: no chunk is a JPEG image."""
-        return False
 
 
 def _pixels(payload: memoryview, n_bytes: int) -> bytes:

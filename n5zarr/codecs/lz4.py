@@ -47,6 +47,8 @@ _MIN_DRAINED = 2**16  # bytes of surplus that are decompressed at a time
 class Lz4Codec(Codec[Lz4]):
     """lz4; numcodecs' codec of this name uses another framing."""
 
+    passes = False  # the framing differs
+
     def compress(self, data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
         """Frame the data as Java does."""
         block, _, xxhash = _libraries()
@@ -115,10 +117,6 @@ class Lz4Codec(Codec[Lz4]):
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
         """Accept numcodecs' ``lz4``."""
         return {"type": "lz4"} if codec == "lz4" else None
-
-    def passes(self, compression: Lz4) -> bool:
-        """Return False: the framing differs."""
-        return False
 
 
 def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:

@@ -34,6 +34,8 @@ _BEGINNING = re.compile(b"|".join(b"(?P<%b>%b)" % (k.encode(), v) for k, v in _B
 class RawCodec(Codec[Raw]):
     """No compression: payload and stream are the elements."""
 
+    judges_ends = True  # only the length and the beginning matter
+
     def compress(self, data: BufferLike, compression: Raw, item_size: int) -> BufferLike:
         """Return the data."""
         return data
@@ -58,10 +60,6 @@ class RawCodec(Codec[Raw]):
     ) -> int | None:
         """Return ``n_bytes`` if the payload has that length."""
         return n_bytes if size == n_bytes else None
-
-    def judges_ends(self, compression: Raw) -> bool:
-        """Return True: only the length and the beginning matter."""
-        return True
 
     def store(self, data: BufferLike, compression: Raw) -> BufferLike:
         """Return the data."""

@@ -94,15 +94,8 @@ class ZstdCodec(Codec[Zstd]):
         self, payload: memoryview, n_bytes: int, memory: Scratch
     ) -> memoryview | None:
         """Decompress one frame that announces ``n_bytes``."""
-        try:
-            end = _end_of_only_frame(payload, n_bytes)
-            if end is None:
-                return None
-            out = memory.bytes(n_bytes, "decompressed")
-            library.decompress(payload[:end], out)
-        except (RuntimeError, ValueError):
-            return None
-        return out
+        end = _end_of_only_frame(payload, n_bytes)
+        return None if end is None else memory.filled(library.decompress, payload[:end], n_bytes)
 
     def detects_incomplete(self, compression: Zstd) -> bool:
         """Return True: the headers of all blocks of a frame are read, up to its end."""

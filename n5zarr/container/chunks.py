@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import decodes, detects_incomplete, is_bounded
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
@@ -188,7 +188,8 @@ class Chunks:
             return None
         chunk_of = partial(self._chunk, location=location, is_copied=is_copied)
         # a block may be incomplete during a write; Zarr's codecs would notice it too late
-        settled = not detects_incomplete(location.view.dataset.compression)
+        compression = location.view.dataset.compression
+        settled = not codec_of(compression).detects_incomplete(compression)
         (block,) = yield [Get(location.key, settled=settled)]
         # only local files, which have stamps, support waiting: elsewhere a second read is useless
         if block is not None and not settled and self.has_stamps:
@@ -235,10 +236,11 @@ class Chunks:
             return True
         extent = chunk_extent(view, location.grid_position)
         n_bytes = math.prod(extent) * dataset.data_type.item_size
-        known = is_bounded(chunk, n_bytes, dataset.compression)
+        codec = codec_of(dataset.compression)
+        known = codec.is_bounded(chunk, n_bytes, dataset.compression)
         if known is not None:
             return known
-        (answer,) = yield [Work(partial(decodes, chunk, n_bytes, dataset.compression))]
+        (answer,) = yield [Work(partial(codec.decodes, chunk, n_bytes, dataset.compression))]
         return bool(answer)
 
     def _warn_of_size(self, block: memoryview, location: BlockLocation) -> Steps[None]:

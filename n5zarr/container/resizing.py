@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5BlockError, N5UnsupportedError
@@ -67,7 +67,7 @@ def pad_blocks(path: str, view: DatasetView, resized: N5Tuple) -> Steps[None]:
     if view.content is not Content.NUMBERS or len(resized) != dataset.ndim:
         return
     try:
-        check_writable(dataset.compression)
+        codec_of(dataset.compression).check_writable(dataset.compression)
     except N5UnsupportedError:  # jpeg, which no program writes: no other program resizes it either
         return
     most = min(MOST_BLOCKS, MOST_BYTES // view.full_n_bytes)

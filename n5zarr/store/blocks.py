@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.codecs.block import Block, format_block, header_error, parse_block
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
@@ -143,7 +143,7 @@ def write_block(
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
             message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
             raise N5UnrepresentableError(message, kind="option")
-        check_writable(dataset.compression)
+        codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
     except N5Error as err:

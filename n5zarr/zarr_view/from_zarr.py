@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from n5zarr.codecs.compress import check_writable, within_limits, zarr_to_compression
+from n5zarr.codecs.compress import codec_of, zarr_to_compression
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
@@ -272,7 +272,7 @@ def plain_dataset(
     if any(d > 2**63 - 1 for d in dimensions) or any(b > 2**31 - 1 for b in block_size):
         message = f"shape {tuple(shape)}, chunks {tuple(chunk_shape)}: too large for N5"
         raise N5UnrepresentableError(message, kind="member")
-    check_writable(compression)
+    codec_of(compression).check_writable(compression)
     if len(dimensions) > MAX_NDIM:
         message = f"shape: expected at most {MAX_NDIM} dimensions, got {len(dimensions)}"
         raise N5UnrepresentableError(message, kind="member")
@@ -280,7 +280,7 @@ def plain_dataset(
         dimensions=dimensions,
         block_size=block_size,
         data_type=element.stored,
-        compression=within_limits(compression, element.stored.item_size),
+        compression=codec_of(compression).within_limits(compression, element.stored.item_size),
         attributes={},
     )
     return dataset, Record(shape=None if shape else [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
-from n5zarr.codecs.compress import compress, decompress
+from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
@@ -142,7 +142,7 @@ def check_packages(copies: Sequence[ArrayCopy]) -> None:
         with suppress(N5BlockError):
             decompress(memoryview(b"\0"), 1, compression)
     for compression in written:
-        compress(b"\0", compression, 1)
+        codec_of(compression).compress(b"\0", compression, 1)
 
 
 def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_sizes
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
@@ -378,7 +378,7 @@ def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
     if given is None:
         return None
     compression = parse_compression({"type": given} if isinstance(given, str) else given)
-    check_writable(compression)
+    codec_of(compression).check_writable(compression)
     return compression
 
 

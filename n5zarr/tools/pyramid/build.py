@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
@@ -322,7 +322,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
     if compression is not None:
         given = compression if isinstance(compression, Mapping) else {"type": compression}
         packed = parse_compression(given)
-    check_writable(packed)
+    codec_of(packed).check_writable(packed)
     block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
     if len(block) != view.ndim or min(block) < 1 or max(block) >= 2**31:
         message = f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}"

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import passes
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.requests import each_once
@@ -149,7 +149,7 @@ def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
     """Say why chunks of an array are copied, and the ways out."""
     view = array.view
     ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
-    if view.passes_payloads and passes(view.compression):
+    if view.passes_payloads and codec_of(view.compression).passes:
         why = "its blocks are truncated at the end of axes"
         if view.chunk_grid == "regular":
             grid = "chunk_grid='rectilinear' (--chunk-grid)"
