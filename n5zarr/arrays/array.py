@@ -215,7 +215,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         elif to_write and store.read_only:
             reason = "the store is read only"
         else:
-            dataset = store.run_sync(dataset_at(store, self.path, 3, anew=to_write))
+            dataset = store.run(dataset_at(store, self.path, 3, anew=to_write))
             if dataset is not None and dataset.holds(self.chunks, self.dtype):
                 return dataset
             reason = "the dataset with these chunks and elements no longer exists"

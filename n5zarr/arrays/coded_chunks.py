@@ -48,7 +48,7 @@ async def update_chunks(
 
     async def update(k: int) -> None:
         change = partial(_changed, transform, items[k], value, drop_axes)
-        await store.run(store.container.update(items[k][0].path, change))
+        await store.run_async(store.container.update(items[k][0].path, change))
 
     await each(update, len(items), store.concurrency)
 

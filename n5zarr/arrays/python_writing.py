@@ -255,7 +255,7 @@ class BlockWriter:
         dataset = self.dataset
         if old is not None and is_local(dataset.store) and self._is_outgrown(position, old):
             steps = dataset_at(dataset.store, dataset.path, self._view.zarr_format, anew=True)
-            dataset = dataset.store.run_sync(steps) or dataset
+            dataset = dataset.store.run(steps) or dataset
         return dataset.extent(position)
 
     def _presented(self, block: np.ndarray) -> np.ndarray:

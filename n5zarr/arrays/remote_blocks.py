@@ -49,7 +49,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         if reader.has_slabs and takes_parts:
             results[k] = await _read_slab(reader, item, position)
         if results[k] is None:
-            block = await dataset.store.run(_get(dataset.key(position)))
+            block = await dataset.store.run_async(_get(dataset.key(position)))
             stored = None if block is None else memoryview(block)
             if stored is None or stored.nbytes <= small:
                 results[k] = _put_block(reader, item, position, stored)
@@ -81,7 +81,7 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
     # with a header of another size, the part may be outside the block, which is an error
     start, part = await asyncio.gather(
         _read_start(dataset, key),
-        dataset.store.run(_get(key, rows)),
+        dataset.store.run_async(_get(key, rows)),
         return_exceptions=True,
     )
     if isinstance(start, BaseException) or isinstance(part, BaseException):
@@ -99,8 +99,8 @@ async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:
     header, n_bytes = dataset.view.full_header, dataset.view.full_n_bytes
     measured = dataset.store.container.memory.measured
     if dataset.path in measured:
-        return await dataset.store.run(_get(key, (0, len(header))))
-    ends = await dataset.store.run(_ends(key, len(header)))
+        return await dataset.store.run_async(_get(key, (0, len(header))))
+    ends = await dataset.store.run_async(_ends(key, len(header)))
     if ends is None or ends[0] != len(header) + n_bytes:
         return None
     measured.add(dataset.path)
@@ -125,7 +125,7 @@ async def write_remote(
         if steps is None:
             left.append(items[k])
         else:
-            await store.run(steps)
+            await store.run_async(steps)
 
     await each(write, len(items), store.concurrency)
     return left

@@ -386,7 +386,7 @@ class N5Store(FlowRunner, Store):
             The node or block is broken or not supported; the message names container and path.
         """
         prototype = prototype or cpu.buffer_prototype
-        return as_buffer(await self.run(self._view.read(key)), prototype, byte_range)
+        return as_buffer(await self.run_async(self._view.read(key)), prototype, byte_range)
 
     def get_sync(
         self,
@@ -396,7 +396,7 @@ class N5Store(FlowRunner, Store):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Read a document or a chunk without an event loop; see :meth:`get`."""
-        value = self.run_sync(self._view.read(key))
+        value = self.run(self._view.read(key))
         return as_buffer(value, prototype or cpu.buffer_prototype, byte_range)
 
     @override
@@ -411,7 +411,7 @@ class N5Store(FlowRunner, Store):
 
     @override
     async def exists(self, key: str) -> bool:
-        return await self.run(self._view.exists(key))
+        return await self.run_async(self._view.exists(key))
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk.
@@ -429,15 +429,15 @@ class N5Store(FlowRunner, Store):
         N5Error
             Another program replaced the array meanwhile (``kind="changed"``).
         """
-        await self.run(self._container.write(key, self._bytes_to_write(value)))
+        await self.run_async(self._container.write(key, self._bytes_to_write(value)))
 
     def set_sync(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk without an event loop; see :meth:`set`."""
-        self.run_sync(self._container.write(key, self._bytes_to_write(value)))
+        self.run(self._container.write(key, self._bytes_to_write(value)))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk unless it exists; a group exists without a document."""
-        await self.run(self._container.write(key, self._bytes_to_write(value), only_new=True))
+        await self.run_async(self._container.write(key, self._bytes_to_write(value), only_new=True))
 
     def _bytes_to_write(self, value: Buffer) -> memoryview:
         self._check_writable()
@@ -446,17 +446,17 @@ class N5Store(FlowRunner, Store):
     async def delete(self, key: str) -> None:
         """Remove a document or a chunk; do nothing if it is missing."""
         self._check_writable()
-        await self.run(self._container.delete(key))
+        await self.run_async(self._container.delete(key))
 
     def delete_sync(self, key: str) -> None:
         """Remove a document or a chunk without an event loop."""
         self._check_writable()
-        self.run_sync(self._container.delete(key))
+        self.run(self._container.delete(key))
 
     @override
     async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
-        await self.run(self._container.delete_dir(normalize_path(prefix)))
+        await self.run_async(self._container.delete_dir(normalize_path(prefix)))
 
     @override
     async def clear(self) -> None:
@@ -471,22 +471,22 @@ class N5Store(FlowRunner, Store):
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         # zarr's prefixes are directories, with or without a slash at the end
         for flow in self._view.keys_below(normalize_path(prefix)):
-            for key in await self.run(flow):
+            for key in await self.run_async(flow):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """List the names directly below a prefix, sorted; a broken child only causes a warning."""
-        for name in await self.run(self._view.names(normalize_path(prefix))):
+        for name in await self.run_async(self._view.names(normalize_path(prefix))):
             yield name
 
     @override
     async def is_empty(self, prefix: str) -> bool:
-        return await self.run(self._view.is_empty(normalize_path(prefix)))
+        return await self.run_async(self._view.is_empty(normalize_path(prefix)))
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the bytes of N5's files below a node; the sizes of Zarr's values may differ."""
         if self._storage.has_stamps:
-            return await self.run(n_bytes_below(normalize_path(prefix)))
+            return await self.run_async(n_bytes_below(normalize_path(prefix)))
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property

@@ -198,9 +198,9 @@ class _Run:
         elif self._target is None:
             self._count(known, is_loaded=True)
         else:
-            block = await self._source.run(read_key(key))
+            block = await self._source.run_async(read_key(key))
             if block is not None:
-                await self._target.run(put_each([(key, block)]))
+                await self._target.run_async(put_each([(key, block)]))
             self._count(None if block is None else len(block), is_loaded=True)
 
     async def _size_there(self, key: str) -> int | None:
