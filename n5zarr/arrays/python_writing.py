@@ -15,7 +15,7 @@ from n5zarr.arrays.open_dataset import dataset_at, is_local
 from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import to_c
@@ -194,7 +194,7 @@ class BlockWriter:
             nonlocal extent
             if old is not None:
                 self._check_not_sharded(position, *in_memory(old))
-            try:
+            with ErrorsAt(partial(self.dataset.where, position)):
                 extent = self._extent_now(position, old)
                 new = merge_and_encode_chunk(
                     None if old is None else cpu.Buffer.from_bytes(old),
@@ -207,8 +207,6 @@ class BlockWriter:
                     decode=decode,
                     encode=encode,
                 )
-            except N5Error as err:
-                raise err.located(self.dataset.where(position)) from err.__cause__
             return None if new is None else new.to_bytes()
 
         return change

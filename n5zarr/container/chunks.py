@@ -18,7 +18,7 @@ from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.container.node_names import ReplacedError
 from n5zarr.container.still_there import check_still_there, gone
-from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
+from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
@@ -222,10 +222,9 @@ class Chunks:
             ):
                 return block[part]
             (chunk,) = yield [Work(partial(self._make_chunk, block, location))]
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
+        except N5Error as err:  # no context: this is the way of each chunk that is read
+            name = self.block_name(location.path, location.grid_position)
+            raise err.located(name) from err.__cause__
         made: BufferLike = chunk
         return made
 
@@ -286,15 +285,11 @@ class Chunks:
         if location is not None:
             (block,) = yield [Get(location.key, settled=True)]
             if block is not None:
-                yield [Work(partial(self._check, memoryview(block), location))]
-
-    def _check(self, block: memoryview, location: BlockLocation) -> None:
-        try:
-            stored_chunk(block, location.view, location.grid_position)
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
+                check = partial(
+                    stored_chunk, memoryview(block), location.view, location.grid_position
+                )
+                with self._errors_of(location):
+                    yield [Work(check)]
 
     def exists(self, chunk: ChunkKey) -> Steps[bool]:
         """Whether a chunk has a block."""
@@ -319,12 +314,8 @@ class Chunks:
             Another program has replaced the array (``kind="changed"``).
         """
         location = yield from self._location_to_write(chunk)
-        try:
+        with self._errors_of(location):
             (block,) = yield [Work(partial(self._make_block, value, location))]
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
         yield [Put(location.key, block, self._check_replaced(location))]
 
     def update(
@@ -347,17 +338,13 @@ class Chunks:
         location = yield from self._location_to_write(chunk)
 
         def change_block(block: bytes | None) -> bytes | None:
-            try:
+            with self._errors_of(location):
                 if block is not None:
                     dataset = location.view.dataset
                     check_not_sharded(*in_memory(block), dataset.data_type, dataset.compression)
                 old = None if block is None else self._whole_chunk(memoryview(block), location)
                 new = change(old)
                 return None if new is None else bytes(self._make_block(memoryview(new), location))
-            except N5Error as err:
-                raise err.located(
-                    self.block_name(location.path, location.grid_position)
-                ) from err.__cause__
 
         yield [Update(location.key, change_block)]
 
@@ -413,6 +400,10 @@ class Chunks:
     def location(self, chunk: ChunkKey) -> BlockLocation | None:
         """Locate the block of a chunk; None if its dataset is unread, or has another rank."""
         return BlockLocation.of(chunk, self.memory.dataset(chunk.path))
+
+    def _errors_of(self, location: BlockLocation) -> ErrorsAt:
+        """Make a context whose errors name the block."""
+        return ErrorsAt(partial(self.block_name, location.path, location.grid_position))
 
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""

@@ -19,7 +19,7 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from n5zarr.container import codec_chain
@@ -28,7 +28,7 @@ from n5zarr.container.data_types import default_fill, element_of_v3, type_of_num
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
 from n5zarr.container.node_names import Broken, names_of_nodes
-from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, Problem
+from n5zarr.errors import ErrorsAt, N5AttributesError, N5Error, N5FormatError, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -110,12 +110,10 @@ class Nodes:
         """
         if self.memory.version_checked:
             return
-        try:
+        with ErrorsAt(ATTRIBUTES_JSON):
             document = yield from read_document("")
             if isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
-        except N5Error as err:
-            raise err.located(ATTRIBUTES_JSON) from err.__cause__
         self.memory.version_checked = True
 
     def node(self, path: str) -> Steps[Node | None]:
@@ -157,7 +155,7 @@ class Nodes:
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
-        try:
+        with ErrorsAt(partial(join, path, ATTRIBUTES_JSON)):
             document = yield from _parsed(path, data)
             if not path and isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
@@ -171,8 +169,6 @@ class Nodes:
                 if holds_children or not any(map(is_block_name, names)):
                     return (yield from self._group(path, _as_group(document, is_root=not path)))
             return (yield from self._dataset(path, parsed))
-        except N5Error as err:
-            raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
 
     def _group(self, path: str, group: GroupAttributes) -> Steps[GroupAttributes]:
         """Return a group with its attributes as written by Zarr, and its format in the record."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attribute_path import insert, lookup, parse_attribute_path, remove
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -76,11 +76,9 @@ def get_attribute(
     """
     store = located(store, storage_options, backend)
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
-    try:
+    with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
         document = opened.ask(read_document(node))
         restored = _restored(document or {}, is_root=not node)
-    except N5Error as err:
-        raise err.located(f"{opened}: {join(node, ATTRIBUTES_JSON)}") from err.__cause__
     if document is None and opened.node(node) is None:
         raise not_found(opened, node)
     return lookup(restored, parse_attribute_path(key), default)

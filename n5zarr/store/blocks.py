@@ -14,7 +14,7 @@ from n5zarr.codecs.block import Block, format_block, header_error, parse_block
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -82,10 +82,8 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     data = opened.ask(read_key(key))
     if data is None:
         return None
-    try:
+    with ErrorsAt(where):
         block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
-    except N5Error as err:
-        raise err.located(where) from err.__cause__
     if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
         return replace(block, data=block.data.view(dataset.numpy_type))
     return block
@@ -139,15 +137,13 @@ def write_block(
     [[1, 2, 3, 0], [4, 5, 6, 0]]
     """
     opened, dataset, key, where = _find(store, path, grid_position, read_only=False)
-    try:
+    with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
             message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
             raise N5UnrepresentableError(message, kind="option")
         codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
-    except N5Error as err:
-        raise err.located(where) from err.__cause__
     opened.ask(_replace(dataset, key, stored, where))
 
 
@@ -260,7 +256,5 @@ def _find(
 
 def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
     """Read and parse the document of a node."""
-    try:
+    with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
         return parse_attributes(opened.ask(read_document(node)))
-    except N5Error as err:
-        raise err.located(f"{where}: {ATTRIBUTES_JSON}") from err.__cause__

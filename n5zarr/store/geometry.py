@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import zarr
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
@@ -229,10 +229,8 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
         raise N5UnrepresentableError(message, kind="option")
-    try:
+    with ErrorsAt(str(opened)):
         return list(as_image(levels, by_shape=bool(named)).values())
-    except N5UnrepresentableError as err:
-        raise err.located(str(opened)) from err.__cause__
 
 
 def _may_be_levels(layout: Layout) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
-from n5zarr.errors import N5Error, N5FormatError, N5Warning
+from n5zarr.errors import ErrorsAt, N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError, listed, similar
@@ -127,10 +127,8 @@ def check_group(opened: N5Store, path: str) -> None:
     """
     if opened.storage.root is not None:
         return
-    try:
+    with ErrorsAt(f"{opened}: {path or '/'}"):
         opened.ask(_check_group(path))
-    except N5FormatError as err:
-        raise err.located(f"{opened}: {path or '/'}") from None
 
 
 def _check_group(path: str) -> Steps[None]:

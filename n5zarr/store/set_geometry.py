@@ -16,7 +16,7 @@ from n5zarr.conventions.describe import choose_convention, describe_axes, descri
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Node, axes_of
 from n5zarr.conventions.multiscales import set_level, shares_transforms
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -130,11 +130,9 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         ),
     )
     plan = _plan(opened, first, convention)
-    try:
+    with ErrorsAt(f"{opened}: {inner or '/'}"):
         plan.add_levels(placed, _levels_of(finest, levels, are_placed=are_placed))
         plan.check()
-    except N5Error as err:
-        raise err.located(f"{opened}: {inner or '/'}") from err.__cause__
     plan.write(opened)
     return geometry(opened, inner)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.container.block_listing import stored_rows
-from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnsupportedError
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
@@ -361,11 +361,8 @@ def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5
         if block is None:  # removed since it was listed
             continue
         extent = block_extent(dataset.dimensions, dataset.block_size, position)
-        try:
+        with ErrorsAt(partial(opened.container.chunks.block_name, path, position)):
             chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
-        except N5Error as err:
-            where = opened.container.chunks.block_name(path, position)
-            raise err.located(where) from err.__cause__
         elements = view.kind.from_stored(chunk)
         native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"
         if elements.nbytes > _TASK_BYTES:

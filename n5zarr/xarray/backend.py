@@ -35,7 +35,7 @@ from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -421,10 +421,8 @@ class _Source:
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(array))
         # encode with plain Zarr's codecs, so that the result of ds.to_zarr needs no n5zarr
-        try:
+        with ErrorsAt(f"{self.opened}: {placed.path or '/'}"):
             codecs = standard_codecs(placed.view)
-        except N5Error as err:
-            raise err.located(f"{self.opened}: {placed.path or '/'}") from err.__cause__
         encoding = {
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(placed.dims, array.chunks, strict=True)),

@@ -26,6 +26,7 @@ from n5zarr.conventions.interest_points import (
     with_lists,
 )
 from n5zarr.errors import (
+    ErrorsAt,
     N5Error,
     N5FormatError,
     N5UnrepresentableError,
@@ -232,10 +233,8 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
     ):
         message = f"expected correspondences of version 1 or 2, got {version or 'a dataset'}"
         raise N5UnsupportedError(message, kind="version", where=where)
-    try:
+    with ErrorsAt(where):
         lists = parse_id_map(node.attributes.get("idMap"))
-    except N5FormatError as err:
-        raise err.located(where) from None
     if not lists:
         return pd.DataFrame()
     data = np.asarray(open_array(opened, path=join(path, "data"))[...])

@@ -24,7 +24,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.shard import check_no_shard
-from n5zarr.errors import N5Error
+from n5zarr.errors import ErrorsAt
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
@@ -306,14 +306,12 @@ def _chunks_of_blocks(
             found.append(None)
             continue
         block = memoryview(value)
-        try:
+        with ErrorsAt(partial(chunks.block_name, blocks.path, position)):
             part = chunk_slice(block, view)
             if part is None:
                 found.append(encoder.chunk(decode_chunk(block, view, position)))
             else:
                 found.append(block[part])
-        except N5Error as err:
-            raise err.located(chunks.block_name(blocks.path, position)) from err.__cause__
     return found
 
 
@@ -331,12 +329,9 @@ async def _get_each(store: Store, keys: Sequence[str]) -> list[BufferLike | None
 def _check_no_shard(blocks: N5Blocks, position: N5Tuple, value: BufferLike | None) -> None:
     """Raise if a stored block is a shard of Java N5 4, which the copy would not say either."""
     dataset = blocks.view.dataset
-    try:
+    with ErrorsAt(partial(blocks.store.container.chunks.block_name, blocks.path, position)):
         if value is not None:
             check_no_shard(memoryview(value), dataset.data_type, dataset.compression)
-    except N5Error as err:
-        name = blocks.store.container.chunks.block_name(blocks.path, position)
-        raise err.located(name) from err.__cause__
 
 
 def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, int]:

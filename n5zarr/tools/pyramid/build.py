@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
@@ -212,11 +212,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     store = located(store, storage_options, backend)
     with asking_once():
         opened, finest = _find(store, path, convention, storage_options)
-        try:
+        with ErrorsAt(f"{opened}: {finest.path}"):
             plan = _plan(opened, finest, factors, levels, method, chunks, compression)
             workers = _workers(plan, scheduler, n_workers, memory)
-        except N5Error as err:
-            raise err.located(f"{opened}: {finest.path}") from err.__cause__
         there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
