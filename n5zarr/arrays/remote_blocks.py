@@ -97,13 +97,13 @@ async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:
     Then it may be a shard of Java N5 4. On some servers the length needs a request of its own.
     """
     header, n_bytes = dataset.view.full_header, dataset.view.full_n_bytes
-    measured = dataset.store.container.memory.measured
-    if dataset.path in measured:
+    memory = dataset.store.container.memory
+    if memory.ends_with_elements(dataset.path):
         return await dataset.store.run_async(_get(key, (0, len(header))))
     ends = await dataset.store.run_async(_ends(key, len(header)))
     if ends is None or ends[0] != len(header) + n_bytes:
         return None
-    measured.add(dataset.path)
+    memory.keep_that_ends_with_elements(dataset.path)
     return ends[1][: len(header)]
 
 

@@ -83,7 +83,7 @@ class Chunks:
         N5Error
             The dataset has other elements or blocks than when it was opened (``kind="changed"``).
         """
-        known = self.memory.nodes.get(path)
+        known = self.memory.known(path)
         if known is None or not isinstance(known.node, DatasetView):
             return (yield from self.dataset_anew(path))
         if self.has_stamps:
@@ -125,7 +125,7 @@ class Chunks:
         """
         stamp = None
         if self.has_stamps:
-            if path not in self.memory.assumed:
+            if self.memory.assumed(path) is None:
                 yield from self.nodes.check_version()
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
         node = self.memory.take_listed(path, stamp) or (yield from self.nodes.node(path))
@@ -138,7 +138,7 @@ class Chunks:
         try:
             return (yield from self.node_anew(path))
         except N5Error as err:
-            if path in self.memory.named:
+            if self.memory.was_named(path):
                 raise ReplacedError.of(err.located(path)) from err
             raise
 
@@ -261,16 +261,12 @@ class Chunks:
         if codecs is None:
             return make_chunk(block, view, position)
         if '"sharding_indexed"' not in codecs:
-            return codec_chain.encode(
-                decode_chunk(block, location.view, location.grid_position), codecs
-            )
-        stored, last = bytes(block), self.memory.last_shard
-        if last is not None and last[:2] == (location.key, stored):
-            return last[2]
-        shard = codec_chain.encode(
-            decode_chunk(block, location.view, location.grid_position), codecs
-        )
-        self.memory.last_shard = location.key, stored, shard
+            return codec_chain.encode(decode_chunk(block, view, position), codecs)
+        stored = bytes(block)
+        shard = self.memory.shard_of(location.key, stored)
+        if shard is None:
+            shard = codec_chain.encode(decode_chunk(block, view, position), codecs)
+            self.memory.keep_shard(location.key, stored, shard)
         return shard
 
     def check(self, chunk: ChunkKey) -> Steps[None]:

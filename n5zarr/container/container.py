@@ -154,7 +154,7 @@ class Container:
 
     def _remember_served(self, key: MetadataKey, document: bytes) -> None:
         if not self.read_only:
-            self.memory.served[key] = document
+            self.memory.keep_served(key, document)
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
@@ -292,8 +292,8 @@ class Container:
         else:
             # take it now, not when storage runs: other tasks may write through this container
             if self._is_of_other_format(parsed):
-                self.memory.served.setdefault(parsed, b"{}")  # for Zarr, it does not exist
-            served = self.memory.served.get(parsed)
+                self.memory.keep_missing(parsed)
+            served = self.memory.served(parsed)
             steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
         located = self._locating(steps, parsed.path)
         return self._unless_exists(key, parsed, located) if only_new else located
@@ -321,8 +321,7 @@ class Container:
     ) -> Steps[None]:
         """Replace the attributes of a node by a function of them: :func:`update_attributes`."""
         yield from self._locating(update_attributes(path, change, is_group=is_group), path)
-        self.memory.listed.clear()
-        self.memory.nodes.pop(path, None)
+        self.memory.forget_attributes(path)
 
     def _unless_exists(
         self, key: str, parsed: ChunkKey | MetadataKey, steps: Steps[None]
@@ -339,7 +338,7 @@ class Container:
         self, key: MetadataKey, value: bytes, served: bytes | None, *, only_new: bool
     ) -> Steps[None]:
         document = parse_document(key, value)
-        self.memory.listed.clear()
+        self.memory.forget_listed()
         yield from self.nodes.check_version()
         node = yield from write_document(
             self.nodes,
@@ -354,10 +353,10 @@ class Container:
             return
         if key.zarr_format == 2 and self._is_of_other_format(key):
             # Zarr may be about to write the attributes, too
-            self.memory.served.setdefault(MetadataKey(key.path, ".zattrs"), b"{}")
+            self.memory.keep_missing(MetadataKey(key.path, ".zattrs"))
         (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
         self.memory.keep(key.path, node, stamp)
-        self.memory.served[key] = _without_consolidated(document, value)
+        self.memory.keep_served(key, _without_consolidated(document, value))
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:
         """Whether the node of a document had the other format when it was last read."""
@@ -377,7 +376,7 @@ class Container:
                 pass
 
     def _remove_document(self, key: MetadataKey) -> Steps[None]:
-        self.memory.listed.clear()
+        self.memory.forget_listed()
         node = yield from self.chunks.node_anew(key.path)
         if (node is not None and self.hierarchy.has(key, node)) or key.name == ".zmetadata":
             yield from remove_document(key)
@@ -385,7 +384,7 @@ class Container:
 
     def delete_dir(self, path: str) -> Steps[None]:
         """Remove a node and everything below it, or the chunks of an array below a path."""
-        self.memory.listed.clear()
+        self.memory.forget_listed()
         try:
             exists = (yield from self.nodes.node(path)) is not None
         except N5Error as err:
@@ -393,7 +392,7 @@ class Container:
             exists = True  # a broken node can be removed too
         if exists or not path:
             yield [RemoveTree(path)]
-        elif self.memory.node(path) is None and path not in self.memory.created:
+        elif self.memory.node(path) is None and self.memory.creation(path) is None:
             for flow in self.keys_below(path):
                 for key in (yield from flow):
                     yield from self.delete(key)
@@ -436,8 +435,7 @@ class Container:
 
     def warn(self, message: str) -> None:
         """Warn the user, once per message and store object."""
-        if message not in self.memory.warned:
-            self.memory.warned.add(message)
+        if self.memory.is_new_warning(message):
             warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
 
 

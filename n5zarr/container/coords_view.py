@@ -119,18 +119,15 @@ class CoordsView:
     Parameters
     ----------
     container : Container
-        The container, presented as standard Zarr v3. Its memory keeps the members of groups, which
-        are read again with the document of the group.
+        The container, presented as standard Zarr v3. The members of groups are remembered, and read
+        again with the document of the group.
     """
 
     shows_consolidated = False  # xarray would warn about missing consolidated metadata
 
     def __init__(self, container: Container) -> None:
         self.container = container
-
-    @property
-    def _groups(self) -> dict[str, object]:
-        return self.container.memory.coords_groups
+        self._groups: dict[str, CoordsGroup] = {}
 
     def read(self, key: str) -> Steps[BufferLike | None]:
         """Read a document or a chunk."""
@@ -255,13 +252,12 @@ class CoordsView:
         return None if group is None else group.members
 
     def _group(self, path: str) -> Steps[CoordsGroup | None]:
-        known = self._groups.get(path)
-        if isinstance(known, CoordsGroup):
-            return known
-        group = yield from self._read_group(path)
-        if group is not None:
+        if path not in self._groups:
+            group = yield from self._read_group(path)
+            if group is None:
+                return None
             self._groups[path] = group
-        return group
+        return self._groups[path]
 
     def _read_group(self, path: str) -> Steps[CoordsGroup | None]:
         node = yield from self.container.node(path)

@@ -21,7 +21,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.container.memory import Node
+    from n5zarr.container.memory import Memory, Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
     from n5zarr.zarr_view.record import Record
@@ -39,14 +39,14 @@ class Formats:
     ----------
     fixed : {2, 3} or None
         The format of all nodes; None for the format in which each was last written.
-    known : dict
-        The recorded formats, by path, with the stamps of the documents.
+    memory : Memory
+        The memory of the store object: here the recorded formats.
     has_stamps : bool
         Whether storage can tell that another program has written a document.
     """
 
     fixed: ZarrFormat | None
-    known: dict[str, tuple[object, ZarrFormat | None]]
+    memory: Memory
     has_stamps: bool
 
     def of(self, node: Node) -> ZarrFormat:
@@ -97,7 +97,7 @@ class Formats:
 
     def _named_at(self, path: str, now: object) -> Steps[ZarrFormat | None]:
         """Return the format that a group's document records; read it unless its stamp is known."""
-        stamp, named = self.known.get(path, (None, None))
+        stamp, named = self.memory.format_at(path)
         if now == stamp:
             return named
         data = yield from read_key(join(path, ATTRIBUTES_JSON))
@@ -106,7 +106,7 @@ class Formats:
         except N5AttributesError:  # opening that node raises it
             document = None
         named = _named(document.get(ZARR_KEY)) if isinstance(document, dict) else None
-        self.known[path] = now, named
+        self.memory.keep_format(path, now, named)
         return named
 
 

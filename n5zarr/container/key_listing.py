@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyListing", "names", "names_below"]
 
-_NAMED = 100_000  # names of listings that are remembered
 _AHEAD = 128  # nodes that are read and listed together
 _TOGETHER = 512  # nodes that are read together
 _KEYS = 4096  # keys in one batch
@@ -143,7 +142,7 @@ class KeyListing:
 
     def _keys_of_chunks(self, path: str, view: DatasetView, rows: np.ndarray) -> Iterator[str]:
         default = DEFAULT_NAMES[self._nodes.formats.of(view)]
-        names = self._hierarchy.memory.chunk_names.get(path, default)
+        names = self._hierarchy.memory.chunk_names(path) or default
         is_large = len(rows) > _SORTED
         if is_large:
             columns = rows.T if view.axis_order == "C" else rows.T[::-1]
@@ -170,7 +169,7 @@ def names(
     """
     nodes = hierarchy.nodes
     if nodes.has_stamps:  # nodes of a large group that nobody opens would stay in memory
-        nodes.memory.listed.clear()
+        nodes.memory.forget_listed()
     node = known or (yield from nodes.node(path))
     if not isinstance(node, GroupAttributes):
         return sorted((yield from names_below(KeyListing(hierarchy, path).flows(), path)))
@@ -181,9 +180,7 @@ def names(
         children = yield from nodes.children_named(path, some, entries, keep=True)
         sound = [name for name, child in children if not isinstance(child, Broken)]
         found += sound
-        if len(nodes.memory.named) > _NAMED:
-            nodes.memory.named.clear()
-        nodes.memory.named.update(join(path, name) for name in sound)
+        nodes.memory.keep_named(join(path, name) for name in sound)
         yield _left_out(children)
     yield _left_out(refused)
     return sorted(found)

@@ -98,7 +98,7 @@ class Nodes:
     @cached_property
     def formats(self) -> Formats:
         """The Zarr formats of the nodes."""
-        return Formats(self.options.zarr_format, self.memory.formats, self.has_stamps)
+        return Formats(self.options.zarr_format, self.memory, self.has_stamps)
 
     def check_version(self) -> Steps[None]:
         """Check the version of the container, once.
@@ -134,7 +134,7 @@ class Nodes:
         N5Error
             The node exists, but is broken or not supported.
         """
-        data = self.memory.assumed.get(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
+        data = self.memory.assumed(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
             return (yield from self.implicit_group(path)) if implicit else None
@@ -196,7 +196,7 @@ class Nodes:
             if element.stored is not parsed.data_type or shapes != (parts, parts):
                 yield [Warn(f"{join(path, ATTRIBUTES_JSON)}: {_STALE_RECORD}")]
                 record, element = record.without_elements(), None
-        created = self.memory.created.get(path)
+        created = self.memory.creation(path)
         if created is not None and not created.fits(dataset, record.data_type):
             message = (
                 "expected the elements and blocks with which this store object created the array, "
