@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,7 @@ from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.format.order import from_presented, present
+from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
 from n5zarr.store.location import located, open_container
@@ -29,14 +29,11 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
     from zarr.types import AnyArray
 
     from n5zarr._zarr_private import ZDType
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store

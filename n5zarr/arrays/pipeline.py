@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self, cast, override
 
 import numpy as np
 import zarr
-from zarr.abc.codec import CodecPipeline
+from zarr.abc.codec import Codec, CodecPipeline
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.codec import Codec
     from zarr.abc.store import Store
 
     from n5zarr._zarr_private import (

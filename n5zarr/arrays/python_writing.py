@@ -11,15 +11,15 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import merge_and_encode_chunk
 from n5zarr.arrays.batch import fill_value_of
-from n5zarr.arrays.open_dataset import dataset_at, is_local
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
-from n5zarr.format.order import to_c
-from n5zarr.storage.requests import Put, Remove, Update, Work
+from n5zarr.format.order import N5Tuple, to_c
+from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
 
     from n5zarr._zarr_private import ArraySpec, BatchItem
-    from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Check, Steps
 
 __all__ = ["BlockWriter", "write_blocks"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.buffers import scratch
+from n5zarr.codecs.buffers import BufferLike, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["each", "read_remote", "write_remote"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numcodecs.blosc as library
 
-from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.codecs.buffers import BufferLike, Scratch, damaged, max_unpacked
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Blosc
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
 
 _HEADER = struct.Struct(

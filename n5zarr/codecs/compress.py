@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from n5zarr.codecs.blosc import BloscCodec
-from n5zarr.codecs.buffers import REUSED, damaged
+from n5zarr.codecs.buffers import REUSED, BufferLike, Scratch, damaged
 from n5zarr.codecs.bzip2 import Bzip2Codec
 from n5zarr.codecs.gzip import GzipCodec
 from n5zarr.codecs.jpeg import JpegCodec
@@ -17,14 +17,12 @@ from n5zarr.codecs.raw import RawCodec
 from n5zarr.codecs.xz import LzmaCodec, XzCodec
 from n5zarr.codecs.zstd import ZstdCodec
 from n5zarr.errors import N5AttributesError, N5BlockError
-from n5zarr.format.compression import Raw, parse_compression
+from n5zarr.format.compression import Compression, Raw, parse_compression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.codecs.compression import Codec
-    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [

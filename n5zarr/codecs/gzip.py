@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING
 import deflate
 from isal import igzip_lib
 
-from n5zarr.codecs.buffers import damaged, read_streams
+from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Gzip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\x1f\x8b\x08"

@@ -21,7 +21,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.codecs.buffers import check_drained, damaged
+from n5zarr.codecs.buffers import BufferLike, check_drained, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError, N5MissingDependencyError
 from n5zarr.format.compression import Lz4
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
 _FRAME = struct.Struct("<8sBIII")

@@ -11,12 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.blosc import announced_lengths
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Raw
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["RawCodec", "stream_name"]

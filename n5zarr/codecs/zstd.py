@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
 
-from n5zarr.codecs.buffers import Streams, damaged, max_unpacked, read_streams
+from n5zarr.codecs.buffers import BufferLike, Scratch, Streams, damaged, max_unpacked, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
@@ -27,7 +27,6 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
 
 _MIN_LEVEL, _MAX_LEVEL = -131072, 22

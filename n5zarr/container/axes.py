@@ -16,11 +16,11 @@ import numpy as np
 from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.conventions.bdv import setup_of, write_setup
+from n5zarr.conventions.bdv import Description, setup_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.levels import counted, renamed
 from n5zarr.conventions.listed import first_listed, listed_levels
-from n5zarr.conventions.model import LEVELS_KEYS, Node, level_of
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupView, level_of
 from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.container.nodes import Nodes
-    from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.model import Axis, Geometry, SetupView
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 

@@ -23,7 +23,18 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Update, Warn, Work
+from n5zarr.storage.requests import (
+    Check,
+    Exists,
+    Get,
+    Put,
+    Remove,
+    Stamp,
+    Steps,
+    Update,
+    Warn,
+    Work,
+)
 from n5zarr.zarr_view.chunks import (
     chunk_extent,
     chunk_slice,
@@ -42,7 +53,6 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Check
     from n5zarr.zarr_view.keys import ChunkKey
 
 __all__ = ["Chunks"]

@@ -10,7 +10,7 @@ from n5zarr.container.chunks import Chunks
 from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.key_listing import KeyListing, names
-from n5zarr.container.memory import Memory
+from n5zarr.container.memory import Memory, Node
 from n5zarr.container.nodes import Nodes, check_of_node
 from n5zarr.container.updates import (
     parse_document,
@@ -22,17 +22,15 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import RemoveTree, Stamp, Steps, read_key
-from n5zarr.zarr_view.keys import ChunkKey, MetadataKey
+from n5zarr.zarr_view.keys import ChunkKey, MetadataKey, ZarrFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.memory import Node
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.dataset_view import DatasetView
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Container", "KeyReader"]
 
@@ -45,29 +43,23 @@ class KeyReader(Protocol):
 
     def read(self, key: str) -> Steps[BufferLike | None]:
         """Read a document, a chunk, or another file in a group."""
-        ...
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
-        ...
 
     def dataset_of(
         self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
-        ...
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing at or below a path."""
-        ...
 
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Return the names directly below a path, sorted."""
-        ...
 
     def keys_below(self, path: str) -> Iterable[Steps[Sequence[str]]]:
         """Return flows that each return the next keys in a directory; ``""`` is the root."""
-        ...
 
 
 class Container:

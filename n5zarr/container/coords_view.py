@@ -24,7 +24,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.requests import Steps, Warn, each_once
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, parse_key
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.container.container import Container
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = [
     "LONGEST_AXIS",

@@ -9,12 +9,11 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, is_sidecar, zarr_node
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Steps, list_each, read_key
+from n5zarr.storage.requests import Entry, Steps, list_each, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.storage.requests import Entry
 
 __all__ = ["INCOMPLETE_JSON", "check_n5", "holds_nodes"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5AttributesError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Stamp, Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.container.memory import Memory, Node
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
     from n5zarr.zarr_view.record import Record
 

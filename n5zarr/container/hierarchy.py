@@ -10,12 +10,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.keys import (
-    METADATA_NAMES,
-    ChunkKey,
-    MetadataKey,
-    parse_key,
-)
+from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
@@ -23,7 +18,6 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Hierarchy"]
 

@@ -17,7 +17,7 @@ from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
-from n5zarr.storage.requests import List, Warn, list_each
+from n5zarr.storage.requests import Entry, List, Steps, Warn, list_each
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from n5zarr.container.hierarchy import Hierarchy
     from n5zarr.container.memory import Node
-    from n5zarr.storage.requests import Entry, Steps
 
 __all__ = ["KeyListing", "names", "names_below"]
 

@@ -11,7 +11,14 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, METADATA_NAMES, ChunkKey, ChunkNames, MetadataKey
+from n5zarr.zarr_view.keys import (
+    DEFAULT_NAMES,
+    METADATA_NAMES,
+    ChunkKey,
+    ChunkNames,
+    MetadataKey,
+    ZarrFormat,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
@@ -21,7 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Creation", "KnownNode", "Memory", "Node"]
 

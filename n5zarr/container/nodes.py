@@ -32,6 +32,7 @@ from n5zarr.errors import ErrorsAt, N5AttributesError, N5Error, N5FormatError, P
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
+    DatasetAttributes,
     GroupAttributes,
     dataset_keys,
     group_attributes,
@@ -40,10 +41,20 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.grid import is_block_name
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY, check_version
-from n5zarr.storage.requests import Get, List, Stamp, Steps, Warn, list_each, read_each, read_key
+from n5zarr.storage.requests import (
+    Entry,
+    Get,
+    List,
+    Stamp,
+    Steps,
+    Warn,
+    list_each,
+    read_each,
+    read_key,
+)
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -52,9 +63,6 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.options import ViewOptions
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Entry
 
 __all__ = ["Nodes", "check_of_node", "read_document"]
 

@@ -26,14 +26,13 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path, blocks_cut_anew, blocks_outside
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Ends, Remove, Update, Warn
+from n5zarr.storage.requests import Ends, Remove, Steps, Update, Warn
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["MOST_BLOCKS", "MOST_BYTES", "pad_blocks", "remove_outside"]

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.raw_json import RawObject
-from n5zarr.zarr_view.change import NewArray, NewGroup, NoArray
+from n5zarr.zarr_view.change import Kind, NewArray, NewGroup, NoArray
 
 if TYPE_CHECKING:
     from n5zarr.container.memory import Memory
-    from n5zarr.zarr_view.change import Kind
 
 __all__ = ["check_document", "check_still_there", "gone", "opened_dataset"]
 

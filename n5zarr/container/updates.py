@@ -19,12 +19,19 @@ from n5zarr.container.resizing import pad_blocks
 from n5zarr.container.still_there import check_document, check_still_there, opened_dataset
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes, own_keys
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.attributes import (
+    ATTRIBUTES_JSON,
+    ZARR_KEY,
+    DatasetAttributes,
+    GroupAttributes,
+    own_keys,
+)
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, List, Remove, Update, list_each, read_key
+from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
+    Kind,
     NewArray,
     NewAttributes,
     NewGroup,
@@ -37,7 +44,7 @@ from n5zarr.zarr_view.change import (
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.from_zarr import check_v3, members_of_v2, members_of_v3
-from n5zarr.zarr_view.keys import ChunkNames
+from n5zarr.zarr_view.keys import ChunkNames, MetadataKey
 from n5zarr.zarr_view.merge import changed, names_n5, other_format
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -47,12 +54,7 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.requests import Steps
-    from n5zarr.zarr_view.change import Kind
-    from n5zarr.zarr_view.keys import MetadataKey
 
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` or similar document, which zarr has checked."""

@@ -11,13 +11,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
-from n5zarr.conventions.model import LEVELS_KEYS
+from n5zarr.conventions.model import LEVELS_KEYS, Axis
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [

@@ -10,7 +10,7 @@ because their levels have n5-viewer's ``pixelResolution`` too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,8 +35,6 @@ from n5zarr.conventions.model import factors as factors_of
 from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [

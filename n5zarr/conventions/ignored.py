@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.listed import entries_in, entries_of, images_in, path_of
-from n5zarr.conventions.model import brief, level_of, numbers
+from n5zarr.conventions.model import Node, brief, level_of, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from n5zarr.conventions.model import Node
 
 __all__ = ["ignored"]
 

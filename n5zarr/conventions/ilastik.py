@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
     Axis,
@@ -22,11 +21,8 @@ from n5zarr.conventions.model import (
     numbers,
 )
 from n5zarr.errors import N5AttributesError
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import to_n5
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read"]
 

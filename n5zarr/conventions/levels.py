@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import axes_of
+from n5zarr.conventions.model import Axis, Geometry, axes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.conventions.model import Axis, Geometry
 
 __all__ = ["counted", "renamed", "scaled"]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
+    Axis,
     Geometry,
     MisfitError,
     Node,
@@ -33,7 +34,6 @@ from n5zarr.conventions.units import symbol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read", "write"]

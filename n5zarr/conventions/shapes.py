@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import renamed, scaled
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors
+from n5zarr.conventions.model import Axis, Geometry, Node, axes_of, factors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.conventions.model import Axis
 
 __all__ = ["by_shapes", "factors_to_first", "ratios", "read"]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.block import check_stored_size
-from n5zarr.codecs.buffers import REUSED
+from n5zarr.codecs.buffers import REUSED, Scratch
 from n5zarr.errors import ErrorsAt, N5FormatError
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, reading
@@ -30,7 +30,6 @@ from n5zarr.storage.locks import PAUSE, reading
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.codecs.buffers import Scratch
 
 __all__ = [
     "CREATE",

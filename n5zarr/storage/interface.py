@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
-from n5zarr.storage.requests import drive, log_request, logs_requests
+from n5zarr.storage.requests import Request, Steps, drive, log_request, logs_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-    from n5zarr.storage.requests import Request, Steps
 
 __all__ = ["Durability", "Storage", "ignore_warning"]
 

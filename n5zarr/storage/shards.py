@@ -16,7 +16,7 @@ from operator import floordiv, lt, mod, mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.codecs.raw import stream_name
-from n5zarr.codecs.shard import most_index_bytes, shard_with
+from n5zarr.codecs.shard import Shard, most_index_bytes, shard_with
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -28,18 +28,14 @@ from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Raw, compression_to_json
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path, is_block_name, parse_block_path
-from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.order import N5Tuple, to_c, to_n5
+from n5zarr.format.lenient_json import JSON, parse_json
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Ends, Get, List
+from n5zarr.storage.requests import Ends, Entry, Get, List, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.codecs.shard import Shard
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import CTuple
-    from n5zarr.storage.requests import Entry, Steps
 
 __all__ = ["BlockPlace", "ShardedDataset", "Shards"]
 

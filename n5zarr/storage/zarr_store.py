@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, override
 
 import zarr
-from zarr.abc.store import RangeByteRequest, SupportsSyncStore
+from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -54,7 +54,6 @@ from n5zarr.storage.url_store import UrlStore, without_secrets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from zarr.abc.store import Store
 
 __all__ = ["ZarrStorage"]
 

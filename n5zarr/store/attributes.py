@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.attribute_path import insert, lookup, parse_attribute_path, remove
+from n5zarr.format.attribute_path import AttributePath, insert, lookup, parse_attribute_path, remove
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -24,7 +24,6 @@ from n5zarr.zarr_view.record import Record, restore_attributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from n5zarr.format.attribute_path import AttributePath
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
 

@@ -27,7 +27,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.requests import Put, read_key
+from n5zarr.storage.requests import Put, Steps, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.storage.place import Location
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["read_block", "write_block"]

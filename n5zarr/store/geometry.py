@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
 

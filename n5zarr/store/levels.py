@@ -6,16 +6,17 @@ import math
 import warnings
 from typing import TYPE_CHECKING
 
-from n5zarr.container.axes import placed_by_shape, read_layout
+from n5zarr.container.axes import Placed, placed_by_shape, read_layout
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.describe import (
+    Written,
     choose_convention,
     describe_axes,
     describe_levels,
     describe_setup,
 )
 from n5zarr.conventions.listed import entries_in, images_in, listed_levels, path_of
-from n5zarr.conventions.model import LEVELS_KEYS, level_of, numbers
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, level_of, numbers
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning
@@ -24,9 +25,6 @@ from n5zarr.format.attributes import GroupAttributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from n5zarr.container.axes import Placed
-    from n5zarr.conventions.describe import Written
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
 

@@ -14,19 +14,19 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self, get_args, override
 
-from zarr.abc.store import Store
+from zarr.abc.store import ByteRequest, Store
 from zarr.buffer import cpu
 
 from n5zarr.container.block_listing import n_bytes_below
-from n5zarr.container.container import Container
+from n5zarr.container.container import Container, KeyReader
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option, check_sizes
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
-from n5zarr.storage.interface import Durability
+from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage, unsharded
-from n5zarr.storage.place import Backend
+from n5zarr.storage.place import Backend, Location
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.flows import FlowRunner
@@ -39,14 +39,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
 
-    from n5zarr.container.container import KeyReader
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.cache import CacheOptions
-    from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from n5zarr._zarr_private import sync
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.storage.not_found import NotFoundError, local_root_message
-from n5zarr.storage.requests import Get
+from n5zarr.storage.requests import Get, Steps
 from n5zarr.store.info import read_version
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from n5zarr.container.container import Container
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Steps
 
     class Ask(Protocol):
         """:meth:`N5Store.ask`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Node, axes_of
 from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import ErrorsAt, N5Error, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.order import from_presented
+from n5zarr.format.order import AxisOrder, from_presented
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import (
@@ -38,14 +38,11 @@ from n5zarr.store.levels import (
 from n5zarr.store.location import located
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import zarr
     from zarr.types import AnyArray
 
     from n5zarr.container.axes import Placed
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 

@@ -33,12 +33,11 @@ from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
 from n5zarr.format.grid import block_extent
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = [

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
 

@@ -7,7 +7,7 @@ from them, like a reader. The record holds only the differences from the given d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
-from n5zarr.format.order import N5Tuple, from_presented
+from n5zarr.format.order import AxisOrder, N5Tuple, from_presented
 from n5zarr.zarr_view.codec_bounds import excess
 from n5zarr.zarr_view.compressors import same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
@@ -24,10 +24,7 @@ from n5zarr.zarr_view.keys import ChunkNames
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.zarr_view.element import Element
 
 __all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3", "plain_dataset"]

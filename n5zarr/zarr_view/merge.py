@@ -21,24 +21,27 @@ from n5zarr.format.attributes import (
     is_dataset,
     parse_attributes,
 )
-from n5zarr.format.order import from_presented, to_c
+from n5zarr.format.order import AxisOrder, from_presented, to_c
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
-from n5zarr.zarr_view.change import N5_KEYS, NewArray, NewGroup, NoArray, Resized
+from n5zarr.zarr_view.change import (
+    N5_KEYS,
+    Change,
+    Kind,
+    NewArray,
+    NewAttributes,
+    NewGroup,
+    NewGroupMembers,
+    NewNames,
+    NoArray,
+    NodeContext,
+    Resized,
+    WrittenFormat,
+)
 from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.zarr_view.change import (
-        Change,
-        Kind,
-        NewAttributes,
-        NewGroupMembers,
-        NewNames,
-        NodeContext,
-        WrittenFormat,
-    )
     from n5zarr.zarr_view.from_zarr import Members
     from n5zarr.zarr_view.keys import ZarrFormat
 
