@@ -161,7 +161,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         options |= {"serializer": N5BlockCodec(parsed, opened.axis_order), "compressors": None}
     else:
         options["compressors"] = zarr_compressors(parsed)
-    written = _described(opened, node, per_axis, attributes or {})
+    written = _describe_axes(opened, node, per_axis, attributes or {})
     array = zarr.create_array(
         opened,
         name=node or None,
@@ -205,7 +205,7 @@ def _in_n5_order(
     }
 
 
-def _described(
+def _describe_axes(
     opened: N5Store,
     path: str,
     per_axis: Mapping[str, Sequence[Any]],

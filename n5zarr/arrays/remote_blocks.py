@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["each", "read_remote", "write_remote"]
+__all__ = ["read_remote", "run_each", "write_remote"]
 
 _SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
@@ -55,7 +55,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
             else:
                 results[k] = await asyncio.to_thread(_put_block, reader, item, position, stored)
 
-    await each(read, len(items), dataset.store.concurrency)
+    await run_each(read, len(items), dataset.store.concurrency)
     return results
 
 
@@ -126,7 +126,7 @@ async def write_remote(
         else:
             await store.run_async(steps)
 
-    await each(write, len(items), store.concurrency)
+    await run_each(write, len(items), store.concurrency)
     return left
 
 
@@ -142,7 +142,7 @@ def _ends(key: str, first: int) -> Steps[tuple[int, bytes, bytes] | None]:
     return ends
 
 
-async def each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
+async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
     """Call a function with each number below ``n``, several at a time; stop at the first error."""
     numbers = iter(range(n))
 

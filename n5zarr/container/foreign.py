@@ -79,7 +79,7 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
 
 def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
     """Whether at most :data:`_LISTINGS` listings find documents of N5 below a directory."""
-    below = _below(path, entries)
+    below = _directories_below(path, entries)
     n_listed = 0
     while below and n_listed < _LISTINGS:
         folders, below = below[:_AT_A_TIME], below[_AT_A_TIME:]
@@ -88,11 +88,11 @@ def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
         for folder, listed in zip(folders, listings, strict=True):
             if any(entry.name == ATTRIBUTES_JSON for entry in listed):
                 return True
-            below += _below(folder, listed)
+            below += _directories_below(folder, listed)
     return False
 
 
-def _below(path: str, entries: Sequence[Entry]) -> list[str]:
+def _directories_below(path: str, entries: Sequence[Entry]) -> list[str]:
     """Return the subdirectories of a directory; of possible Zarr chunk directories, only one.
 
     Chunks are in directories named by numbers, inside a directory that is no group.

@@ -52,7 +52,11 @@ class Formats:
         """Return the format in which a node is presented."""
         if self.fixed is not None:
             return self.fixed
-        return node.zarr_format if isinstance(node, DatasetView) else (_named(node.record) or 3)
+        return (
+            node.zarr_format
+            if isinstance(node, DatasetView)
+            else (_recorded_format(node.record) or 3)
+        )
 
     def shown_as(self, group: GroupAttributes, zarr_format: ZarrFormat) -> GroupAttributes:
         """Return a group presented in a format."""
@@ -73,7 +77,7 @@ class Formats:
         """
         if self.fixed is not None or not self.has_stamps:
             return False
-        return (yield from self._nearest([path, *_above(path)])) == 3
+        return (yield from self._nearest([path, *_paths_above(path)])) == 3
 
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Return the format of a node without a recorded format.
@@ -81,7 +85,7 @@ class Formats:
         On servers it is Zarr v3: reading the groups above would cost requests, and the format must
         not depend on earlier reads.
         """
-        return self.fixed or (yield from self._nearest(_above(path)))
+        return self.fixed or (yield from self._nearest(_paths_above(path)))
 
     def _nearest(self, paths: Sequence[str]) -> Steps[ZarrFormat]:
         """Return the first format that the documents of some groups record; 3 by default."""
@@ -104,12 +108,12 @@ class Formats:
             document = parse_json(data) if data and _FORMAT.encode() in data else None
         except N5AttributesError:  # opening that node raises it
             document = None
-        named = _named(document.get(ZARR_KEY)) if isinstance(document, dict) else None
+        named = _recorded_format(document.get(ZARR_KEY)) if isinstance(document, dict) else None
         self.memory.keep_format(path, now, named)
         return named
 
 
-def _above(path: str) -> list[str]:
+def _paths_above(path: str) -> list[str]:
     """List the paths of the groups above a node, the nearest first."""
     names = path.split("/")[:-1] if path else []
     return ["/".join(names[:n]) for n in range(len(names), 0, -1)] + ([""] if path else [])
@@ -121,7 +125,7 @@ def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:
     return replace(view, zarr_format=zarr_format, given=view.given if is_given else None)
 
 
-def _named(record: JSON) -> ZarrFormat | None:
+def _recorded_format(record: JSON) -> ZarrFormat | None:
     """Return the format in a record."""
     value = record.get(_FORMAT) if isinstance(record, dict) else None
     return 2 if value == 2 else 3 if value == 3 else None

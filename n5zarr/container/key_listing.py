@@ -65,13 +65,13 @@ class KeyListing:
 
     def flows(self) -> Iterator[Steps[list[str]]]:
         """Yield flows that each return the next keys, sorted within a node; run each in turn."""
-        yield self._first()
+        yield self._first_keys()
         while self._groups:
-            yield self._next()
+            yield self._next_keys()
         while keys := self._some_chunks():
-            yield _given(keys)
+            yield _flow_of(keys)
 
-    def _first(self) -> Steps[list[str]]:
+    def _first_keys(self) -> Steps[list[str]]:
         owner = yield from self._hierarchy.owner(self._path)
         if owner is None:
             return []
@@ -82,7 +82,7 @@ class KeyListing:
             yield from self._enter(path, entries or [])
         return [key for key in keys if key.startswith(self._prefix)]
 
-    def _next(self) -> Steps[list[str]]:
+    def _next_keys(self) -> Steps[list[str]]:
         keys = self._some_chunks()
         while self._groups and len(keys) < _KEYS:
             group = self._groups[-1]
@@ -113,7 +113,7 @@ class KeyListing:
         names = group.names[-_AHEAD:][::-1]
         del group.names[-_AHEAD:]
         paths = [join(group.path, name) for name in names]
-        nodes = yield from self._nodes.each(paths)
+        nodes = yield from self._nodes.nodes_at(paths)
         wanted = [
             path
             for path, name, node in zip(paths, names, nodes, strict=True)
@@ -207,6 +207,6 @@ def _left_out(children: Sequence[tuple[str, Node | Broken]]) -> list[Warn]:
     return [Warn(f"omitted from the listing: {child.error}") for child in broken]
 
 
-def _given(keys: list[str]) -> Steps[list[str]]:
+def _flow_of(keys: list[str]) -> Steps[list[str]]:
     yield []
     return keys

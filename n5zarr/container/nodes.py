@@ -81,7 +81,7 @@ def read_document(path: str) -> Steps[JSON]:
         The document is not JSON, or empty although there are blocks (``kind="json"``).
     """
     data = yield from read_key(join(path, ATTRIBUTES_JSON))
-    return None if data is None else (yield from _parsed(path, data))
+    return None if data is None else (yield from _parse_document(path, data))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Nodes:
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
         with ErrorsAt(partial(join, path, ATTRIBUTES_JSON)):
-            document = yield from _parsed(path, data)
+            document = yield from _parse_document(path, data)
             if not path and isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
             parsed = parse_attributes(document, is_root=not path)
@@ -282,7 +282,7 @@ class Nodes:
         stamps: Sequence[object] = ()
         if keep and self.has_stamps:
             stamps = yield [Stamp(join(child, ATTRIBUTES_JSON)) for child in paths]
-        nodes = yield from self.each(paths)
+        nodes = yield from self.nodes_at(paths)
         bare = [name for name, node in zip(names, nodes, strict=True) if node is None]
         # an object store has no directories without keys: check whether keys exist
         keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
@@ -304,7 +304,7 @@ class Nodes:
             self.memory.keep_listed(listed, known)
         return children
 
-    def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
+    def nodes_at(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
         """Read the nodes at some paths; None for each without a document."""
         keys = [join(path, ATTRIBUTES_JSON) for path in paths]
         documents: list[bytes | N5FormatError | None] = []
@@ -346,7 +346,7 @@ class Nodes:
         attributes: list[Mapping[str, JSON]] = []
         for above, data in zip(paths, documents, strict=True):
             try:
-                document = None if data is None else (yield from _parsed(above, data))
+                document = None if data is None else (yield from _parse_document(above, data))
                 group = _as_group(document, is_root=not above)
                 record = Record.from_json(group.record)
                 attributes.append(restore_attributes(group.attributes, record))
@@ -399,12 +399,12 @@ def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
 
 def _describes_dataset(path: str, data: bytes) -> Steps[bool]:
     try:
-        return is_dataset((yield from _parsed(path, data)))
+        return is_dataset((yield from _parse_document(path, data)))
     except N5AttributesError:
         return False
 
 
-def _parsed(path: str, data: bytes) -> Steps[JSON]:
+def _parse_document(path: str, data: bytes) -> Steps[JSON]:
     """Parse the document of a node.
 
     Java truncates documents before it writes them: so an empty or incomplete document is read again

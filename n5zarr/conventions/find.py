@@ -30,8 +30,14 @@ from n5zarr.conventions import (
     shapes,
 )
 from n5zarr.conventions.ignored import ignored
-from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
-from n5zarr.conventions.model import factors as factors_of
+from n5zarr.conventions.model import (
+    Axis,
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    downsampling_factors,
+)
 from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
@@ -52,15 +58,15 @@ def _names_only(node: Node) -> Geometry | None:
 
 
 def _by_factors(node: Node) -> Geometry | None:
-    by = factors_of(node)
-    return None if by is None else factors.read(node, by, _of_first(node))
+    by = downsampling_factors(node)
+    return None if by is None else factors.read(node, by, _geometry_of_finest(node))
 
 
 def _by_shapes(node: Node) -> Geometry | None:
-    return None if node.first is None else shapes.read(node, _of_first(node))
+    return None if node.first is None else shapes.read(node, _geometry_of_finest(node))
 
 
-def _of_first(node: Node) -> Geometry | None:
+def _geometry_of_finest(node: Node) -> Geometry | None:
     """Find the axes of the finest level, of which the dataset is another one."""
     if node.first is None or node.first.ndim != node.ndim:
         return None

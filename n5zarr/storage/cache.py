@@ -153,7 +153,7 @@ class CachingStore(WrapperStore["Store"]):
             n_changes = self._n_changes
         if kept is None or not self._is_fresh(key, kept):
             kept = await self._fetch(key, kept)
-            self._keep(key, kept, n_changes)
+            self._keep_value(key, kept, n_changes)
         else:
             _log.debug("%s: answered from memory", key)
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
@@ -186,7 +186,7 @@ class CachingStore(WrapperStore["Store"]):
         value = await self._store.get(key, cpu.buffer_prototype)
         return _Kept(None if value is None else value.to_bytes(), now, None)
 
-    def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
+    def _keep_value(self, key: str, kept: _Kept, n_changes: int) -> None:
         """Keep a value unless it is too large or was written since it was requested.
 
         Drops the least recently used values until all fit.

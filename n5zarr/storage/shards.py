@@ -131,7 +131,7 @@ class Shards:
         (data,) = yield [Get(join(path, ATTRIBUTES_JSON))]
         try:
             document = None if data is None else parse_json(bytes(data))
-            made = self._described(path, document)
+            made = self._describe_dataset(path, document)
         except N5Error:  # reading the node reports it
             return None
         if made is None:
@@ -170,7 +170,7 @@ class Shards:
         )
         return N5BlockError(message, kind="shard", where=f"{self.name}: {made.path or '/'}")
 
-    def _described(self, path: str, document: JSON) -> ShardedDataset | None:
+    def _describe_dataset(self, path: str, document: JSON) -> ShardedDataset | None:
         """Make a dataset as its document describes it, or the given size."""
         if not isinstance(document, dict):
             return None

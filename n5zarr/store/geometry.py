@@ -237,12 +237,14 @@ def _may_be_levels(layout: Layout) -> bool:
     levels = [*layout.datasets.values()]
     if len({placed.view.ndim for placed in levels}) > 1:
         return False
-    named = ([d for d in dims if d is not None] for dims in zip(*map(_given, levels), strict=True))
+    named = (
+        [d for d in dims if d is not None] for dims in zip(*map(_given_names, levels), strict=True)
+    )
     if any(len(set(names)) > 1 for names in named):
         return False
     return not layout.agrees or len({placed.view.shape for placed in levels}) > 1
 
 
-def _given(placed: Placed) -> list[str | None]:
+def _given_names(placed: Placed) -> list[str | None]:
     """Return the names of the axes; None for each that n5zarr made up."""
     return [None if dim in placed.made_up else dim for dim in placed.dims]

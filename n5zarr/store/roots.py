@@ -49,12 +49,12 @@ def root_message(container: Container, storage: Storage, ask: Ask) -> str:
         return local_root_message(storage.given)
     found = None
     with suppress(Exception):  # not every store accepts the empty key
-        found = ask(_look_at_root())
+        found = ask(_foreign_root())
     way = "nothing; check the location; if the server does not list, open a dataset by its path"
     return f"{container.name}: expected an N5 container, got {found or way}"
 
 
-def _look_at_root() -> Steps[Foreign | None]:
+def _foreign_root() -> Steps[Foreign | None]:
     """Recognise a file or a node of Zarr at the location of a container; list nothing."""
     names = sorted(ZARR_DOCUMENTS)
     start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]

@@ -185,10 +185,10 @@ def stored_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    return _stored(data, view, position, view.dataset.block_size)
+    return _decode_stored(data, view, position, view.dataset.block_size)
 
 
-def _stored(
+def _decode_stored(
     data: memoryview, view: DatasetView, position: N5Tuple | None, extent: N5Tuple
 ) -> np.ndarray:
     dataset = view.dataset
@@ -261,7 +261,7 @@ def make_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    chunk = _stored(data, view, position, chunk_extent(view, position))
+    chunk = _decode_stored(data, view, position, chunk_extent(view, position))
     codec = codec_of(view.compression)
     match view.content:
         case Content.STRINGS:

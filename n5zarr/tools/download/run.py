@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from zarr.storage import LocalStore
 
 from n5zarr._zarr_private import sync
-from n5zarr.arrays.remote_blocks import each
+from n5zarr.arrays.remote_blocks import run_each
 from n5zarr.container.axes import read_placed
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.container.walk import Selection, Walk
@@ -188,7 +188,7 @@ class _Run:
 
     async def copy(self, keys: Sequence[str]) -> None:
         """Copy some blocks, many at a time."""
-        await each(lambda k: self._copy(keys[k]), len(keys), self._source.concurrency)
+        await run_each(lambda k: self._copy(keys[k]), len(keys), self._source.concurrency)
 
     async def _copy(self, key: str) -> None:
         here = None if self._there is None else _size(self._there / key)
