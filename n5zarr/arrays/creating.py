@@ -144,7 +144,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
-    per_axis = _in_n5_order(given, len(extent), opened.axis_order)
+    per_axis = {
+        name: from_presented(_one_each(name, values, len(extent)), opened.axis_order)
+        for name, values in given.items()
+        if values is not None
+    }
     zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
     if "axes" in per_axis:
@@ -193,16 +197,6 @@ def _given_or_of(
         message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
         raise N5UnrepresentableError(message, kind="option")
     return elements.shape, elements.dtype if dtype is None else dtype
-
-
-def _in_n5_order(
-    given: Mapping[str, Sequence[Any] | None], ndim: int, axis_order: AxisOrder
-) -> dict[str, Sequence[Any]]:
-    return {
-        name: from_presented(_one_each(name, values, ndim), axis_order)
-        for name, values in given.items()
-        if values is not None
-    }
 
 
 def _describe_axes(

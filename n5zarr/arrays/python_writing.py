@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import gt
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 from zarr.buffer import cpu
@@ -19,7 +19,7 @@ from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple, to_c
-from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work
+from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, answer_to
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
@@ -122,9 +122,10 @@ class BlockWriter:
         *_, value_selection, is_complete = item
         if drop_axes or not is_complete or not isinstance(value_selection, tuple):
             return False
-        runs = [part for part in value_selection if _is_run(part)]
+        runs = [p for p in value_selection if isinstance(p, slice) and p.step in (1, None)]
         shape = self.value.shape
-        if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
+        is_within = all(part.stop <= n for part, n in zip(runs, shape, strict=False))
+        if shape and not (len(runs) == len(shape) and is_within):
             return False  # needs broadcasting, or is an error
         extent = tuple(part.stop - part.start for part in runs)
         return extent == self._view.presented(
@@ -139,7 +140,8 @@ class BlockWriter:
         key = self.dataset.key(position)
         if self.writes_whole(item, drop_axes):
             return _write_whole(key, partial(self.encode, item))
-        return _write_part(key, self.change(item, drop_axes))
+        # under a lock, so that writers of other parts lose nothing
+        return answer_to(Update(key, self.change(item, drop_axes)))
 
     def encode(self, item: BatchItem) -> tuple[bytes, BufferLike] | None:
         """Encode a whole block into its header and payload.
@@ -261,16 +263,3 @@ class BlockWriter:
 def _write_whole(key: str, encode: Callable[[], tuple[bytes, BufferLike] | None]) -> Steps[None]:
     (parts,) = yield [Work(encode)]
     yield [Remove(key) if parts is None else Put(key, b"".join(parts))]
-
-
-def _write_part(key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
-    """Replace a block under a lock, so that writers of other parts lose nothing."""
-    yield [Update(key, change)]
-
-
-def _is_run(part: object) -> TypeGuard[slice]:
-    return isinstance(part, slice) and part.step in (1, None)
-
-
-def _ends_within(part: slice, n: int) -> bool:
-    return bool(part.stop <= n)

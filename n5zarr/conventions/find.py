@@ -208,12 +208,9 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     return (
         geometry.convention in ("neuroglancer", "ngff")
         and isinstance(attributes.get("resolution"), list)
-        and attributes.get("unit") in [u for axis in geometry.axes for u in _spellings(axis.unit)]
+        and attributes.get("unit")
+        in [unit for axis in geometry.axes for unit in (axis.unit, symbol(axis.unit)[0])]
     )
-
-
-def _spellings(unit: str | None) -> tuple[str | None, str]:
-    return unit, symbol(unit)[0]
 
 
 def _describes_axes(key: str, value: JSON, ndim: int) -> bool:

@@ -60,7 +60,8 @@ def read(node: Node) -> Geometry | None:
     if not isinstance(node.attributes.get("axes"), list) and node.names is not None:
         names = node.names
     resolution, units, is_own = _resolution(node)
-    labels = _inherited_object(node, "coordinateArrays")
+    objects = [mapping(a.get("coordinateArrays")) for a in (node.attributes, *_groups_above(node))]
+    labels = next(filter(None, objects), {})
     if units is None and (names is None or (resolution is None and not labels)):
         return None
     if resolution is None and names is None:
@@ -78,8 +79,14 @@ def read(node: Node) -> Geometry | None:
         units=units,
     )
     own = node.attributes.get("unit") if is_own else None
-    axes = tuple(replace(axis, unit=_own_unit(axis, own)) for axis in axes)
-    axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
+    axes = tuple(
+        replace(
+            axis,
+            unit=_own_unit(axis, own),
+            labels=texts_at(labels, axis.name, n, "coordinateArrays: "),
+        )
+        for axis, n in zip(axes, node.dimensions, strict=True)
+    )
     return Geometry(convention="neuroglancer", axes=axes)
 
 
@@ -240,14 +247,3 @@ def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None
         if resolution is not None and len(resolution) == node.ndim:
             return resolution, attributes["pixelResolution"], not depth
     return None
-
-
-def _inherited_object(node: Node, key: str) -> Mapping[str, JSON]:
-    objects = (
-        mapping(attributes.get(key)) for attributes in (node.attributes, *_groups_above(node))
-    )
-    return next((value for value in objects if value), {})
-
-
-def _labelled(axis: Axis, labels: Mapping[str, JSON], length: int) -> Axis:
-    return replace(axis, labels=texts_at(labels, axis.name, length, "coordinateArrays: "))

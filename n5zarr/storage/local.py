@@ -62,6 +62,10 @@ class LocalFiles(Storage):
         The way to write blocks. Documents are replaced, never overwritten.
     """
 
+    is_shared = True
+    has_stamps = True
+    supports_sync = True
+
     def __init__(
         self,
         root: Path,
@@ -107,21 +111,6 @@ class LocalFiles(Storage):
     @override
     def read_only(self) -> bool:
         return self._read_only
-
-    @property
-    @override
-    def is_shared(self) -> bool:
-        return True
-
-    @property
-    @override
-    def has_stamps(self) -> bool:
-        return True
-
-    @property
-    @override
-    def supports_sync(self) -> bool:
-        return True
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:

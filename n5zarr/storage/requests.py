@@ -37,6 +37,7 @@ __all__ = [
     "Update",
     "Warn",
     "Work",
+    "answer_to",
     "drive",
     "drive_async",
     "each_once",
@@ -341,6 +342,11 @@ async def drive_async[T](
     except StopIteration as done:
         result: T = done.value
         return result
+
+
+def answer_to(request: Request) -> Steps[Any]:
+    """Make one request, and return its answer."""
+    return (yield [request])[0]
 
 
 def read_key(key: str) -> Steps[bytes | None]:

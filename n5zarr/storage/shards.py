@@ -333,6 +333,10 @@ def _read_indices(
 ) -> Steps[list[Shard | N5BlockError | None]]:
     """Read the indices of some files; None for missing files, an error for other files."""
     n_bytes = most_index_bytes(made.n, made.dataset.ndim)
+    message = (
+        f"expected a shard of Java N5 4 with {made.n} chunks, got another file; another program "
+        "may have written a block in the place of the shard"
+    )
     shards: list[Shard | N5BlockError | None] = []
     for ends in (yield [Ends(key, n_bytes, n_bytes) for key in keys]):
         if ends is None:
@@ -341,16 +345,9 @@ def _read_indices(
         size, first, last = ends
         is_whole = len(first) + len(last) >= size
         first, last = (first + last, first + last) if is_whole else (first, last)
-        shards.append(shard_with(made.n, made.dataset.ndim, size, first, last) or _other(made))
+        shard = shard_with(made.n, made.dataset.ndim, size, first, last)
+        shards.append(shard or N5BlockError(message, kind="shard"))
     return shards
-
-
-def _other(made: ShardedDataset) -> N5BlockError:
-    message = (
-        f"expected a shard of Java N5 4 with {made.n} chunks, got another file; another program "
-        "may have written a block in the place of the shard"
-    )
-    return N5BlockError(message, kind="shard")
 
 
 def _numbers(entries: list[Entry] | None) -> list[int]:

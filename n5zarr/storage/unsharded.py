@@ -92,7 +92,7 @@ class UnshardedStore(WrapperStore["Store"]):
         return False  # zarr's synchronous methods would bypass this class
 
     async def _ask[T](self, steps: Steps[T]) -> T:
-        return await self.storage.run_async(steps, _ignore)
+        return await self.storage.run_async(steps)  # the store of these keys gives its own warnings
 
     # ------------------------------------------------------------------ reading
 
@@ -256,10 +256,6 @@ def _bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
             return max(0, n_bytes - suffix), n_bytes
         case _:
             return 0, n_bytes
-
-
-def _ignore(_: str) -> None:
-    """Ignore warnings: the store that reads these keys gives its own."""
 
 
 def _refusal() -> N5UnsupportedError:

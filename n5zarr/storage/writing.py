@@ -38,13 +38,13 @@ from n5zarr.storage.files import (
     patiently,
     unfinished_name,
 )
+from n5zarr.storage.interface import Durability, ignore_warning
 from n5zarr.storage.locks import PAUSE, changing, in_turn, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Check
 
 __all__ = ["FileWriter", "sync_directories"]
@@ -227,7 +227,8 @@ class FileWriter:
                     return
                 try:
                     check_is_file(held.file, path)
-                    warn = _ignore if replaces else self._warn
+                    # replacing a whole file needs no lock
+                    warn = ignore_warning if replaces else self._warn
                     with writing(held.file, path, warn, gives_way=replaces):
                         if _is_current(held.file, path):
                             yield held
@@ -394,10 +395,6 @@ def _check_unlocked(path: str, check: Check | None) -> None:
                 _check(file, check)
             finally:
                 os.close(file)
-
-
-def _ignore(_: str) -> None:
-    """Ignore the warning about missing locks: replacing a whole file needs no lock."""
 
 
 def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:

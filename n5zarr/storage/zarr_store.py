@@ -69,6 +69,8 @@ class ZarrStorage(Storage):
         Any store except local files, for which see :class:`~n5zarr.storage.local.LocalFiles`.
     """
 
+    has_stamps = False
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._is_open = False
@@ -113,11 +115,6 @@ class ZarrStorage(Storage):
                 return type(store.store).__name__ != "MemoryStore"
             case _:
                 return False
-
-    @property
-    @override
-    def has_stamps(self) -> bool:
-        return False
 
     @property
     @override

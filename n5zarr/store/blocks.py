@@ -27,7 +27,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.requests import Put, Steps, read_key
+from n5zarr.storage.requests import Put, answer_to, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 
@@ -143,18 +143,13 @@ def write_block(
         codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
-    opened.ask(_replace(dataset, key, stored, where))
-
-
-def _replace(dataset: DatasetAttributes, key: str, stored: bytes, where: str) -> Steps[None]:
-    """Replace a block, unless it is a shard of Java N5 4."""
     check = partial(
         check_not_sharded,
         data_type=dataset.data_type,
         compression=dataset.compression,
         where=lambda: where,
     )
-    yield [Put(key, stored, check)]
+    opened.ask(answer_to(Put(key, stored, check)))
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:
@@ -239,7 +234,8 @@ def _find(
     if opened.read_only and not read_only:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=where)
-    dataset = _read_attributes(opened, node, where)
+    with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
+        dataset = parse_attributes(opened.ask(read_document(node)))
     if isinstance(dataset, GroupAttributes):
         if opened.node(node) is None:
             raise not_found(opened, node, "a dataset")
@@ -251,9 +247,3 @@ def _find(
         raise N5UnrepresentableError(message, kind="option", where=where)
     block = block_path(position)
     return opened, dataset, join(node, block), f"{where}: block {block}"
-
-
-def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
-    """Read and parse the document of a node."""
-    with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
-        return parse_attributes(opened.ask(read_document(node)))
