@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-__all__ = [
+__all__ = [  # without what only the modules of the package use
     "KINDS",
-    "ErrorsAt",
     "Kind",
     "N5AttributesError",
     "N5BlockError",
@@ -201,6 +200,11 @@ class N5UnsupportedError(N5Error, NotImplementedError):
 
 class N5UnrepresentableError(N5Error, ValueError):
     """A request that N5 cannot express."""
+
+
+def option_error(message: str, *, where: str = "") -> N5UnrepresentableError:
+    """Make the error of an argument whose value is not allowed (``kind="option"``)."""
+    return N5UnrepresentableError(message, kind="option", where=where)
 
 
 class N5MissingDependencyError(N5Error, ImportError):

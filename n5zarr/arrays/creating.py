@@ -17,7 +17,7 @@ from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written
 from n5zarr.conventions.model import axes_of
 from n5zarr.conventions.neuroglancer import KEYS
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
@@ -190,12 +190,12 @@ def _given_or_of(
     """Return shape and dtype of a new array, by default those of its elements."""
     if elements is None:
         if shape is None or dtype is None:
-            message = f"expected shape and dtype, or data, got shape {shape} and dtype {dtype}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"expected shape and dtype, or data, got shape {shape} and dtype {dtype}"
+            )
         return shape, dtype
     if shape is not None and tuple(map(index, shape)) != elements.shape:
-        message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"data: expected the shape {tuple(shape)}, got {elements.shape}")
     return elements.shape, elements.dtype if dtype is None else dtype
 
 
@@ -239,8 +239,7 @@ def _floats(name: str, values: Sequence[Any] | None) -> list[float]:
 
 def _check_texts(name: str, values: Sequence[Any] | None) -> None:
     if not all(isinstance(value, str | None) for value in values or ()):
-        message = f"{name}: expected a text for each axis, got {list(values or ())}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{name}: expected a text for each axis, got {list(values or ())}")
 
 
 def _converted(
@@ -287,23 +286,25 @@ def _block_size(
         above 0 (``kind="option"``).
     """
     if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
-        message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
+        )
     if not isinstance(chunks, str):
         return tuple(map(index, _one_each("chunks", chunks, len(extent))))
     if chunks != "auto":
-        message = f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
+        )
     if n_elements is not None and index(n_elements) < 1:
-        message = f"chunk_elements: expected a number above 0, got {n_elements}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"chunk_elements: expected a number above 0, got {n_elements}")
     return automatic_block_size(extent, ratio, n_elements or 2**20)
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
     """Return values as JSON types; raise unless there is one for each dimension."""
     if len(values) != ndim:
-        message = f"{name}: expected {ndim} values, one for each dimension, got {len(values)}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"{name}: expected {ndim} values, one for each dimension, got {len(values)}"
+        )
     # JSON has no numpy scalars
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

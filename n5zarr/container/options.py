@@ -9,7 +9,7 @@ from typing import Self, get_args
 
 import zarr
 
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.order import AxisOrder, CTuple
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
@@ -113,8 +113,7 @@ class ViewOptions:
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise if the value of an option is not allowed."""
     if value not in known:
-        message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
 
 
 def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:
@@ -132,10 +131,9 @@ def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:
     except TypeError:
         sizes = ()
     if not sizes or min(sizes) < 1:
-        message = (
+        raise option_error(
             f"{name}: expected a number of elements above 0, or one for each axis, got {given!r}"
         )
-        raise N5UnrepresentableError(message, kind="option")
     return CTuple(sizes)
 
 
@@ -146,6 +144,5 @@ def check_concurrency(value: object) -> int:
     except (TypeError, ValueError):
         number = 0
     if number < 1:
-        message = f"concurrency: expected an integer of at least 1, got {value!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"concurrency: expected an integer of at least 1, got {value!r}")
     return number

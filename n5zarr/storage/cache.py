@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, override
 from zarr.buffer import cpu
 from zarr.storage import ObjectStore, WrapperStore
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.url import says_missing
 
@@ -65,11 +65,11 @@ class CacheOptions:
     def __post_init__(self) -> None:
         is_number = isinstance(self.recheck, int | float) and self.recheck >= 0
         if not (self.recheck == "open" or is_number):
-            message = f"recheck: expected 'open', True, False or seconds, got {self.recheck!r}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"recheck: expected 'open', True, False or seconds, got {self.recheck!r}"
+            )
         if self.bytes < 0:
-            message = f"bytes: expected a number of bytes, got {self.bytes}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(f"bytes: expected a number of bytes, got {self.bytes}")
 
     @property
     def writes(self) -> bool:

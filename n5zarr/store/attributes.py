@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.attribute_path import AttributePath, insert, lookup, parse_attribute_path, remove
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -217,8 +217,9 @@ def _update(
     def changed(users: Mapping[str, JSON]) -> Mapping[str, JSON]:
         after = change(users, tokens)
         if not isinstance(after, dict):
-            message = f"attribute {key!r}: expected the attributes to stay an object with names"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"attribute {key!r}: expected the attributes to stay an object with names"
+            )
         touched = {k for k in {*users, *after} if k not in users or k not in after}
         touched |= {str(token) for token in tokens[:1]}
         _check_users(touched, after, is_group=is_group, is_root=not node)
@@ -245,5 +246,6 @@ def _check_users(
         why = f"with {', '.join(dataset_keys(after))} the group would be a dataset"
         reasons |= dict.fromkeys(dataset_keys(after), why)
     for key in sorted(touched & reasons.keys()):
-        message = f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
+        )

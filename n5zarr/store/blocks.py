@@ -14,7 +14,7 @@ from n5zarr.codecs.block import Block, format_block, header_error, parse_block
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError, option_error
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -138,8 +138,9 @@ def write_block(
     opened, dataset, key, where = _find(store, path, grid_position, read_only=False)
     with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
-            message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"grid position: expected less than {dataset.grid}, got {grid_position}"
+            )
         codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
@@ -243,7 +244,8 @@ def _find(
         raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
     position = N5Tuple(tuple(map(index, grid_position)))
     if len(position) != dataset.ndim or any(p < 0 for p in position):
-        message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        raise option_error(
+            f"grid position: expected {dataset.ndim} integers >= 0, got {position}", where=where
+        )
     block = block_path(position)
     return opened, dataset, join(node, block), f"{where}: block {block}"

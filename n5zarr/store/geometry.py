@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import zarr
 
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5Warning
+from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
@@ -149,8 +149,9 @@ def store_and_path(
         return open_container(node, path, axis_order=axis_order, storage_options=storage_options)
     store = node.store
     if not isinstance(store, N5Store) or store.coords:
-        message = f"node: expected an array or a group of an N5Store, got one of {store!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"node: expected an array or a group of an N5Store, got one of {store!r}"
+        )
     return store.showing(3), join(node.path, normalize_path(path))
 
 
@@ -223,11 +224,10 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
         check_group(opened, path)
     if not levels or (not named and not _may_be_levels(layout)):
         below = ", ".join(layout.groups) or "none"
-        message = (
+        raise option_error(
             f"{opened}: /{path}: expected datasets that are levels of one image, got "
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
-        raise N5UnrepresentableError(message, kind="option")
     with ErrorsAt(str(opened)):
         return list(as_image(levels, by_shape=bool(named)).values())
 

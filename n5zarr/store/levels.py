@@ -19,7 +19,7 @@ from n5zarr.conventions.listed import entries_in, images_in, listed_levels, path
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, level_of, numbers
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ngff import misread_images
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5UnrepresentableError, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ def as_image(levels: Mapping[str, Placed], *, by_shape: bool = True) -> dict[str
 
 
 def _no_level(placed: Placed, expected: str, got: object) -> N5UnrepresentableError:
-    message = f"/{placed.path}: expected {expected}, got {got}: no levels of one image"
-    return N5UnrepresentableError(message, kind="option")
+    return option_error(f"/{placed.path}: expected {expected}, got {got}: no levels of one image")
 
 
 def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:

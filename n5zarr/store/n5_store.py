@@ -22,7 +22,7 @@ from n5zarr.container.container import Container, KeyReader
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option, check_sizes
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage, unsharded
@@ -162,8 +162,9 @@ class N5Store(FlowRunner, Store):
             codecs=codecs, zarr_format=zarr_format, axis_order=axis_order, chunk_grid=chunk_grid
         )
         if isinstance(store, N5Store):
-            message = f"store: expected a container, got {store!r}, which is a Zarr view of one"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"store: expected a container, got {store!r}, which is a Zarr view of one"
+            )
         check_option("backend", backend, get_args(Backend.__value__))
         check_option("durability", durability, get_args(Durability.__value__))
         storage = open_storage(

@@ -16,7 +16,13 @@ from n5zarr.conventions.describe import choose_convention, describe_axes, descri
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Node, axes_of
 from n5zarr.conventions.multiscales import set_level, shares_transforms
-from n5zarr.errors import ErrorsAt, N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import (
+    ErrorsAt,
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    option_error,
+)
 from n5zarr.format.order import AxisOrder, from_presented
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -150,8 +156,7 @@ def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> 
     is_listed = isinstance(given, Sequence)
     if not is_listed or len(given) != len(known):
         got = len(given) if is_listed else repr(given)
-        message = f"{name}: expected {len(known)} values, one for each axis, got {got}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{name}: expected {len(known)} values, one for each axis, got {got}")
     return tuple(given)
 
 
@@ -159,8 +164,7 @@ def _floats(name: str, values: Sequence[float] | None) -> list[float] | None:
     try:
         return None if values is None else list(map(float, values))
     except (TypeError, ValueError) as err:
-        message = f"{name}: expected a number for each axis, got {values!r}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(f"{name}: expected a number for each axis, got {values!r}") from err
 
 
 def _levels_of(
@@ -221,10 +225,9 @@ def _check_no_coordinates(placed: Placed, wanted: ArrayGeometry) -> None:
         wanted.translation,
     ):
         names = ", ".join(sorted(c.path for c in placed.coordinates.values()))
-        message = (
+        raise option_error(
             f"{placed.path}: expected no coordinates beside it, got {names}: remove them first"
         )
-        raise N5UnrepresentableError(message, kind="option")
 
 
 @dataclass(frozen=True)
@@ -264,8 +267,9 @@ class _Plan:
         """Describe the axes of all levels of an image, or of one dataset."""
         name = placed[0].path.rpartition("/")[2]
         if len(placed) == 1 and shares_transforms(self.group, name):
-            message = f"{name}: expected the group, as its levels share a transform; set all levels"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"{name}: expected the group, as its levels share a transform; set all levels"
+            )
         for level, new in zip(placed, wanted, strict=True):
             _check_no_coordinates(level, new)
             self._add(level, new)
